@@ -2,15 +2,12 @@
 import type { RandomSource } from '../crypto/ports.js'
 import { drawKey } from '../domain/base58.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
-import { type SeededApplications, seedVault } from '../vault/sample-applications.js'
+import { seedVault } from '../vault/sample-applications.js'
 import { TestClock } from './clock.js'
 import { Plane } from './plane.js'
 
 /** A vault in memory, with the contents of `seed`, to which it can be reset. */
-export async function openControlled(
-  options: EphemeralOptions,
-  seed: unknown,
-): Promise<{ plane: Plane; applications: SeededApplications }> {
+export async function openControlled(options: EphemeralOptions, seed: unknown) {
   const clock = new TestClock(options.clock ?? Date.now)
   const memory = await openEphemeral({ ...options, clock: clock.now })
   try {

@@ -108,10 +108,7 @@ export function requireSettingName(name: string): SettingName {
 }
 
 /** The value of the setting in the stored `values`, or its default. */
-export function settingOf<N extends SettingName>(
-  values: Readonly<Record<string, unknown>>,
-  name: N,
-): ValueOf<N> | DefaultOf<N> {
+export function settingOf<N extends SettingName>(values: Readonly<Record<string, unknown>>, name: N) {
   const entry: SettingEntry<unknown> = VAULT_SETTINGS[name]
   return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
 }

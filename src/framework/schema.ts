@@ -260,10 +260,7 @@ export function showsOnce(schema: Schema): boolean {
 }
 
 /** The first name in a path (`user.email`) that `schema` does not have, and the names that it has there instead. */
-export function findUnknownName(
-  schema: Schema,
-  path: string,
-): { level: number; names: string[] } | undefined {
+export function findUnknownName(schema: Schema, path: string) {
   let at = schema
   for (const [level, name] of path.split('.').entries()) {
     // Any JSON and maps may have any name.

@@ -55,10 +55,7 @@ export const STATUS_RANGES = ['2XX', '3XX', '4XX', '5XX']
 const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
 const PROBLEM = { $ref: '#/components/responses/Problem' }
 
-export function describeResponses(
-  operation: RoutedOperation,
-  { traceId, replayed }: HeaderNames,
-): Record<string, JsonSchema> {
+export function describeResponses(operation: RoutedOperation, { traceId, replayed }: HeaderNames) {
   const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
   const { success, parameters, takesBody } = endpoint
   const takesKey = takesIdempotencyKey(operation)

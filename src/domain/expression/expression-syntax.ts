@@ -35,12 +35,7 @@ const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
  * Checks an output; gives its initial value (undefined if that is a token id), and its filters in order.
  * @throws CofferError `validation` with the column of the error.
  */
-export function readOutput(
-  library: Library,
-  text: string,
-  piece: OutputPiece,
-  use: ExpressionUse,
-): { initial: Token | undefined; filters: FilterToken[] } {
+export function readOutput(library: Library, text: string, piece: OutputPiece, use: ExpressionUse) {
   const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
   const refuse = (at: number, reason: string): CofferError => syntaxError(text, at, reason)
   const read = readTokens(tokenizer, piece, text)

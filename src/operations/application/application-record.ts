@@ -147,11 +147,7 @@ export function readGrants(
 }
 
 /** Creates a key of the application, `chosen` or random, with the record by which authentication finds it. */
-export async function issueKey(
-  context: Context,
-  application_id: string,
-  chosen?: string,
-): Promise<{ key: string; entry: ApplicationKey }> {
+export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? drawKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)
   const { tenant, actor } = context.caller

@@ -17,11 +17,7 @@ export function drawSecret(random: RandomSource): string {
 }
 
 /** The link with this secret, also if it has ended. */
-export async function findLink(
-  context: SecretHashing,
-  reader: StoreReader,
-  secret: string,
-): Promise<LinkRecord | undefined> {
+export async function findLink(context: SecretHashing, reader: StoreReader, secret: string) {
   const hash = await context.hashSecret(secret, reader)
   const link = await reader.get('link', 0, hash)
   return link !== undefined && context.isEqualSecret(link.id, hash) ? link : undefined

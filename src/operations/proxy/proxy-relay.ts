@@ -34,11 +34,7 @@ interface Opened extends TransformContext {
 }
 
 /** @throws CofferError those of the call, of expressions and of transforms */
-export async function callDestination(
-  session: Session,
-  request: RelayRequest,
-  target: Target,
-): Promise<RelayAnswer> {
+export async function callDestination(session: Session, request: RelayRequest, target: Target) {
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request)

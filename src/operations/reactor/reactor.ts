@@ -3,7 +3,7 @@ import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor.js'
-import type { ApplicationRecord, FormulaRecord, ReactorRecord } from '../../domain/records.js'
+import type { ApplicationRecord, ReactorRecord } from '../../domain/records.js'
 import { mergePatch } from '../../domain/token/merge-patch.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
@@ -120,10 +120,7 @@ export const deleteReactor = reactors.delete({
 })
 
 /** The formula of a reactor, which cannot be deleted before the reactor; undefined if it has code of its own. */
-export async function findFormulaOf(
-  context: Context,
-  { formula_id }: Pick<ReactorRecord, 'formula_id'>,
-): Promise<FormulaRecord | undefined> {
+export async function findFormulaOf(context: Context, { formula_id }: Pick<ReactorRecord, 'formula_id'>) {
   if (formula_id === undefined) return undefined
   const formula = await findFormula(context.store, context.caller.tenant, formula_id)
   if (formula === undefined) throw new CofferError('internal', 'The formula of this reactor is missing.')

@@ -46,10 +46,7 @@ async function readRules(
  * Creates the token of a validated `draft`, or answers with the token that it would duplicate.
  * @throws CofferError `forbidden`, `conflict`
  */
-export async function createFrom(
-  context: Context,
-  draft: TokenDraft,
-): Promise<TokenView | Existing<TokenView>> {
+export async function createFrom(context: Context, draft: TokenDraft) {
   const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })

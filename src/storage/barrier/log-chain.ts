@@ -1,5 +1,5 @@
 /** One chain of a log: its records from the newest to the oldest, and whether it is whole. */
-import type { LogBlockHeader, LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
+import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
 import { CofferError } from '../../errors.js'
 import type { LogCheck } from '../store.js'
 import { countIn, describe, type LogFilter, matchesIn } from './log-block.js'
@@ -16,10 +16,7 @@ import {
 } from './log-rows.js'
 
 /** Of the blocks of a chain, newest first. */
-export async function* eachHeader(
-  rows: LogRows,
-  chain: Chain,
-): AsyncGenerator<{ header: LogBlockHeader; load(): Promise<LogBlockRecord> }> {
+export async function* eachHeader(rows: LogRows, chain: Chain) {
   const { blocks, gone } = chain.head
   for (let index = Math.ceil(blocks / INDEXED) - 1; index * INDEXED >= gone - INDEXED + 1; index--) {
     const { headers } = chain.indexes.get(index) ?? (await readIndex(rows, chain, index))

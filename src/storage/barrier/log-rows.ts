@@ -180,12 +180,7 @@ export function keepEntries(keys: RecordKeys, id: Uint8Array, entries: readonly 
 }
 
 /** Undefined where they do not open. */
-export function recallEntries(
-  keys: RecordKeys,
-  tenant: number,
-  id: Uint8Array,
-  kept: Uint8Array,
-): readonly LogEntry[] | undefined {
+export function recallEntries(keys: RecordKeys, tenant: number, id: Uint8Array, kept: Uint8Array) {
   const plain = keys.data.open(kept, associateKept(keys, id))
   if (plain === undefined) return undefined
   const block = JSON.parse(Buffer.from(plain).toString('utf8')) as LogBlockRecord

@@ -76,12 +76,7 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
  * The first frame after the broken one at `position` that opens, whatever of that one is broken: a frame is chained to
  * the 16 bytes before it, and its number is not much higher.
  */
-export function findFrame(
-  cipher: Cipher,
-  bytes: Buffer,
-  id: Uint8Array,
-  { frames, end }: WalPosition,
-): WalPosition | undefined {
+export function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)
     if (sealed === undefined) continue

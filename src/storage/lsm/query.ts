@@ -63,10 +63,7 @@ function newestVersion(view: View, tenant: number, id: RowId): Row | undefined {
 }
 
 /** The kind's change counter; undefined while a change of the kind may still be undone. */
-export function changeCounterOf(
-  { memtables, uncommitted, changeCounters }: View,
-  kind: number,
-): number | undefined {
+export function changeCounterOf({ memtables, uncommitted, changeCounters }: View, kind: number) {
   for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
   return changeCounters.of(kind)
 }

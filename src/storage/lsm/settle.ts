@@ -15,11 +15,7 @@ export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>>
  * Does work that no answer depends on, because everything is stored already: a failure goes to `notice` only.
  * Returns whether it was done.
  */
-export async function attempt(
-  notice: (text: string) => void,
-  what: string,
-  work: () => Promise<void>,
-): Promise<boolean> {
+export async function attempt(notice: (text: string) => void, what: string, work: () => Promise<void>) {
   const settled = await settle(work)
   if (settled.ok) return true
   const reason = settled.error instanceof CofferError ? settled.error.message : 'The reason is unknown.'

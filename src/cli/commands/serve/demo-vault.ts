@@ -39,10 +39,7 @@ const RANDOM_CHARACTERS = 6
 const ABANDONED_MS = 10 * 60 * 1000
 
 /** Opens the demo vault; creates it with sample data first, if there is none. @throws CofferError like `openVault` */
-export async function openDemoVault(
-  { cwd, pid, clock }: CommandContext,
-  notice: (text: string) => void,
-): Promise<{ app: App; directory: string; samples: SampleApplications }> {
+export async function openDemoVault({ cwd, pid, clock }: CommandContext, notice: (text: string) => void) {
   const directory = resolve(cwd, DEMO_DIRECTORY)
   const samplesFile = join(directory, SAMPLES)
   const place: VaultLocation = { directory: join(directory, 'vault'), pid, clock, notice, role: 'server' }

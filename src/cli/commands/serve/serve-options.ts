@@ -57,10 +57,7 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
 }
 
 /** The options on which the OpenAPI document depends. @throws CofferError `usage` */
-export function readDocumentFlags(
-  flags: Options,
-  { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'> = {},
-): { prefix: string; bodyLimitBytes: number } {
+export function readDocumentFlags(flags: Options, { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'> = {}) {
   if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
   return { prefix, bodyLimitBytes: readSize(textOf(flags.bodyLimit)) }
 }

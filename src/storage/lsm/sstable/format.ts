@@ -223,13 +223,7 @@ export function readRecordLocation(bytes: Buffer, at: number): RecordLocation {
 }
 
 /** Copies a row entry with another offset of its record. Returns what the footer summarizes. */
-export function copyRowEntry(
-  from: Buffer,
-  at: number,
-  to: Buffer,
-  target: number,
-  offset: number,
-): Pick<RowMeta, 'seq' | 'created' | 'tenant'> {
+export function copyRowEntry(from: Buffer, at: number, to: Buffer, target: number, offset: number) {
   from.copy(to, target, at, at + ENTRY_BYTES[ROWS])
   to.writeUIntLE(offset, target + 46, 6)
   return {

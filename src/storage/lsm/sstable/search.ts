@@ -127,12 +127,7 @@ function expiredCount(sstable: SSTable, now: number): number {
 }
 
 /** Expired rows, without those that are dead or hidden by a memtable: at most `limit`. */
-export function searchExpired(
-  live: LiveSSTable,
-  memtables: readonly Shadows[],
-  now: number,
-  limit: number,
-): number[] {
+export function searchExpired(live: LiveSSTable, memtables: readonly Shadows[], now: number, limit: number) {
   const { sstable, dropped } = live
   const expired = expiredCount(sstable, now)
   if (expired === 0) return []
