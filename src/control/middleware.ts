@@ -221,8 +221,8 @@ export function createControlMiddleware({
 /** The vault that knows the link, of `base` and its forks. */
 async function findByLink(base: Plane, secret: string): Promise<Plane> {
   for (const plane of [base, ...[...base.forks.values()].map((fork) => fork.plane)]) {
-    const state = await inspectLink(plane.app, secret)
-    if (state.isLive || state.reason !== 'unknown') return plane
+    const found = await inspectLink(plane.app, secret)
+    if (!('reason' in found && found.reason === 'unknown')) return plane
   }
   return base
 }

@@ -3,7 +3,7 @@ import type { InvitationView } from '../../src/domain/invitation.js'
 import type { List } from '../../src/framework/page.js'
 import type { Answer, Ask } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'
-import { findLetter } from '../../src/operations/invite/outbox.js'
+import type { OutboxMail } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault } from '../operations/vault.js'
 import { createHandler } from '../service.js'
@@ -28,9 +28,9 @@ async function open(t: Test) {
       const { id } = (await vault.ask('invite create', { email })) as InvitationView
       return {
         id,
-        secret: new URL(
-          (await vault.app.store.read((reader) => findLetter(reader, 1, id))).link!,
-        ).searchParams.get('token')!,
+        secret: new URL(((await vault.ask('invite outbox', { id })) as OutboxMail).link!).searchParams.get(
+          'token',
+        )!,
       }
     },
     /** The fields of the form that the link shows. */

@@ -1,10 +1,11 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
 import type { Delivery, Message } from '../../src/framework/mail-port.js'
+import type { List } from '../../src/framework/page.js'
 import { perform } from '../../src/framework/perform.js'
 import { createPost, type LastingPost } from '../../src/mail/post.js'
 import { registry } from '../../src/operations/all.js'
-import { findLetter, listLetters, type OutboxLetter } from '../../src/operations/invite/outbox.js'
+import type { OutboxLetter, OutboxMail } from '../../src/operations/invite/outbox.js'
 import { openTestVault, setSetting } from '../operations/vault.js'
 
 const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }
@@ -68,9 +69,8 @@ async function open(t: Test) {
     post: () => office.current,
     invite: (email: string) => ask('invite create', { email }) as Promise<InvitationView>,
     ask,
-    mailOf: (id: string) => vault.app.store.read((reader) => findLetter(reader, 1, id)),
-    mails: async () =>
-      (await vault.app.store.read((reader) => listLetters(reader, 1, { page: 1, size: 100 }))).data,
+    mailOf: (id: string) => ask('invite outbox', { id }) as Promise<OutboxLetter>,
+    mails: async () => ((await ask('invite outbox', { size: 100 })) as List<OutboxMail>).data,
     resume: () => office.current.resume(listener),
     /** The process dies and starts again: what was in memory is gone. */
     restart: async () => {

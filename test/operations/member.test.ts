@@ -7,7 +7,7 @@ import { createHandler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { acceptInvitation } from '../../src/operations/invite/accept-invitation.js'
-import { findLetter } from '../../src/operations/invite/outbox.js'
+import type { OutboxMail } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
 import { openTestVault, type TestVault } from './vault.js'
 
@@ -19,10 +19,10 @@ async function join(
 ): Promise<MemberView> {
   const { id } = (await ask('invite create', input)) as InvitationView
   await before(id)
-  const { link = 'x:' } = await app.store.read((reader) => findLetter(reader, 1, id))
+  const { link = 'x:' } = (await ask('invite outbox', { id })) as OutboxMail
   const secret = new URL(link).searchParams.get('token') ?? ''
   const outcome = await acceptInvitation(app, { secret, names: {}, traceId: 'trace' })
-  if (!outcome.isAccepted) throw new Error(outcome.reason)
+  if ('reason' in outcome) throw new Error(outcome.reason)
   return outcome.member
 }
 

@@ -11,9 +11,9 @@ import {
   type AcceptContext,
   acceptInvitation,
   DEAD_LINKS,
-  type DeadLink,
   type Invited,
   inspectLink,
+  type Refused,
 } from '../../operations/invite/accept-invitation.js'
 import type { Answer, Ask } from '../exchange.js'
 import { createRateLimit } from '../rate-limit.js'
@@ -79,9 +79,9 @@ function readToken({ target }: Ask): string {
 }
 
 async function showInvitation({ powers, tokens }: PageContext, secret: string): Promise<Answer> {
-  const state = await inspectLink(powers, secret)
-  if (!state.isLive) return answerDead(state.reason)
-  return answerForm({ invited: state.invited, secret, token: tokens.create(secret) })
+  const invited = await inspectLink(powers, secret)
+  if ('reason' in invited) return answerDead(invited)
+  return answerForm({ invited, secret, token: tokens.create(secret) })
 }
 
 async function receiveForm(context: PageContext, ask: Ask, traceId: string): Promise<Answer> {
@@ -90,13 +90,13 @@ async function receiveForm(context: PageContext, ask: Ask, traceId: string): Pro
   const secret = fields.get('token') ?? ''
   const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
   const isOurs = tokens.take(fields.get('form') ?? '', secret)
-  const state = await inspectLink(powers, secret)
-  if (!state.isLive) return answerDead(state.reason)
-  const again = { invited: state.invited, secret, names }
+  const invited = await inspectLink(powers, secret)
+  if ('reason' in invited) return answerDead(invited)
+  const again = { invited, secret, names }
   if (!isOurs) return answerForm({ ...again, token: tokens.create(secret), status: 403, note: FORM_IS_OLD })
   try {
     const outcome = await acceptInvitation(powers, { secret, names, traceId })
-    return outcome.isAccepted ? answerWelcome(outcome.invited) : answerDead(outcome.reason)
+    return 'reason' in outcome ? answerDead(outcome) : answerWelcome(outcome.invited)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
     return answerForm({ ...again, token: tokens.create(secret), status: 400, errors: error.errors })
@@ -170,7 +170,7 @@ function answerWelcome({ tenantName, email }: Invited): Answer {
   return answerHtml({ title: 'You are a member', body, style: MESSAGE_STYLE })
 }
 
-function answerDead(reason: DeadLink): Answer {
+function answerDead({ reason }: Refused): Answer {
   const { status, title, advice } = DEAD_LINKS[reason]
   return answerMessage(status, title, advice)
 }

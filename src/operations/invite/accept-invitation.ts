@@ -9,12 +9,16 @@ import { operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { type MemberView, memberOutput, viewMember } from '../member/member.js'
-import { isMember, joinTenant } from '../member/user.js'
+import { addMember, isMember } from '../member/user.js'
 import { endLink, findLink, type SecretHashing } from './link.js'
 import { dropSecrets } from './mail.js'
 
 /** Why a link does not work. `member`: the person is already a member of the tenant. */
 export type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
+
+export interface Refused {
+  reason: DeadLink
+}
 
 export interface Invited {
   tenantName: string
@@ -22,26 +26,19 @@ export interface Invited {
   expiresAt: string
 }
 
-export type LinkState = { isLive: true; invited: Invited } | { isLive: false; reason: DeadLink }
-
 export interface AcceptContext extends SecretHashing {
   readonly store: Store
   createUuid(): string
 }
 
-export async function inspectLink(context: AcceptContext, secret: string): Promise<LinkState> {
-  if (!isLinkSecret(secret)) return { isLive: false, reason: 'unknown' }
+export async function inspectLink(context: AcceptContext, secret: string): Promise<Invited | Refused> {
   return context.store.read(async (reader) => {
     const found = await openLink(context, reader, secret)
-    if ('reason' in found) return { isLive: false, reason: found.reason }
-    const { email, expires_at: expiresAt } = found.invitation
-    return { isLive: true, invited: { tenantName: found.tenant.name, email, expiresAt } }
+    return 'reason' in found ? found : found.invited
   })
 }
 
-export type Acceptance =
-  | { isAccepted: true; member: MemberView; invited: Invited }
-  | { isAccepted: false; reason: DeadLink }
+export type Acceptance = { member: MemberView; invited: Invited } | Refused
 
 /** Makes the person a member with the role of the invitation, and ends the invitation and its link. Of two concurrent calls one succeeds. */
 export async function acceptInvitation(
@@ -72,8 +69,9 @@ export const acceptInvitationLink = operation({
   runDetached: async ({ inUnit, traceId }, { link }, names) => {
     const secret = readLink(link)
     const outcome = await inUnit((context) => acceptLink(context, { secret, names, traceId }))
-    if (outcome.isAccepted) return outcome.member
-    throw refuseLink(outcome.reason)
+    if ('member' in outcome) return outcome.member
+    const { title, advice, status } = DEAD_LINKS[outcome.reason]
+    throw new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
   },
 })
 
@@ -88,18 +86,17 @@ async function acceptLink(
   context: SecretHashing & { store: StoreWriter; createUuid(): string },
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
 ): Promise<Acceptance> {
-  if (!isLinkSecret(secret)) return { isAccepted: false, reason: 'unknown' }
   const { store, createUuid } = context
   const found = await openLink(context, store, secret)
-  if ('reason' in found) return { isAccepted: false, reason: found.reason }
-  const { link, tenant, invitation } = found
-  const record = await createMember(store, found, names, createUuid)
+  if ('reason' in found) return found
+  const { link, tenant, invitation, invited } = found
+  const person = { email: invitation.email, ...names, role: invitation.role ?? DEFAULT_ROLE }
+  const record = await addMember(store, tenant, person, createUuid)
   await store.remove('invitation', link.tenant, invitation.id)
   await endLink(store, link.id, 'used')
   await dropSecrets(store, link.tenant, invitation.id)
   await logAcceptance(store, found, record, traceId)
-  const invited = { tenantName: tenant.name, email: invitation.email, expiresAt: invitation.expires_at }
-  return { isAccepted: true, member: await viewMember(store, record), invited }
+  return { member: await viewMember(store, record), invited }
 }
 
 export const DEAD_LINKS: Readonly<
@@ -138,18 +135,14 @@ export const DEAD_LINKS: Readonly<
   },
 }
 
-function refuseLink(reason: DeadLink): CofferError {
-  const { title, advice, status } = DEAD_LINKS[reason]
-  return new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
-}
-
-type OpenLink = { link: LinkRecord; tenant: TenantRecord; invitation: InvitationRecord }
+type OpenLink = { link: LinkRecord; tenant: TenantRecord; invitation: InvitationRecord; invited: Invited }
 
 async function openLink(
   context: SecretHashing,
   reader: StoreReader,
   secret: string,
-): Promise<OpenLink | { reason: DeadLink }> {
+): Promise<OpenLink | Refused> {
+  if (!isLinkSecret(secret)) return { reason: 'unknown' }
   const link = await findLink(context, reader, secret)
   if (link === undefined) return { reason: 'unknown' }
   if (link.ended !== undefined) return { reason: link.ended }
@@ -159,26 +152,8 @@ async function openLink(
   if (invitation === undefined) return { reason: 'withdrawn' }
   if (isExpired(invitation, reader.now)) return { reason: 'expired' }
   if (await isMember(reader, link.tenant, invitation.email)) return { reason: 'member' }
-  return { link, tenant, invitation }
-}
-
-async function createMember(
-  store: StoreWriter,
-  { link, tenant, invitation }: OpenLink,
-  names: PersonNames,
-  createUuid: () => string,
-): Promise<MemberRecord> {
-  const user = await joinTenant(store, link.tenant, { email: invitation.email, ...names }, createUuid)
-  const record: MemberRecord = {
-    id: createUuid(),
-    tenant_id: tenant.id,
-    role: invitation.role ?? DEFAULT_ROLE,
-    user_id: user.id,
-    created_by: user.id,
-    created_at: formatDate(store.now),
-  }
-  await store.insert('member', link.tenant, record, { fresh: true })
-  return record
+  const { email, expires_at: expiresAt } = invitation
+  return { link, tenant, invitation, invited: { tenantName: tenant.name, email, expiresAt } }
 }
 
 async function logAcceptance(

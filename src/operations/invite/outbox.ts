@@ -7,7 +7,6 @@ import { anyJson } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput } from '../../framework/schema.js'
 import { findNewest } from '../../storage/pages.js'
-import type { StoreReader } from '../../storage/store.js'
 import { letterOf, readMailSettings } from './mail.js'
 
 /** `link` is present until the mail is sent or the link ends. */
@@ -35,46 +34,24 @@ export const readOutbox = operation({
   runDetached: async ({ inUnit, post, caller }, { id, wait, page = 1, size = 20 }) => {
     if (wait === true) await post.settle()
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
-      if (id !== undefined) return findLetter(store, caller.tenant, id, post.publicUrl)
-      const list = await listLetters(store, caller.tenant, { page, size }, post.publicUrl)
-      return { ...list, data: list.data.map(({ text: _, html: __, ...mail }) => mail) }
+      const { publicUrl } = await readMailSettings(store, post.publicUrl)
+      const { tenant } = caller
+      if (id === undefined) {
+        const { records, total } = await store.find('mail', tenant, { page, size })
+        const data = records.map((mail) => {
+          const { text: _, html: __, ...summary } = viewLetter(mail, publicUrl)
+          return summary
+        })
+        return listOf(data, total, { page, size })
+      }
+      const ofInvitation = { field: 'invitation', value: id }
+      const mail =
+        (await store.get('mail', tenant, id)) ?? (await findNewest(store, 'mail', tenant, ofInvitation))
+      if (mail !== undefined) return viewLetter(mail, publicUrl)
+      throw new CofferError('not_found', 'There is no mail with this id, and none of an invitation with it.')
     })
   },
 })
-
-/** Mail of the tenant, newest first. `listening`: the public URL if the settings have none. */
-export async function listLetters(
-  reader: StoreReader,
-  tenant: number,
-  page: { page: number; size: number },
-  listening?: string,
-): Promise<List<OutboxLetter>> {
-  const { publicUrl } = await readMailSettings(reader, listening)
-  const { records, total } = await reader.find('mail', tenant, page)
-  return listOf(
-    records.map((mail) => viewLetter(mail, publicUrl)),
-    total,
-    page,
-  )
-}
-
-/**
- * The mail with this id, or the newest one of the invitation with this id.
- * @throws CofferError `not_found`
- */
-export async function findLetter(
-  reader: StoreReader,
-  tenant: number,
-  id: string,
-  listening?: string,
-): Promise<OutboxLetter> {
-  const { publicUrl } = await readMailSettings(reader, listening)
-  const ofInvitation = { field: 'invitation', value: id }
-  const mail =
-    (await reader.get('mail', tenant, id)) ?? (await findNewest(reader, 'mail', tenant, ofInvitation))
-  if (mail !== undefined) return viewLetter(mail, publicUrl)
-  throw new CofferError('not_found', 'There is no mail with this id, and none of an invitation with it.')
-}
 
 function viewLetter(mail: MailRecord, publicUrl: string): OutboxLetter {
   const { secret, tenant_name: _, id, invitation_id, to, state, ...rest } = mail

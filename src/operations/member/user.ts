@@ -4,28 +4,42 @@
 import { formatDate } from '../../domain/dates.js'
 import { normalizeEmail } from '../../domain/email.js'
 import type { PersonNames } from '../../domain/invitation.js'
-import type { UserRecord } from '../../domain/records.js'
+import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records.js'
+import type { Role } from '../../domain/roles.js'
 import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
-export async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
+async function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
   return findNewest(reader, 'user', 0, { field: 'email', value: normalizeEmail(email) })
-}
-
-export async function findMember(reader: StoreReader, tenant: number, userId: string) {
-  return findNewest(reader, 'member', tenant, { field: 'user', value: userId })
 }
 
 export async function isMember(reader: StoreReader, tenant: number, email: string): Promise<boolean> {
   const user = await findUser(reader, email)
-  return user !== undefined && (await findMember(reader, tenant, user.id)) !== undefined
+  if (user === undefined) return false
+  return (await findNewest(reader, 'member', tenant, { field: 'user', value: user.id })) !== undefined
+}
+
+type Person = PersonNames & { email: string }
+
+/** Makes the person a member; `createdBy` is by default the person. */
+export async function addMember(
+  store: StoreWriter,
+  { number, id: tenant_id }: TenantRecord,
+  { role, createdBy, ...person }: Person & { role: Role; createdBy?: string },
+  createUuid: () => string,
+): Promise<MemberRecord> {
+  const { id: user_id } = await joinTenant(store, number, person, createUuid)
+  const made = { created_by: createdBy ?? user_id, created_at: formatDate(store.now) }
+  const member: MemberRecord = { id: createUuid(), tenant_id, role, user_id, ...made }
+  await store.insert('member', number, member, { fresh: true })
+  return member
 }
 
 /** Adds the tenant to the user with this address, or creates the user. The names of an existing user are kept. */
-export async function joinTenant(
+async function joinTenant(
   store: StoreWriter,
   tenant: number,
-  { email, ...names }: PersonNames & { email: string },
+  { email, ...names }: Person,
   createUuid: () => string,
 ): Promise<UserRecord> {
   const known = await findUser(store, email)

@@ -1,8 +1,6 @@
 /** Applies a seed: everything in it is checked before anything is written, and written in one unit of work. */
 import { API_KEY } from '../../domain/application.js'
 import { isKey } from '../../domain/base58.js'
-import { formatDate } from '../../domain/dates.js'
-import { checkEmail } from '../../domain/email.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
 import { DEFAULT_ROLE } from '../../domain/roles.js'
@@ -22,7 +20,7 @@ import { readAll } from '../../storage/pages.js'
 import { addApplication, createApplication } from '../application/application.js'
 import { createFormula } from '../formula/formula.js'
 import { addInvitation, createInvitation } from '../invite/invite.js'
-import { isMember, joinTenant } from '../member/user.js'
+import { addMember, isMember } from '../member/user.js'
 import { createProxy } from '../proxy/proxy.js'
 import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/tenant.js'
@@ -140,7 +138,7 @@ async function checkContents(
     createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
   )
   await each('proxies', contents.proxies, ({ application: _, ...proxy }) => createProxy.check!(proxy, tools))
-  await each('members', contents.members, ({ email }) => checkMember(email))
+  await each('members', contents.members, (member) => createInvitation.check!(member, tools))
   await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
   return { place, contents: contents as SeedContents, isFirst: place === 'seed', expiries, rows }
 }
@@ -148,14 +146,6 @@ async function checkContents(
 /** @throws CofferError why the row is refused */
 function refuseRow(row: unknown): void {
   if (row instanceof CofferError) throw row
-}
-
-function checkMember(email: string | undefined): void {
-  try {
-    if (email !== undefined) checkEmail(email)
-  } catch (error) {
-    throw error instanceof CofferError ? invalid('email', error.message) : error
-  }
 }
 
 /** The context of a tenant that is created here. */
@@ -223,7 +213,7 @@ async function fill(context: Context, { place, contents, expiries, rows }: Part)
   await each('proxies', contents.proxies ?? [], async ({ application, ...rest }) =>
     createProxy.run!(context, { ...rest, ...bind(application) }, undefined),
   )
-  await each('members', contents.members ?? [], (member) => addMember(context, member))
+  await each('members', contents.members ?? [], (member) => seedMember(context, member))
   await each('invitations', contents.invitations ?? [], (input) => addInvitation(context, input))
   const shown = views.map(({ id, name: own, type, key }) => ({ id, name: own, type, key: key! }))
   const tenant = await context.tenant()
@@ -239,18 +229,15 @@ async function findByName({ store, caller }: Context, name: string): Promise<str
   throw invalid('formula', 'no formula has this name')
 }
 
-async function addMember(
+async function seedMember(
   context: Context,
   { role = DEFAULT_ROLE, ...person }: NonNullable<SeedContents['members']>[number],
 ): Promise<void> {
   const { store, caller, createUuid } = context
   if (await isMember(store, caller.tenant, person.email))
     throw invalid('email', 'is the address of a member already')
-  const user = await joinTenant(store, caller.tenant, person, createUuid)
-  const { id: tenant_id } = await context.tenant()
-  const made = { created_by: caller.actor.id, created_at: formatDate(store.now) }
-  const member = { id: createUuid(), tenant_id, role, user_id: user.id, ...made }
-  await store.insert('member', caller.tenant, member, { fresh: true })
+  const made = { ...person, role, createdBy: caller.actor.id }
+  const member = await addMember(store, await context.tenant(), made, createUuid)
   context.reached('member', member.id, { operation: 'create', message: 'Member created' })
 }
 
