@@ -108,6 +108,12 @@ export function damaged(what: string): CofferError {
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`)
 }
 
+/** The code of an error of Node or of the system; empty where it has none. */
+export function codeOf(error: unknown): string {
+  const { code } = (error ?? {}) as { code?: unknown }
+  return typeof code === 'string' ? code : ''
+}
+
 /** An error as it is stored or sent to another process, without its cause. */
 export interface SentError {
   code: ErrorCode

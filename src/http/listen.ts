@@ -1,6 +1,6 @@
 /** Listening on several addresses with the same port. */
 import type { Server } from 'node:net'
-import { CofferError } from '../errors.js'
+import { CofferError, codeOf } from '../errors.js'
 
 /** Attempts to find a port that is free on all addresses. */
 const FREE_PORT_TRIES = 20
@@ -39,7 +39,7 @@ export async function listen<S extends Server>(
 function bind(server: Server, host: string, port: number, isNeeded: boolean): Promise<boolean> {
   return new Promise((resolve, reject) => {
     const fail = (error: Error) => {
-      if (!isNeeded && ABSENT.includes(codeOf(error) ?? '')) resolve(false)
+      if (!isNeeded && ABSENT.includes(codeOf(error))) resolve(false)
       else reject(error)
     }
     server.once('error', fail)
@@ -58,15 +58,11 @@ function portOf(server: Server): number {
 
 function explain(error: unknown, port: number): CofferError {
   if (error instanceof CofferError) return error
-  const code = codeOf(error) ?? 'unknown reason'
+  const code = codeOf(error) || 'unknown reason'
   const messages: Record<string, string> = {
     EADDRINUSE: `Port ${port} is in use. Choose another with --port; 0 finds a free one.`,
     EACCES: `Port ${port} may not be used by this user. Choose one above 1023.`,
   }
   const message = messages[code] ?? `The server could not listen (${code}).`
   return new CofferError('unavailable', message, { cause: error })
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : undefined
 }

@@ -1,37 +1,25 @@
 /** Listens for an answerer, which may be made when the first request comes. */
 import { omitUndefined } from '../domain/omit-undefined.js'
-import type { Host } from '../framework/host.js'
-import type { AccessEntry } from './access-log.js'
-import type { Answerer } from './answerer.js'
+import type { Answerer, AnswererOptions } from './answerer.js'
 import { nameCorsHeaders } from './cors.js'
 import { nameHeaders } from './headers.js'
 import { Load } from './load.js'
-import { type RunningServer, type ServerLimits, startServer } from './server.js'
+import { type RunningServer, type ServerOptions, startServer } from './server.js'
 
 export const DEFAULT_PORT = 4010
 export const DEFAULT_PREFIX = 'svc'
 export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
 export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 
-export interface SocketOptions {
-  port?: number
-  addresses?: readonly string[]
+export interface SocketOptions extends Partial<Pick<ServerOptions, 'port' | 'addresses' | 'tls' | 'limits'>> {
   /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
   allowHosts?: readonly string[]
-  tls?: { cert: string; key: string }
-  limits?: ServerLimits
 }
 
-/** What sockets need to know of the service that they are for. */
-export interface SocketService {
-  host: Host
-  prefix?: string
-  bodyLimitBytes?: number
-  /** Whether web pages of other origins may read answers (CORS); true if absent. */
-  cors?: boolean
-  record?(entry: AccessEntry): void
-  reportFault?(error: unknown, traceId: string): void
-}
+/** What sockets need to know of the service that they are for; by default web pages of other origins may read answers. */
+export interface SocketService
+  extends Pick<AnswererOptions, 'host' | 'record' | 'reportFault'>,
+    Partial<Pick<AnswererOptions, 'prefix' | 'bodyLimitBytes' | 'cors'>> {}
 
 /** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
 export async function listenFor(

@@ -4,7 +4,7 @@ import { request as httpsRequest } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import type { SecureContext } from 'node:tls'
 import { collectBytes } from '../domain/collect-bytes.js'
-import { CofferError, validationError } from '../errors.js'
+import { CofferError, codeOf, validationError } from '../errors.js'
 import { createAllowList } from './allow-list.js'
 import { chooseAddresses, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
@@ -122,8 +122,8 @@ function send(hop: Hop, address: Resolved, secureContext: SecureContext | undefi
 }
 
 function describeCode(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown }
-  return typeof code === 'string' ? ` (${code})` : ''
+  const code = codeOf(error)
+  return code === '' ? '' : ` (${code})`
 }
 
 function toHeaders(pairs: readonly [string, string][], body: Buffer, method: string): Record<string, string> {

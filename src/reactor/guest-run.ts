@@ -75,10 +75,7 @@ export function createGuestRun(
   const idle = new Promise<boolean>((resolve) => {
     settleIdle = resolve
   })
-  guest.listener = {
-    message: receive,
-    end: handleEnd,
-  }
+  guest.listener = { message: receive, end: handleEnd }
   const cancels = [services.clock.after(limits.timeMs, () => stop('time'))]
   watchMemory()
   void guest.send(work)

@@ -7,7 +7,7 @@ import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'
 import { BoundedMap } from '../bounded-map.js'
 import { collectBytes } from '../domain/collect-bytes.js'
-import { CofferError } from '../errors.js'
+import { CofferError, codeOf } from '../errors.js'
 import {
   answerWhole,
   type Destination,
@@ -222,6 +222,6 @@ async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGene
 
 /** The code of an error of the system or of Node; never its message, which can quote what was sent. */
 function nameOf(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown }
-  return typeof code === 'string' && /^\w{1,40}$/.test(code) ? code : 'unknown reason'
+  const code = codeOf(error)
+  return /^\w{1,40}$/.test(code) ? code : 'unknown reason'
 }

@@ -70,20 +70,11 @@ export function createPool(settings: PoolSettings, services: PoolServices): Reac
 
   async function run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
-    const { args, rest, configuration, transforms } = request
+    const { configuration, transforms } = request
     const { prefix, limits: most, time } = settings
     const resultBytes = Math.max(most.resultBytes, transforms === undefined ? 0 : TRANSFORM_RESULT_BYTES)
     const limits = { ...most, resultBytes, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
-    const given = {
-      args,
-      rest,
-      transforms,
-      configuration,
-      prefix,
-      hasClient: client !== null,
-      resultBytes,
-      time: time?.(),
-    }
+    const given = { ...request, prefix, hasClient: client !== null, resultBytes, time: time?.() }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await enqueue({

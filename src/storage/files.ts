@@ -1,6 +1,6 @@
 /** The port through which the engine uses the disk, the errors of its failures, and operations made of its parts. */
 import { dirname } from 'node:path'
-import { CofferError } from '../errors.js'
+import { CofferError, codeOf } from '../errors.js'
 
 /** Of a path, without following a link. */
 export interface FileStat {
@@ -71,12 +71,6 @@ export function storageError(action: string, path: string, cause: unknown): Coff
   const code = codeOf(cause)
   const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
   return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause })
-}
-
-/** The error code of what node:fs threw; empty where it has none. */
-export function codeOf(error: unknown): string {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined
-  return typeof code === 'string' ? code : ''
 }
 
 /** Makes a directory and its missing parents, durably, all of them with mode 0700. */

@@ -2,8 +2,8 @@
 import * as fs from 'node:fs'
 import { open } from 'node:fs/promises'
 import { userInfo } from 'node:os'
-import { CofferError } from '../errors.js'
-import { codeOf, type FileStat, type Files, type Opening, storageError } from './files.js'
+import { CofferError, codeOf } from '../errors.js'
+import { type FileStat, type Files, type Opening, storageError } from './files.js'
 
 function attempt<T>(action: string, path: string, work: () => T): T {
   try {

@@ -1,6 +1,6 @@
 /** Writes the key file of a new vault or key slot. */
 import { dirname } from 'node:path'
-import { CofferError } from '../../errors.js'
+import { CofferError, codeOf } from '../../errors.js'
 
 /** Does not overwrite a file, which may be the only key of another vault. */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
@@ -9,8 +9,7 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
   try {
     await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
   } catch (error) {
-    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
-    if (isThere)
+    if (codeOf(error) === 'EEXIST')
       throw new CofferError(
         'conflict',
         `${path} exists already; it may be the key of another vault. Choose another file.`,

@@ -6,7 +6,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { join } from 'node:path'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, codeOf, usage } from '../../errors.js'
 
 export type Texts = Readonly<Record<string, string>>
 
@@ -46,8 +46,7 @@ function readFile(path: string): { text: string; mode: number } | undefined {
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     return { mode: fstatSync(file).mode, text: readFileSync(file, 'utf8') }
   } catch (cause) {
-    const isAbsent = cause instanceof Error && 'code' in cause && cause.code === 'ENOENT'
-    if (isAbsent) return undefined
+    if (codeOf(cause) === 'ENOENT') return undefined
     throw usage(`${path} cannot be read. Correct or remove it.`, { cause })
   } finally {
     if (file !== undefined) closeSync(file)

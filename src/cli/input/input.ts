@@ -12,7 +12,7 @@ import {
 import { resolve } from 'node:path'
 import { collectBytes } from '../../domain/collect-bytes.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, codeOf, usage } from '../../errors.js'
 import type { InputStream } from '../output/terminal.js'
 
 /** The part of an open file that is used here; a `FileHandle` of node:fs/promises is one. */
@@ -277,10 +277,8 @@ function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void
 
 function unreadable(error: unknown, name: string): CofferError {
   if (error instanceof CofferError) return error
-  const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
-  return usage(`${name} ${REASONS[code] ?? `could not be read (${code}).`}`, {
-    cause: error,
-  })
+  const code = codeOf(error) || 'unknown reason'
+  return usage(`${name} ${REASONS[code] ?? `could not be read (${code}).`}`, { cause: error })
 }
 
 const REASONS: Record<string, string> = {

@@ -1,6 +1,6 @@
 /** The standard streams, their capabilities, and writing to them. */
 import type { Readable, Writable } from 'node:stream'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, codeOf, usage } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
@@ -109,8 +109,8 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
       if (!error) return resolve(true)
-      if (isReaderGone(error)) return resolve(false)
-      const reason = codeOf(error) ?? 'unknown reason'
+      if (READER_GONE.includes(codeOf(error))) return resolve(false)
+      const reason = codeOf(error) || 'unknown reason'
       reject(
         new CofferError('storage_failed', `The output could not be written (${reason}).`, { cause: error }),
       )
@@ -120,11 +120,5 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
 
 function leaveToCallback(): void {}
 
-/** `EOF` is `EPIPE` on Windows; the third follows on further writes. */
-function isReaderGone(error: Error): boolean {
-  return ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED'].includes(codeOf(error) ?? '')
-}
-
-function codeOf(error: Error): string | undefined {
-  return 'code' in error && typeof error.code === 'string' ? error.code : undefined
-}
+/** Codes of an error after which nobody reads: `EOF` is `EPIPE` on Windows; the third follows on further writes. */
+const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
