@@ -2,6 +2,8 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Fetch } from '../../src/client/http-client.js'
+import { openTestVault } from '../../src/index.js'
 import { createHome, createVaultHome } from './home.js'
 
 interface Finding {
@@ -92,4 +94,30 @@ t.test('without a vault, or with one that does not open, the other checks are ma
     (JSON.parse(locked.stdout) as Finding[]).map(({ check, state }) => `${check} ${state}`),
     ['node ok', 'configuration ok', 'permissions ok', 'lock ok', 'vault wrong'],
   )
+})
+
+t.test('of a server it examines what a server has, and nothing of a vault', async (t) => {
+  const home = createHome(t)
+  const vault = await openTestVault()
+  t.teardown(() => vault.stop())
+  const fetch: Fetch = (url, init) => vault.fetch(url, init)
+  const examine = async (key: string) =>
+    home.run(['doctor'], { fetch, env: { COFFER_URL: 'http://localhost:4010', COFFER_API_KEY: key } })
+  const { code, stdout } = await examine(vault.keys.private!)
+  t.equal(code, 0)
+  t.match(JSON.parse(stdout), [
+    { check: 'node', state: 'ok' },
+    { check: 'configuration', state: 'ok' },
+    { check: 'permissions', state: 'ok', found: 'Only you can read your settings.' },
+    { check: 'server', state: 'ok', found: /^It answers, and the key is that of the application / },
+  ])
+  t.equal(JSON.parse(stdout).length, 4)
+  t.match(await examine('key_unknown'), { code: 1, stderr: /Checks that failed: 1 of 4/ })
+  t.match(await examine(''), { code: 1, stderr: /server +The server asks for an API key/ })
+  mkdirSync(join(home.place, 'config', 'coffer'), { recursive: true })
+  home.write('config/coffer/config.json', '{"version":1}', 0o644)
+  t.match(await examine(vault.keys.private!), {
+    code: 1,
+    stderr: /permissions +Other users may read .* Run: chmod go= /,
+  })
 })

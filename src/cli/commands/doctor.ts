@@ -9,7 +9,7 @@ import type { OutboxMail } from '../../operations/invite/outbox.js'
 import { readHolder } from '../../vault/offline.js'
 import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from '../context/context.js'
-import { findKeyFile, findVaultDirectory, placeOf, requireVault } from '../context/credentials.js'
+import { findKeyFile, findVaultDirectory, placeOf, readApiKey, requireVault } from '../context/credentials.js'
 import { describeConfinement, describeConfinementGaps } from '../context/sandbox.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { readUserSettings, userSettingsPath } from '../context/user-settings.js'
@@ -47,7 +47,9 @@ export async function examine(context: CommandContext): Promise<void> {
   await look('node', () => checkNode(context))
   await look('configuration', () => checkConfiguration(context))
   await look('permissions', () => checkPermissions(context))
-  await look('lock', () => checkLock(context))
+  const isRemote = context.config.url !== undefined
+  if (isRemote) await look('server', () => checkServer(context))
+  else await look('lock', () => checkLock(context))
   const examineVault = () =>
     context.reachVault(async (vault) => {
       const as = { reveal: false, tenant: await findTenantChoice(context) }
@@ -60,7 +62,7 @@ export async function examine(context: CommandContext): Promise<void> {
       return ok(`It opens, and has ${countOf(status.tokens, 'token')}.`)
     })
   // To wait for a lock that stays held would be in vain.
-  if (findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
+  if (!isRemote && findings.at(-1)?.state !== 'wrong') await look('vault', examineVault)
   const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
   await printForRun(context, findings, { columns: ['check', 'state', 'found', ...advised] })
   // A table may have no room for all of it.
@@ -94,21 +96,37 @@ async function checkConfiguration({ config }: CommandContext): Promise<Verdict> 
 
 /** Everything in the vault, its key file, and the user's settings. */
 async function checkPermissions(context: CommandContext): Promise<Verdict> {
+  const settings = userSettingsPath(context.config.directory)
+  if (context.config.url !== undefined) return judgePaths([settings], 'your settings')
   requireVault(context)
   const directory = findVaultDirectory(context)
   const key = findKeyFile(context, await identifyVault(placeOf(context)).catch(() => ''))
   const inStore = context.config.store !== undefined
   const names = inStore ? [] : readdirSync(directory, { recursive: true })
   const files = names.map((name) => join(directory, String(name)))
-  const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
-  const open = [...(inStore ? [] : [directory]), ...files, ...others].filter(
+  const others = [settings, ...(key === undefined ? [] : [key])]
+  const paths = [...(inStore ? [] : [directory]), ...files, ...others]
+  return judgePaths(paths, 'the vault, its key and your settings', directory)
+}
+
+function judgePaths(paths: readonly string[], what: string, directory?: string): Verdict {
+  const open = paths.filter(
     (path) => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS_MAY) !== 0,
   )
-  if (open.length === 0) return ok('Only you can read the vault, its key and your settings.')
+  if (open.length === 0) return ok(`Only you can read ${what}.`)
   const [first] = open
   const more = open.length === 1 ? '' : ` and ${open.length - 1} more`
-  const whole = open.some((path) => path.startsWith(directory)) ? `-R go= ${directory}` : `go= ${first}`
+  const isInside = directory !== undefined && open.some((path) => path.startsWith(directory))
+  const whole = isInside ? `-R go= ${directory}` : `go= ${first}`
   return wrong(`Other users may read ${first}${more}.`, `Run: chmod ${whole}`)
+}
+
+async function checkServer(context: CommandContext): Promise<Verdict> {
+  const key = await readApiKey(context)
+  const as = key === undefined ? { reveal: false } : { key }
+  const ask = { operation: 'app whoami', input: {}, as } as const
+  const { name } = await context.reachVault(async (vault) => (await vault.ask(ask)).result)
+  return ok(`It answers, and the key is that of the application ${name}.`)
 }
 
 function checkLock(context: CommandContext): Verdict {
