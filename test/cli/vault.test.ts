@@ -298,3 +298,22 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     ],
   )
 })
+
+t.test('what rekey advises for a slot that it dropped works as pasted', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('pass', PASSPHRASE)
+  const env = { COFFER_PASSPHRASE_FILE: 'pass' }
+  const add = ['vault', 'keys', 'add', '--passphrase', '--new-passphrase-file', 'pass']
+  t.equal((await home.run(add)).code, 0)
+  const paste = async (stderr: string, options: object) => {
+    const [, words = ''] = /again: coffer (.*)/.exec(stderr) ?? []
+    return home.run(words.trim().split(' '), { columns: 200, ...options })
+  }
+  const byPassphrase = await home.run(['vault', 'rekey', '--yes'], { env })
+  t.match(await paste(byPassphrase.stderr, { env }), { code: 0, stdout: /key-file/ })
+  const [key = ''] = readdirSync(home.place).filter((name) => name.endsWith('.key'))
+  const byKey = await home.run(['vault', 'rekey', '--yes', '--key-file', key])
+  const answers = ['? New passphrase', '? The same again'].map((asked): Answer => [asked, `${PASSPHRASE}\r`])
+  const added = await paste(byKey.stderr, { env: { COFFER_KEY_FILE: key }, answers })
+  t.match(added, { code: 0, stdout: /passphrase/ })
+})

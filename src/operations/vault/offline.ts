@@ -92,8 +92,8 @@ export const changeKeys = operation({
   runOffline: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
     for (const { id, kind } of dropped) {
-      const flag = kind === 'passphrase' ? ' --passphrase' : ''
-      await notice(`The ${kind} slot ${id} was dropped. Add it again with: coffer vault keys add${flag}`)
+      const flag = kind === 'passphrase' ? '--passphrase' : `--new-key-file ${id}.key`
+      await notice(`The ${kind} slot ${id} was dropped. To add one again: coffer vault keys add ${flag}`)
     }
     await ask(noteRekey)
     return { ...report, dropped_slots: dropped.map(({ id }) => id) }
