@@ -190,6 +190,18 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
     // An empty word is a word, and files are offered where nothing else is.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
   }
+
+  const evil = "my $(touch made)'s *"
+  for (const name of [evil, 'my \u202eapp', 'my app\nsecond'])
+    await coffer(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
+  t.same(await offered('app get my'), [evil], 'what would not be seen as it is, is left out')
+  const script = (await coffer(['completion', 'bash'])).stdout
+  const probe = `${script}COMP_WORDS=(coffer app get 'my\\ $'); COMP_CWORD=3; _coffer; echo "\${COMPREPLY[@]}"; eval "printf %s \${COMPREPLY[@]}"`
+  const { stdout } = spawnSync('bash', ['--norc', '-c', probe], { encoding: 'utf8', env, cwd: machine.place })
+  const [inserted, read] = stdout.split('\n')
+  t.match(inserted, 'my\\ \\$\\(touch', 'as bash has to read it')
+  t.equal(read, evil)
+  t.equal(spawnSync('test', ['-e', join(machine.place, 'made')]).status, 1, 'a name runs nothing')
 })
 
 t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {

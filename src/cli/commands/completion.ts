@@ -18,7 +18,7 @@ import { readUserSettings } from '../context/user-settings.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { identify } from '../input/names.js'
 import { listFlags, takesMany } from '../input/options.js'
-import { quoteWord } from '../output/shell.js'
+import { display } from '../output/display.js'
 import { write } from '../output/terminal.js'
 import { applyProfile } from './profile.js'
 
@@ -27,11 +27,14 @@ const MOST_VALUES = 50
 /** Of the log, in which the newest tokens are looked for. */
 const MOST_RECORDS = 500
 
+/** The shells quote what they insert: zsh and fish by themselves. */
 const SHELLS: Readonly<Record<string, string>> = {
   bash: `# coffer completion for bash: eval "$(coffer completion bash)"
 _coffer() {
-  local IFS=$'\\n'
-  COMPREPLY=($(${ANSWER} "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  local word words=("\${COMP_WORDS[@]:1:COMP_CWORD}")
+  COMPREPLY=()
+  while IFS= read -r word; do COMPREPLY+=("$(printf %q "$word")"); done < <(
+    ${ANSWER} "\${words[@]//\\\\/}" 2>/dev/null)
 }
 complete -o default -F _coffer coffer
 `,
@@ -39,7 +42,7 @@ complete -o default -F _coffer coffer
 # coffer completion for zsh: eval "$(coffer completion zsh)"
 _coffer() {
   local -a found
-  found=("\${(@f)$(${ANSWER} "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  found=("\${(@f)$(${ANSWER} "\${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
   if [[ -n $found ]]; then compadd -a found; else _files; fi
 }
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
@@ -48,7 +51,7 @@ compdef _coffer coffer
   fish: `# coffer completion for fish: coffer completion fish | source
 function __coffer
   set -l word (commandline -ct)
-  set -l found (${ANSWER} (commandline -opc)[2..-1] "$word" 2>/dev/null)
+  set -l found (${ANSWER} (commandline -opc)[2..-1] (string replace -a '\\\\' '' -- "$word") 2>/dev/null)
   if set -q found[1]; printf '%s\\n' $found; else; __fish_complete_path "$word"; end
 end
 complete -c coffer -f -a '(__coffer)'
@@ -86,7 +89,7 @@ async function complete(context: CommandContext, words: readonly string[]): Prom
   const options = [...(facts?.options ?? []), ...commands[0]!.options]
   const takesValue = options.some(({ names, hasValue }) => hasValue && names.includes(asked))
   const begin = (values: readonly string[]) =>
-    [...new Set(values)].filter((value) => value.startsWith(text) && quoteWord(value) === value)
+    [...new Set(values)].filter((value) => value.startsWith(text) && display(value) === value)
   if (takesValue) {
     const values = begin(await listValues(context, before, path, asked))
     return name === undefined || words.includes('=') ? values : values.map((value) => `${name}=${value}`)
