@@ -10,15 +10,7 @@ interface Sodium {
   /** Another one whenever the memory has grown. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
-  _crypto_generichash(
-    out: number,
-    length: number,
-    message: number,
-    low: number,
-    high: number,
-    key: number,
-    keyLength: number,
-  ): number
+  _crypto_generichash(...words: number[]): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
   _crypto_kdf_hkdf_sha256_extract_init(state: number, salt: number, saltLength: number): number
   _crypto_kdf_hkdf_sha256_extract_update(state: number, part: number, length: number): number

@@ -46,7 +46,7 @@ function readAmerican(text: string): number | undefined {
   const [, month, day, year, hour = 12, minute = 0, second = 0, half = 'AM', ...offset] = found
   if (Number(hour) < 1 || Number(hour) > 12) return undefined
   const hour24 = (Number(hour) % 12) + (half.toUpperCase() === 'PM' ? 12 : 0)
-  return instant([year, month, day, hour24, minute, second, 0].map(Number) as Fields, readOffset(...offset))
+  return instant([year, month, day, hour24, minute, second], readOffset(...offset))
 }
 
 function readIso(text: string): number | undefined {
@@ -54,7 +54,7 @@ function readIso(text: string): number | undefined {
   if (found === null) return undefined
   const [, year, month, day, hour = 0, minute = 0, second = 0, fraction = 0, ...offset] = found
   const ms = Math.floor(Number(`0.${fraction}`) * 1000)
-  return instant([year, month, day, hour, minute, second, ms].map(Number) as Fields, readOffset(...offset))
+  return instant([year, month, day, hour, minute, second, ms], readOffset(...offset))
 }
 
 /** Minutes east of UTC; undefined outside of -12:00 to +14:00. */
@@ -63,18 +63,9 @@ function readOffset(sign?: string, hours = '0', minutes = '0'): number | undefin
   return Number(minutes) > 59 || east < -12 * 60 || east > 14 * 60 ? undefined : east
 }
 
-type Fields = [
-  year: number,
-  month: number,
-  day: number,
-  hour: number,
-  minute: number,
-  second: number,
-  ms: number,
-]
-
 /** undefined when a field is out of its range, such as February 30 or 24:00. */
-function instant([year, month, day, hour, minute, second, ms]: Fields, eastMinutes?: number) {
+function instant(fields: readonly unknown[], eastMinutes?: number): number | undefined {
+  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0, ms = 0] = fields.map(Number)
   const date = new Date(0)
   date.setUTCFullYear(year, month - 1, day)
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined

@@ -2,7 +2,7 @@
 import { type PropertyErrors, usage } from '../errors.js'
 import { addError } from './property-errors.js'
 import type { InvitationRecord } from './records.js'
-import { DEFAULT_ROLE, type GivenRole } from './roles.js'
+import { DEFAULT_ROLE } from './roles.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
 /** 256 random bits. */
@@ -13,11 +13,6 @@ export const ACCEPT_PATH = '/invitations/accept'
 const NAME_LIMIT = 200
 
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
-
-export type InvitationView = Omit<InvitationRecord, 'link'> & {
-  role: GivenRole
-  status: (typeof STATUSES)[number]
-}
 
 /** When an invitation that is created at `now` expires, in ms since the epoch. */
 export function firstExpiry(now: number): number {
@@ -34,9 +29,11 @@ export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, 
   return Date.parse(expires_at) <= now
 }
 
-export function viewInvitation(record: InvitationRecord, now: number): InvitationView {
+export type InvitationView = ReturnType<typeof viewInvitation>
+
+export function viewInvitation(record: InvitationRecord, now: number) {
   const { id, tenant_id, email, role = DEFAULT_ROLE, expires_at, link: _, ...made } = record
-  const status = isExpired(record, now) ? 'EXPIRED' : 'PENDING'
+  const status = isExpired(record, now) ? STATUSES[1] : STATUSES[0]
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }
 

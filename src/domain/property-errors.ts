@@ -76,9 +76,6 @@ export function about<T>(path: string, work: () => T): T {
   } catch (error) {
     if (!(error instanceof CofferError) || error.code !== 'validation' || error.errors !== undefined)
       throw error
-    throw validationError(`${path}: ${error.message}`, {
-      cause: error,
-      errors: { [path]: [error.message] },
-    })
+    throw validationError(`${path}: ${error.message}`, { cause: error, errors: { [path]: [error.message] } })
   }
 }

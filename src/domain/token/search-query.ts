@@ -158,9 +158,12 @@ function readTerm(text: string, start: number): { token: Token; end: number } {
     throw refuse(`names an unknown field; known are ${known}`, column)
   }
   const valueStart = colon + 1
-  const { term, end } = isRange
-    ? readRange(text, field, valueStart, column)
-    : readEquals(text, field, valueStart, column)
+  if (isRange && /[[{]/.test(text[valueStart] ?? '')) return readRange(text, field, valueStart, column)
+  const { text: value, end } = readPart(text, valueStart)
+  if (value === '') throw refuse('needs a value after the colon', valueStart + 1)
+  const term: SearchTerm = isRange
+    ? { kind: 'range', field, from: value, to: value, isInclusive: true, column }
+    : { kind: 'equals', field, value, column }
   return { token: { kind: 'term', term, column }, end }
 }
 
@@ -171,29 +174,13 @@ function readField(text: string, start: number): { text: string; end: number } {
   return { text: METADATA + key, end }
 }
 
-function readEquals(
-  text: string,
-  field: string,
-  start: number,
-  column: number,
-): { term: SearchTerm; end: number } {
-  const { text: value, end } = readPart(text, start)
-  if (value === '') throw refuse('needs a value after the colon', start + 1)
-  return { term: { kind: 'equals', field, value, column }, end }
-}
-
 function readRange(
   text: string,
   field: string,
   start: number,
   column: number,
-): { term: SearchTerm; end: number } {
+): { token: Token; end: number } {
   const open = text[start]
-  if (open !== '[' && open !== '{') {
-    const { text: value, end } = readPart(text, start)
-    if (value === '') throw refuse('needs a value after the colon', start + 1)
-    return { term: { kind: 'range', field, from: value, to: value, isInclusive: true, column }, end }
-  }
   const close = text.indexOf(open === '[' ? ']' : '}', start)
   const parts = close === -1 ? null : /^\s*(\S+)\s+TO\s+(\S+)\s*$/.exec(text.slice(start + 1, close))
   if (parts === null) throw refuse('needs a range such as [2030-01-01 TO *]', start + 1)
@@ -201,7 +188,8 @@ function readRange(
     ...(parts[1] === '*' ? {} : { from: unquote(parts[1]!) }),
     ...(parts[2] === '*' ? {} : { to: unquote(parts[2]!) }),
   }
-  return { term: { kind: 'range', field, ...bounds, isInclusive: open === '[', column }, end: close + 1 }
+  const term: RangeTerm = { kind: 'range', field, ...bounds, isInclusive: open === '[', column }
+  return { token: { kind: 'term', term, column }, end: close + 1 }
 }
 
 function unquote(text: string): string {

@@ -2,22 +2,7 @@
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
-/** In the order in which error messages list them. */
-export const TOKEN_TYPE_NAMES = [
-  'token',
-  'card',
-  'bank',
-  'card_number',
-  'us_bank_account_number',
-  'us_bank_routing_number',
-  'social_security_number',
-  'employer_id_number',
-] as const
-
-export type TokenTypeName = (typeof TOKEN_TYPE_NAMES)[number]
-
-export interface TokenType {
-  readonly name: TokenTypeName
+interface TypeRules {
   readonly containers: readonly string[]
   readonly fingerprint_expression: string
   readonly mask?: unknown
@@ -28,6 +13,12 @@ export interface TokenType {
   readonly textMembers?: readonly string[]
   /** Errors in `data`, under paths that start with `data`; empty if it is valid. */
   check(data: unknown): PropertyErrors
+}
+
+export type TokenTypeName = keyof typeof RULES
+
+export interface TokenType extends TypeRules {
+  readonly name: TokenTypeName
 }
 
 export const DATA_NOT_NULL = 'must not be null; a token holds a value'
@@ -121,7 +112,7 @@ function matching(pattern: RegExp, rule: string): Check {
 
 // ---------------------------------------------------------------- shapes
 
-function primitive(check: Check): TokenType['check'] {
+function primitive(check: Check): TypeRules['check'] {
   return (data) => {
     const complaint = check(data)
     return complaint === undefined ? {} : { data: [complaint] }
@@ -132,7 +123,7 @@ function primitive(check: Check): TokenType['check'] {
 function structure(
   required: Record<string, Check>,
   optional: Record<string, Check> = {},
-): TokenType['check'] {
+): TypeRules['check'] {
   const names = [...Object.keys(required), ...Object.keys(optional)].join(', ')
   return (data) => {
     if (data === null || typeof data !== 'object' || Array.isArray(data))
@@ -169,16 +160,14 @@ const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
 const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"
 const VALUE_AND_PARTS = ['{{ data }}', WITHOUT_HYPHENS, '{{ data | last4 }}']
 
-/** One for each of {@link TOKEN_TYPE_NAMES}. */
-export const TOKEN_TYPES: readonly TokenType[] = [
-  {
-    name: 'token',
+/** In the order in which error messages list them. */
+const RULES = {
+  token: {
     containers: ['/general/high/'],
     fingerprint_expression: '{{ data | stringify }}',
     check: () => ({}),
   },
-  {
-    name: 'card',
+  card: {
     containers: ['/pci/high/'],
     fingerprint_expression: '{{ data.number }}',
     mask: {
@@ -197,8 +186,7 @@ export const TOKEN_TYPES: readonly TokenType[] = [
     ),
     textMembers: ['cvc'],
   },
-  {
-    name: 'bank',
+  bank: {
     containers: ['/bank/high/'],
     fingerprint_expression: '{{ data.account_number }}|{{ data.routing_number }}',
     mask: {
@@ -208,29 +196,25 @@ export const TOKEN_TYPES: readonly TokenType[] = [
     isStructured: true,
     check: structure({ routing_number: routingNumber, account_number: digitsBetween(1, 17) }),
   },
-  {
-    name: 'card_number',
+  card_number: {
     containers: ['/pci/high/'],
     fingerprint_expression: '{{ data }}',
     mask: REVEAL_LAST_4,
     check: primitive(cardNumber),
   },
-  {
-    name: 'us_bank_account_number',
+  us_bank_account_number: {
     containers: ['/bank/high/'],
     fingerprint_expression: '{{ data }}',
     mask: REVEAL_LAST_4,
     check: primitive(digitsBetween(3, 17)),
   },
-  {
-    name: 'us_bank_routing_number',
+  us_bank_routing_number: {
     containers: ['/bank/low/'],
     fingerprint_expression: '{{ data }}',
     mask: REVEAL_LAST_4,
     check: primitive(routingNumber),
   },
-  {
-    name: 'social_security_number',
+  social_security_number: {
     containers: ['/pii/high/'],
     fingerprint_expression: WITHOUT_HYPHENS,
     mask: REVEAL_LAST_4,
@@ -242,8 +226,7 @@ export const TOKEN_TYPES: readonly TokenType[] = [
       ),
     ),
   },
-  {
-    name: 'employer_id_number',
+  employer_id_number: {
     containers: ['/pii/high/'],
     fingerprint_expression: WITHOUT_HYPHENS,
     mask: REVEAL_LAST_4,
@@ -252,4 +235,7 @@ export const TOKEN_TYPES: readonly TokenType[] = [
       matching(/^(?:[0-9]{9}|[0-9]{2}-[0-9]{7})$/, 'a string of nine digits, plain or as 2-7 with a hyphen'),
     ),
   },
-]
+} satisfies Record<string, TypeRules>
+
+export const TOKEN_TYPE_NAMES = Object.keys(RULES) as readonly TokenTypeName[]
+export const TOKEN_TYPES: readonly TokenType[] = TOKEN_TYPE_NAMES.map((name) => ({ name, ...RULES[name] }))
