@@ -84,11 +84,6 @@ export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Pr
 /** `isCoreLimited`: absent where nobody asked. */
 export type Found = Confinement & { isCoreLimited?: boolean }
 
-/** The active protections of guests of this Node. */
-export function describeThisSandbox(confinement: Confinement): Sandbox {
-  return describeSandbox(describeThisNode(), confinement)
-}
-
 export async function findConfinement(
   node: NodeProgram,
   guestFile: string,
@@ -116,9 +111,10 @@ export async function findConfinement(
   return { wrapper, isCoreLimited, descriptorLimiter: [...user, prlimit, '--nofile=0', '--pid'] }
 }
 
+/** The active protections of guests. */
 export function describeSandbox(
-  { version }: NodeProgram,
   { wrapper, descriptorLimiter }: Confinement,
+  { version }: NodeProgram = describeThisNode(),
 ): Sandbox {
   return {
     node_permissions: true,

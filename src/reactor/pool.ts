@@ -29,11 +29,7 @@ const START_MS = 10_000
 const CHECKS = 'checks'
 const NOTHING_READ = { args: [], configuration: [], unknown: [] }
 
-export interface PoolServices extends WorkerServices {
-  sandbox: Sandbox
-}
-
-export interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
+interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
   node: NodeProgram
   settings?: Partial<PoolSettings>
   confinement: Confinement
@@ -49,7 +45,7 @@ export function createReactorPool(options: PoolOptions): ReactorRuntime {
     meter: createMemoryMeter(node.platform),
     fetch: createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) }),
     startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement }),
-    sandbox: describeSandbox(node, confinement),
+    sandbox: describeSandbox(confinement, node),
   })
 }
 
@@ -61,7 +57,10 @@ interface Job extends QueuedRun, Assignment {
   resolve(outcome: RunOutcome): void
 }
 
-export function createPool(settings: PoolSettings, services: PoolServices): ReactorRuntime {
+export function createPool(
+  settings: PoolSettings,
+  services: WorkerServices & { sandbox: Sandbox },
+): ReactorRuntime {
   const workers = createWorkers(settings, services, dispatch)
   const queue = createFairQueue<Job>(services.clock)
   let isClosed = false

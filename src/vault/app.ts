@@ -150,7 +150,7 @@ export function createApp(parts: {
       )
       return outbound
     },
-    sandbox: async () => (await loadConfinement()).describeThisSandbox(await confine()),
+    sandbox: async () => (await loadConfinement()).describeSandbox(await confine()),
     deriveUuid: async (text, reader) => {
       const digest = await hash(text, reader, UUID_BYTES)
       return createUuid({ bytes: () => digest })

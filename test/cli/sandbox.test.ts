@@ -7,15 +7,15 @@ const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
   const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
   const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
-  t.equal(describeConfinementGaps(describeSandbox({ ...node, version: '25.0.0' }, whole)), undefined)
-  t.notMatch(describeConfinement(describeSandbox({ ...node, version: '25.0.0' }, whole)), 'Not available')
+  t.equal(describeConfinementGaps(describeSandbox(whole, { ...node, version: '25.0.0' })), undefined)
+  t.notMatch(describeConfinement(describeSandbox(whole, { ...node, version: '25.0.0' })), 'Not available')
   t.equal(
-    describeConfinement(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    describeConfinement(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
     'Reactor code is confined by: node permissions, network namespace, user namespace. ' +
       'Not available: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
   )
   t.match(
-    describeConfinementGaps(describeSandbox(node, { wrapper: ['unshare', '--user', '--net'] })),
+    describeConfinementGaps(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
     /not confined by: process namespace, no new descriptors, ends with host\. .* util-linux /,
   )
 })

@@ -100,7 +100,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
       fetch: async () => {
         throw new Error('no network')
       },
-      sandbox: describeSandbox({ path: '', version: '20.19.0', platform: 'linux' }, { wrapper: [] }),
+      sandbox: describeSandbox({ wrapper: [] }, { path: '', version: '20.19.0', platform: 'linux' }),
       startGuest: () => {
         const guest = new FakeGuest(guests.length, isReady)
         guests.push(guest)

@@ -1,6 +1,6 @@
 /** The guest's side of calls to the host, and the client for reactor code that uses them. */
 import { Buffer } from 'node:buffer'
-import { CLIENT_CALLS } from '../messages.js'
+import { CLIENT_CALLS, type HostMessage } from '../messages.js'
 
 /** The maximum JSON text of the arguments of one call, in UTF-8. */
 const MOST_BYTES = 1024 * 1024
@@ -10,11 +10,7 @@ interface Pending {
   reject(error: Error): void
 }
 
-export interface Refusal {
-  message: string
-  status?: number
-  data?: unknown
-}
+type Refusal = Extract<HostMessage, { kind: 'refusal' }>
 
 export function createCalls(send: (call: number, name: string, args: string) => void) {
   const pending = new Map<number, Pending>()
@@ -40,7 +36,7 @@ export function createCalls(send: (call: number, name: string, args: string) => 
     pending.delete(call)
   }
 
-  function refuse(call: number, { message, status, data }: Refusal): void {
+  function refuse({ call, message, status, data }: Refusal): void {
     const error = new Error(message)
     const properties = Object.entries({ status, data }).filter(([, value]) => value !== undefined)
     for (const [name, value] of properties)

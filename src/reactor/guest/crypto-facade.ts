@@ -101,9 +101,7 @@ function wrap(raw: Any, giving: readonly string[], doing: readonly string[], unw
 
 function createDigests(unwrap: Unwrap): Record<string, Work> {
   const wrapHash = (raw: Any): object =>
-    Object.assign(wrap(raw, ['digest'], ['update']), {
-      copy: gate(() => raw.copy(), undefined, wrapHash),
-    })
+    Object.assign(wrap(raw, ['digest'], ['update']), { copy: gate(() => raw.copy(), undefined, wrapHash) })
   const wrapHmac = (raw: Any) => wrap(raw, ['digest'], ['update'])
   return {
     createHash: gate((algorithm) => createHash(algorithm), undefined, wrapHash),

@@ -75,7 +75,7 @@ function createGuest(epoch: Epoch, realm: Realm) {
 
   function take(message: HostMessage): void {
     if (message.kind === 'reply') running?.calls.answer(message.call, message.value)
-    else if (message.kind === 'refusal') running?.calls.refuse(message.call, message)
+    else if (message.kind === 'refusal') running?.calls.refuse(message)
     else void begin(message)
   }
 

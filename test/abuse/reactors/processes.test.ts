@@ -124,7 +124,7 @@ async function startHost(t: Teardown, uid?: number): Promise<ChildProcess> {
 }
 
 /** Where the system cannot tie a child to its parent, the limit of processor time ends it: 14 s for this host. */
-const killMs = describeSandbox(node, found).ends_with_host ? SOON_MS : 30_000
+const killMs = describeSandbox(found, node).ends_with_host ? SOON_MS : 30_000
 
 t.test('killed with SIGKILL in the middle of loops, a host leaves no process behind', options, async (t) => {
   for (const uid of node.isRoot ? [undefined, 65_534] : [undefined]) {

@@ -26,7 +26,7 @@ t.teardown(() => rmSync(folder, { recursive: true, force: true }))
 const guestFile = join(folder, 'escaped.mjs')
 copyFileSync(join(here, 'escaped.mjs'), guestFile)
 const found = await findConfinement(node, guestFile, listWrappers(node, false))
-const sandbox = describeSandbox(node, found)
+const sandbox = describeSandbox(found, node)
 t.comment(JSON.stringify(sandbox))
 
 /** A program that is Node without its permission model. */
