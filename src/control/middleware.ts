@@ -6,6 +6,7 @@ import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
 import { ACCEPT_PATH } from '../domain/invitation.js'
 import { parseJsonOrNothing } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import type { RequestRecord } from '../framework/control-port.js'
@@ -182,29 +183,28 @@ export function createControlMiddleware({
         answer.stream = cutStream(answer.stream, rule.bytes ?? 0)
       else if (rule?.kind === 'cut')
         answer.cutAt = rule.bytes ?? Math.floor((answer.bytes ?? answer.body).length / 2)
-      const traceId = answer.headers[names.traceId] ?? ''
       const { entry, decisions } = sighting
-      const applied = rules.at(-1)?.kind
       const query = queryNames(search, operation)
-      const request = redactBody(await textOf(sent), knownOf(operation, 'input'))
       const shown = answer.more === undefined ? answer.body : ''
       const isProblem =
         answer.headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
       plane.requests.add({
         method: ask.method,
         path,
-        ...(operation === undefined ? {} : { operation: operation.name }),
         status: answer.cutAt === 'start' ? 0 : answer.status,
-        ...(entry?.applicationId === undefined ? {} : { application_id: entry.applicationId }),
-        trace_id: traceId,
+        trace_id: answer.headers[names.traceId] ?? '',
         at: formatDate(plane.now()),
         ms: Math.round((performance.now() - started) * 100) / 100,
         ...destination,
-        ...(query.length === 0 ? {} : { query }),
-        ...(applied === undefined ? {} : { fault: applied }),
-        ...(request === undefined ? {} : { request }),
-        ...(decisions.size === 0 ? {} : { decisions: [...decisions.values()] }),
-        ...(shown === '' ? {} : { answer: redactBody(shown, knownOf(operation, 'output'), isProblem) }),
+        ...omitUndefined({
+          operation: operation?.name,
+          application_id: entry?.applicationId,
+          query: query.length === 0 ? undefined : query,
+          fault: rules.at(-1)?.kind,
+          request: redactBody(await textOf(sent), knownOf(operation, 'input')),
+          decisions: decisions.size === 0 ? undefined : [...decisions.values()],
+          answer: redactBody(shown, knownOf(operation, 'output'), isProblem),
+        }),
       })
       return answer
     }

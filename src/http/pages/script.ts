@@ -10,8 +10,5 @@ export function readScript(): { code: string; style: string } {
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))
     .find((path) => existsSync(path))
   if (found === undefined) throw new CofferError('internal', 'The page was not built; run the build.')
-  return {
-    code: readFileSync(found, 'utf8'),
-    style: readFileSync(found.replace(/js$/, 'css'), 'utf8'),
-  }
+  return { code: readFileSync(found, 'utf8'), style: readFileSync(found.replace(/js$/, 'css'), 'utf8') }
 }

@@ -36,11 +36,7 @@ export const formulaBody = {
     enum: FORMULA_TYPES,
     description: 'private; only the owner of the vault creates official ones.',
   },
-  icon: {
-    type: 'string',
-    maxLength: MAX_ICON_LENGTH,
-    description: 'A data URL of a PNG or JPEG in base64.',
-  },
+  icon: { type: 'string', maxLength: MAX_ICON_LENGTH, description: 'A data URL of a PNG or JPEG in base64.' },
   code: {
     type: 'string',
     minLength: 1,

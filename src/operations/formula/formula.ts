@@ -60,10 +60,7 @@ export const createFormula = operation({
 export const listFormulas = operation({
   ...formulas.listing,
   summary: 'List formulas, official and private, newest first.',
-  input: inputSchema([], {
-    name: nameFilter,
-    ...pageInput(100),
-  }),
+  input: inputSchema([], { name: nameFilter, ...pageInput(100) }),
   examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
   runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
 })

@@ -50,10 +50,7 @@ const members = manage({
 export const listMembers = operation({
   ...members.listing,
   summary: 'List the members of your tenant, newest first.',
-  input: inputSchema([], {
-    user_id: filterBy('Only the membership of this user.'),
-    ...pageInput(50),
-  }),
+  input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
   examples: ['coffer member list'],
   async run(context, input) {
     const page = { page: input.page ?? 1, size: input.size ?? 20 }

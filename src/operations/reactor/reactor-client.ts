@@ -14,30 +14,25 @@ import { tokenize } from '../token/tokenize.js'
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
 const CODE: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
-interface Call {
-  definition: AnyOperation
-  /** Converts the arguments of the method to the input of the operation. */
-  read(args: readonly unknown[]): OperationInput
-}
+/** The operation, and what converts the arguments of the method to its input. */
+type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
 
 const CALLS = new Map<string, Call>([
-  ['tokens.create', { definition: createToken, read: ([body]) => readBody(body) }],
-  ['tokens.retrieve', { definition: getToken, read: ([id]) => ({ id }) }],
-  ['tokens.list', { definition: listTokens, read: ([query]) => readQuery(query) }],
-  ['tokens.update', { definition: updateToken, read: ([id, body]) => ({ ...readBody(body), id }) }],
-  ['tokens.delete', { definition: deleteToken, read: ([id]) => ({ id }) }],
-  ['tokens.createAssociation', { definition: linkTokens, read: readPair }],
-  ['tokens.deleteAssociation', { definition: unlinkTokens, read: readPair }],
+  ['tokens.create', [createToken, ([body]) => readBody(body)]],
+  ['tokens.retrieve', [getToken, ([id]) => ({ id })]],
+  ['tokens.list', [listTokens, ([query]) => readQuery(query)]],
+  ['tokens.update', [updateToken, ([id, body]) => ({ ...readBody(body), id })]],
+  ['tokens.delete', [deleteToken, ([id]) => ({ id })]],
+  ['tokens.createAssociation', [linkTokens, readPair]],
+  ['tokens.deleteAssociation', [unlinkTokens, readPair]],
+  ['tokens.createChild', [createChild, ([parent_id, body]) => ({ ...readBody(body), parent_id })]],
+  ['tokens.listChildren', [listChildren, ([parent_id, query]) => ({ ...readQuery(query), parent_id })]],
+  // A query may be a string instead of an object.
   [
-    'tokens.createChild',
-    { definition: createChild, read: ([parent_id, body]) => ({ ...readBody(body), parent_id }) },
+    'tokens.search',
+    [searchTokens, ([query = {}]) => (typeof query === 'string' ? { query } : readBody(query))],
   ],
-  [
-    'tokens.listChildren',
-    { definition: listChildren, read: ([parent_id, query]) => ({ ...readQuery(query), parent_id }) },
-  ],
-  ['tokens.search', { definition: searchTokens, read: ([query]) => readSearch(query) }],
-  ['tokenize', { definition: tokenize, read: ([payload]) => ({ payload }) }],
+  ['tokenize', [tokenize, ([payload]) => ({ payload })]],
 ])
 
 /** The names of attributes in JavaScript (camel case) and in the API. */
@@ -56,8 +51,9 @@ export function createClientCall(session: Session, application: Caller): ClientC
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
-    authorize(application, call.definition)
-    return session.perform(application, call.definition, call.read(args), CODE)
+    const [operation, read] = call
+    authorize(application, operation)
+    return session.perform(application, operation, read(args), CODE)
   }
   return Object.assign(perform, { traceId: session.traceId })
 }
@@ -77,11 +73,6 @@ function readQuery(query: unknown): OperationInput {
   for (const [name, { type }] of Object.entries(tokenFilters))
     if (type === 'array' && typeof input[name] === 'string') input[name] = [input[name]]
   return input
-}
-
-/** A query may be a string instead of an object. */
-function readSearch(query: unknown): OperationInput {
-  return typeof query === 'string' ? { query } : query === undefined ? {} : readBody(query)
 }
 
 function readPair([parent_id, child_id]: readonly unknown[]): OperationInput {

@@ -1,6 +1,12 @@
 /** Writes a tenant down as a seed. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { ApplicationRecord, FormulaRecord, ProxyRecord, TokenRecord } from '../../domain/records.js'
+import type {
+  ApplicationRecord,
+  FormulaRecord,
+  Kind,
+  ProxyRecord,
+  TokenRecord,
+} from '../../domain/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
@@ -35,11 +41,7 @@ export const exportSeed = operation({
         `A seed has at most ${MOST_SEEDED_TOKENS} tokens; here are ${total}.`,
       )
     // Oldest first, so that they are created in the same order.
-    const read = async <
-      K extends 'token' | 'application' | 'formula' | 'reactor' | 'proxy' | 'association' | 'invitation',
-    >(
-      kind: K,
-    ) => (await readAll(store, kind, caller.tenant)).reverse()
+    const read = async <K extends Kind>(kind: K) => (await readAll(store, kind, caller.tenant)).reverse()
     const [applications, formulas] = [await read('application'), await read('formula')]
     const tokens: unknown[] = []
     for (const record of await read('token')) tokens.push(await exportToken(context, record, synthesize))

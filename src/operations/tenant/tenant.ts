@@ -61,12 +61,7 @@ export const updateTenant = operation({
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
   input: inputSchema(['name'], {
-    name: {
-      type: 'string',
-      minLength: 1,
-      maxLength: MAX_TENANT_NAME_LENGTH,
-      description: 'A display name.',
-    },
+    name: { type: 'string', minLength: 1, maxLength: MAX_TENANT_NAME_LENGTH, description: 'A display name.' },
     settings: {
       type: 'object',
       properties: {
