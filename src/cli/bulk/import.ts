@@ -126,8 +126,12 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
     try {
       if (signal.aborted) stop()
       batch = await batches.next()
-      // The file may have grown since.
-      if (batch.done && log.start.isComplete) return true
+      if (log.start.isComplete) {
+        if (batch.done) return true
+        await task.notice(
+          `This import was complete. Its ${countOf(log.start.rows, 'row')} are skipped; the file has more now.`,
+        )
+      }
       for (let attempt = 1, before = -1; ; attempt++) {
         if (done > before) attempt = 1
         before = done
