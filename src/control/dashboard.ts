@@ -44,94 +44,79 @@ const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
   'control request clear',
 ])
 
-export interface DashboardOptions {
-  /** Of the header names, for the requests that the page shows. */
-  prefix: string
-  /** Restricts the cookie to TLS. */
-  isSecure: boolean
-  /** ms of a monotonic clock. */
-  clock?(): number
-}
+export type Dashboard = ReturnType<typeof createDashboard>
 
-export class Dashboard {
-  readonly #base: Plane
-  readonly #options: DashboardOptions
-  readonly #clock: () => number
-  readonly #logins
-  readonly #cookie: string
+/** `prefix`: of header names. `isSecure`: the cookie is for TLS alone. `clock`: ms of a monotonic clock. */
+export function createDashboard(
+  base: Plane,
+  {
+    prefix,
+    isSecure,
+    clock = () => performance.now(),
+  }: { prefix: string; isSecure: boolean; clock?(): number },
+) {
+  const drawBytes = (count: number) => base.app.random.bytes(count)
+  const drawText = (count: number) => Buffer.from(drawBytes(count)).toString('base64url')
+  const logins = createFormTokens(drawBytes, clock, LOGIN_LIFE_MS)
+  // Cookies do not depend on the port, so each server uses its own name.
+  const cookie = `coffer_page_${drawText(6)}`
   /** When sessions end, by the digests of their secrets. */
-  readonly #sessions = new BoundedMap<string, number>(MOST_SESSIONS)
-  readonly handlers: { pages: ReadonlyMap<string, Page>; forms: ReadonlyMap<string, Page> }
-
-  constructor(base: Plane, options: DashboardOptions) {
-    const { clock = () => performance.now() } = options
-    const drawBytes = (count: number) => base.app.random.bytes(count)
-    this.#base = base
-    this.#options = options
-    this.#clock = clock
-    this.#logins = createFormTokens(drawBytes, clock, LOGIN_LIFE_MS)
-    // Cookies do not depend on the port, so each server uses its own name.
-    this.#cookie = `coffer_page_${Buffer.from(drawBytes(6)).toString('base64url')}`
-    const [session, ask] = [`${DASHBOARD_PATH}/${SESSION}`, `${DASHBOARD_PATH}/ask`]
-    this.handlers = {
-      pages: new Map([[session, (asked: Ask) => this.#describe(asked)]]),
-      forms: new Map([
-        [session, (asked: Ask) => this.#signIn(asked)],
-        [ask, (asked: Ask) => this.#answer(asked)],
+  const sessions = new BoundedMap<string, number>(MOST_SESSIONS)
+  const [session, questions] = [`${DASHBOARD_PATH}/${SESSION}`, `${DASHBOARD_PATH}/ask`]
+  return {
+    handlers: {
+      pages: new Map<string, Page>([[session, describe]]),
+      forms: new Map<string, Page>([
+        [session, signIn],
+        [questions, answer],
       ]),
-    }
+    },
+
+    /** Gives addresses of the page of the server at `url`. The secret in one, which browsers do not send, signs in once. */
+    listenAt: (url: string): string => {
+      const create = () => `${url}/#login=${logins.create(SESSION)}`
+      base.app.createPageUrl = create
+      return create()
+    },
+
+    /** Whether somebody is signed in. */
+    isWatched: () => [...sessions.values()].some((until) => until > clock()),
   }
 
-  /**
-   * Gives addresses of the page of the server at `url`. The secret in one signs in once, within two minutes; browsers do
-   * not send that part of an address.
-   */
-  listenAt(url: string): string {
-    const create = () => `${url}/#login=${this.#logins.create(SESSION)}`
-    this.#base.app.createPageUrl = create
-    return create()
-  }
-
-  /** Whether somebody is signed in. */
-  get isWatched(): boolean {
-    return [...this.#sessions.values()].some((until) => until > this.#clock())
-  }
-
-  async #signIn(ask: Ask): Promise<Answer> {
+  async function signIn(ask: Ask): Promise<Answer> {
     const { login } = await readLocalJson(ask)
-    if (typeof login !== 'string' || !this.#logins.take(login, SESSION))
+    if (typeof login !== 'string' || !logins.take(login, SESSION))
       throw new CofferError(
         'forbidden',
         'This address was used before, or is older than two minutes. Ask for another: coffer control page',
       )
-    const secret = Buffer.from(this.#base.app.random.bytes(SECRET_BYTES)).toString('base64url')
-    this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)
+    const secret = drawText(SECRET_BYTES)
+    sessions.set(digest(secret), clock() + SESSION_LIFE_MS)
     const answer = answerResult(204, undefined)
-    const secure = this.#options.isSecure ? '; Secure' : ''
     answer.headers['set-cookie'] =
-      `${this.#cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${secure}`
+      `${cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${isSecure ? '; Secure' : ''}`
     return answer
   }
 
   /** What the page has to know first. Signed out, it is no error: everybody may read the reference. */
-  async #describe(ask: Ask): Promise<Answer> {
+  async function describe(ask: Ask): Promise<Answer> {
     requireLocal(ask)
-    if (!this.#isSignedIn(ask)) return answerResult(200, { is_signed_in: false })
-    const { app, forks } = this.#base
+    if (!isSignedIn(ask)) return answerResult(200, { is_signed_in: false })
+    const { app, forks } = base
     const tenants = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
     return answerResult(200, {
       is_signed_in: true,
-      header: `${this.#options.prefix.toUpperCase()}-API-KEY`,
+      header: `${prefix.toUpperCase()}-API-KEY`,
       tenants: tenants.result.map(({ id, name }) => ({ id, name })),
       forks: [...forks.keys()],
-      controls: { faults: app.control !== undefined, state: this.#base.hasState },
+      controls: { faults: app.control !== undefined, state: base.hasState },
     })
   }
 
-  async #answer(ask: Ask): Promise<Answer> {
+  async function answer(ask: Ask): Promise<Answer> {
     const { operation, input = {}, tenant, fork, after } = await readLocalJson(ask)
-    if (!this.#isSignedIn(ask)) throw new CofferError('unauthenticated', 'Sign in again.')
-    const plane = fork === undefined ? this.#base : this.#base.forks.get(String(fork))?.plane
+    if (!isSignedIn(ask)) throw new CofferError('unauthenticated', 'Sign in again.')
+    const plane = fork === undefined ? base : base.forks.get(String(fork))?.plane
     if (plane === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
     if (typeof after === 'number') return answerResult(200, plane.requests.after(after))
     if (typeof operation !== 'string' || !OPERATIONS.has(operation) || !isObject(input))
@@ -143,9 +128,9 @@ export class Dashboard {
     return answerResult(outcome.status, outcome.result)
   }
 
-  #isSignedIn(ask: Ask): boolean {
-    const secret = readCookie(ask, this.#cookie)
-    return secret !== undefined && (this.#sessions.get(digest(secret)) ?? 0) > this.#clock()
+  function isSignedIn(ask: Ask): boolean {
+    const secret = readCookie(ask, cookie)
+    return secret !== undefined && (sessions.get(digest(secret)) ?? 0) > clock()
   }
 }
 

@@ -143,7 +143,7 @@ export function createControlMiddleware({
     const serve = async (asked: Ask, path: string, search: string): Promise<Answer> => {
       const plane = await find(asked, path, search)
       // Nobody can see a record of it.
-      if (plane.app.control === undefined && dashboard?.isWatched !== true)
+      if (plane.app.control === undefined && dashboard?.isWatched() !== true)
         return answererOf(plane).api(asked)
       const started = performance.now()
       let sent: Promise<Uint8Array | undefined> | undefined

@@ -1,6 +1,6 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
-import { Dashboard } from '../control/dashboard.js'
+import { createDashboard, type Dashboard } from '../control/dashboard.js'
 import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -88,7 +88,7 @@ export class OpenCoffer implements Coffer {
 
   createDashboard(isSecure: boolean): Dashboard {
     const { prefix = DEFAULT_PREFIX } = this.#opened.options
-    return new Dashboard(this.#plane, { prefix, isSecure })
+    return createDashboard(this.#plane, { prefix, isSecure })
   }
 
   serviceOf(options: HandlerOptions, dashboard?: Dashboard) {

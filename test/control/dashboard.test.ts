@@ -1,6 +1,6 @@
 /** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
 import t, { type Test } from 'tap'
-import { Dashboard } from '../../src/control/dashboard.js'
+import { createDashboard } from '../../src/control/dashboard.js'
 import { createControlMiddleware } from '../../src/control/middleware.js'
 import { openControlled } from '../../src/control/open.js'
 import { Plane } from '../../src/control/plane.js'
@@ -46,7 +46,7 @@ async function open(t: Test, isPlain = false) {
   const plane = isPlain ? new Plane(app) : opened.plane
   if (isPlain) delete app.control
   let now = 0
-  const dashboard = new Dashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })
+  const dashboard = createDashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })
   const key = isPlain ? undefined : 'ctl_test'
   const middleware = createControlMiddleware({ plane, key, dashboard, prefix: 'svc' })
   const handle = toHandler(createServiceAnswerer(serviceOf(app, { middleware })))

@@ -1,7 +1,7 @@
 /** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
-import { Dashboard } from '../../../control/dashboard.js'
+import { createDashboard } from '../../../control/dashboard.js'
 import { drawControlKey, openControlled } from '../../../control/open.js'
 import { Plane } from '../../../control/plane.js'
 import { parseJson } from '../../../domain/json/json.js'
@@ -106,7 +106,7 @@ async function serveVault(
   const hasControls = opened.plane !== undefined || options.hasControls
   if (hasControls) app.control = plane
   const key = hasControls ? drawControlKey(app.random) : undefined
-  const dashboard = isRemote ? undefined : new Dashboard(plane, { prefix, isSecure: tls !== undefined })
+  const dashboard = isRemote ? undefined : createDashboard(plane, { prefix, isSecure: tls !== undefined })
   const service = createService(context, options, app)
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   const { answerer, begin } = answerLater(async () => {
