@@ -147,10 +147,7 @@ export function checkSlotCount(count: number): void {
   )
 }
 
-/**
- * `slots` as a header file holds them, checked for shape and bounds.
- * @throws CofferError `vault_damaged`
- */
+/** `slots` as a header file holds them, checked for shape and bounds. @throws CofferError `vault_damaged` */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
   if (slots.length <= MOST_SLOTS && slots.every(isSlot)) return [...slots]
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')

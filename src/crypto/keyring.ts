@@ -1,7 +1,4 @@
-/**
- * The key hierarchy: a key slot of the vault's header opens the root key, from which the engine's keys and the vault's own
- * are derived; each tenant has random keys.
- */
+/** The key hierarchy: the root key gives the keys of the engine and of the vault itself; each tenant has random ones. */
 import { PRESENT_DIGEST, withDigest } from './digest.js'
 import { createMac, createTextMac, deriveKey } from './mac.js'
 import type { EngineKeys, Mac, RandomSource, RecordKeys } from './ports.js'
@@ -37,10 +34,7 @@ export interface Keyring {
   wipe(): void
 }
 
-/**
- * Derives the keys of the vault from `root`, which the caller may wipe afterwards. `digest` is that of the vault's header.
- * @throws CofferError `vault_damaged`
- */
+/** The caller may wipe `root` afterwards. `digest` is that of the vault's header. @throws CofferError `vault_damaged` */
 export function createKeyring(
   library: Primitives,
   random: RandomSource,

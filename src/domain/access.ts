@@ -55,10 +55,7 @@ export interface Decision {
   passedOver: PassedOver[]
 }
 
-/**
- * Applies the first rule by priority that covers `container` of the token `id` and grants `permission`, else the plain
- * permissions.
- */
+/** Applies the first rule by priority that covers `container` of token `id` and grants `permission`, else the permissions. */
 export function decideContainer(
   grants: Grants,
   permission: Permission,

@@ -38,10 +38,7 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Less than what common clients and proxies accept. */
 const MOST_HEADER_CHARACTERS = 8192
 
-/**
- * The headers that are passed on: without those of the connection, the length, ours, which begin with `prefix`, and
- * those that `isDropped` names.
- */
+/** The headers without those of the connection, the length, ours (which begin with `prefix`) and those of `isDropped`. */
 export function passHeaders(
   headers: HeaderMap,
   prefix: string,

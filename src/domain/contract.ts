@@ -1,7 +1,4 @@
-/**
- * The contract of a formula: the configuration and arguments that its code declares, and the casts that convert given
- * values to the declared types.
- */
+/** The contract of a formula: the configuration and arguments that its code declares, and casts to their types. */
 import type { PropertyErrors } from '../errors.js'
 import { isObject } from './json/json.js'
 import type { Lenient } from './omit-undefined.js'

@@ -1,7 +1,4 @@
-/**
- * The index fields of each kind of record: the field and value pairs that queries can match. The store keeps a keyed
- * digest of each pair, never the pair itself.
- */
+/** What each kind of record can be found by. The store keeps a keyed digest of a field and its value, never the pair itself. */
 import { containerAncestors, containerSetId } from './container.js'
 import { monthOf } from './dates.js'
 import { normalizeEmail } from './email.js'

@@ -47,10 +47,7 @@ export function formatLink(publicUrl: string, secret: string): string {
   return `${publicUrl}${ACCEPT_PATH}?token=${secret}`
 }
 
-/**
- * The secret in a link, or the text itself if it is a secret.
- * @throws CofferError `usage` if it is neither
- */
+/** The secret in a link, or the text itself if it is one. @throws CofferError `usage` if it is neither */
 export function readLink(text: string): string {
   const secret = text.includes('?') ? (/[?&]token=([^&#\s]*)/.exec(text)?.[1] ?? '') : text.trim()
   if (isLinkSecret(secret)) return secret
@@ -62,10 +59,7 @@ export interface PersonNames {
   last_name?: string
 }
 
-/**
- * The names, trimmed and normalized; empty ones are left out.
- * @returns errors by property, if there are any
- */
+/** The names, trimmed and normalized, without empty ones; and errors by property. */
 export function readNames(given: PersonNames): { names: PersonNames; errors: PropertyErrors } {
   const names: PersonNames = {}
   const errors: PropertyErrors = {}

@@ -1,7 +1,4 @@
-/**
- * The text and HTML of an invitation mail, and the delay before a failed mail is retried. Text that users chose is
- * escaped; the only such text in a header is the address.
- */
+/** The mail of an invitation, and when it is tried again. Users' text is escaped; headers have none of it but the address. */
 import { formatDate, MONTHS } from './dates.js'
 import { encodeHtml } from './html.js'
 

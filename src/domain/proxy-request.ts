@@ -1,7 +1,4 @@
-/**
- * The request of a call through a proxy: where it has expressions, and the request with their values in place. What is
- * no expression stays as it was sent, byte for byte.
- */
+/** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
 import { invalid, validationError } from '../errors.js'
 import type { HeaderMap } from './code-answer.js'
 import { findTexts } from './json/find-texts.js'

@@ -20,10 +20,7 @@ export type Direction = (typeof DIRECTIONS)[number]
 
 type Given = Readonly<Record<string, unknown>>
 
-/**
- * Checks what the schema cannot say. Properties of `given` may have the wrong type.
- * @throws CofferError `validation`
- */
+/** Checks what the schema cannot say; values may have the wrong type. @throws CofferError `validation` */
 export function checkProxy(given: Given): void {
   const errors: PropertyErrors = {}
   for (const name of UNSUPPORTED)

@@ -28,10 +28,7 @@ const MISPLACED = 'image dependencies resolutions permissions resources timeout 
   ' ',
 )
 
-/**
- * Checks what the schema cannot say. `given` may have properties of the wrong type as undefined.
- * @throws CofferError `validation`
- */
+/** Checks what the schema cannot say; values may have the wrong type. @throws CofferError `validation` */
 export function checkReactor(given: { readonly [name: string]: unknown }): void {
   const errors: PropertyErrors = {}
   const { code, configuration, runtime } = given
@@ -60,10 +57,7 @@ export function checkConfiguration(configuration: unknown, errors: PropertyError
   }
 }
 
-/**
- * The configuration of a reactor with code of its own, which declares none: each value as text; null counts as missing.
- * @throws CofferError `validation`
- */
+/** Configuration that no formula declares: each value as text; null counts as missing. @throws CofferError `validation` */
 export function readConfiguration(given: Readonly<Record<string, unknown>>): Record<string, string> {
   const errors: PropertyErrors = {}
   const entries = Object.entries(given).filter(([, value]) => value !== null && value !== undefined)

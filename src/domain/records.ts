@@ -114,10 +114,7 @@ export interface InvitationRecord extends Audit {
   link: string
 }
 
-/**
- * A mailed link. Stored under tenant number 0, because its secret does not reveal the tenant. The id is the hash of the
- * secret. `ended` says why the link no longer works.
- */
+/** A mailed link; the id is its secret's hash, which does not tell the tenant, so it is under number 0. `ended`: why. */
 export interface LinkRecord {
   id: string
   tenant: number
@@ -125,10 +122,7 @@ export interface LinkRecord {
   ended?: 'used' | 'replaced' | 'withdrawn'
 }
 
-/**
- * A mail and the state of its delivery. `secret` is that of its link; it is removed when the mail is sent or the link
- * ends.
- */
+/** A mail and its delivery. `secret`, that of its link, is removed when the mail is sent or the link ends. */
 export interface MailRecord {
   id: string
   invitation_id: string

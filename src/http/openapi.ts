@@ -1,7 +1,4 @@
-/**
- * The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. Nothing here answers
- * a request.
- */
+/** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'

@@ -9,10 +9,7 @@ interface Entry {
   port: number | undefined
 }
 
-/**
- * Parses entries of `--allow-net`: `host`, `host:port`, `[v6 address]:port`.
- * @throws CofferError `usage` for an invalid entry.
- */
+/** Parses `host`, `host:port`, `[v6 address]:port`. @throws CofferError `usage` for an invalid entry */
 export function createAllowList(entries: readonly string[]) {
   const allowed = entries.map(parseEntry)
   /** Whether the list contains this host, with this port or without a port. */

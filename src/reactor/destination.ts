@@ -1,7 +1,4 @@
-/**
- * Where requests may go. A name is resolved once, and its address judged; whoever sends connects to that address, so that
- * a second answer of a name server (DNS rebinding) has no effect.
- */
+/** Where requests may go: a name is resolved once, and who sends connects to the judged address, against DNS rebinding. */
 import { lookup } from 'node:dns/promises'
 import { BlockList, isIP } from 'node:net'
 import { networkInterfaces } from 'node:os'

@@ -35,10 +35,7 @@ export function describeThisNode(): NodeProgram {
   return { path: execPath, version: versions.node, platform, isRoot: process.getuid?.() === 0 }
 }
 
-/**
- * The bundled guest: beside the bundled command line, or two levels above this module as compiled.
- * @throws CofferError `internal` when the build did not create it.
- */
+/** Beside the bundled command line, or two levels above this module as compiled. @throws CofferError `internal` */
 export function findGuestFile(): string {
   const found = ['guest.mjs', '../../guest.mjs']
     .map((path) => fileURLToPath(new URL(path, import.meta.url)))

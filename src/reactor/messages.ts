@@ -1,7 +1,4 @@
-/**
- * The messages between host and guest. Values are JSON text inside the message, so that the host can refuse a value
- * without losing its message.
- */
+/** The messages between host and guest. Values are JSON text inside, so that the host can refuse one and keep its message. */
 
 export type HostMessage =
   | {

@@ -31,10 +31,7 @@ const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
   [/range/, 'ranges and parentheses are not supported'],
 ]
 
-/**
- * Checks an output; gives its initial value (undefined if that is a token id), and its filters in order.
- * @throws CofferError `validation` with the column of the error.
- */
+/** The initial value (undefined if that is a token id) and the filters. @throws CofferError `validation` with the column */
 export function readOutput(library: Library, text: string, piece: OutputPiece, use: ExpressionUse) {
   const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
   const refuse = (at: number, reason: string): CofferError => syntaxError(text, at, reason)

@@ -29,10 +29,7 @@ export function syntaxError(text: string, at: number, reason: string, cause?: un
   return validationError(message, cause === undefined ? {} : { cause })
 }
 
-/**
- * Splits an expression string. `{{-` and `-}}` remove adjacent white space, as in Liquid.
- * @throws CofferError `validation` for tags and for unclosed braces or quotes.
- */
+/** `{{-` and `-}}` remove white space. @throws CofferError `validation` for tags and for unclosed braces or quotes */
 export function splitExpression(text: string): Piece[] {
   const pieces: Piece[] = []
   let plainFrom = 0

@@ -1,7 +1,4 @@
-/**
- * Expressions: the subset of Liquid that yields values. The Liquid library is loaded when the first output is compiled
- * that `simple-output.ts` cannot read.
- */
+/** The subset of Liquid that yields values. The library is loaded for the first output that `simple-output.ts` cannot read. */
 import { BoundedMap } from '../../bounded-map.js'
 import { validationError } from '../../errors.js'
 import { Budget, sizeOf } from './budget.js'

@@ -107,10 +107,7 @@ function readShown([first, last]: readonly unknown[]): Shown {
 /** The replacement of a character, or undefined if the character stays. */
 type Cover = (character: string, at: number) => string | undefined
 
-/**
- * Replaces the characters between the first and last ones that are shown. If that replaces nothing, all characters are
- * replaced, so that the value is never returned unchanged.
- */
+/** Replaces characters between the shown ends; all of them if that replaces none, so that no value stays unchanged. */
 function coverMiddle(characters: readonly string[], { first, last }: Shown, cover: Cover, coverAll = cover) {
   const isHidden = (at: number) => at >= first && at < characters.length - last
   const covers = characters.map((character, at) => (isHidden(at) ? cover(character, at) : undefined))

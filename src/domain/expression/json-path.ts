@@ -34,10 +34,7 @@ export async function loadJsonPath(): Promise<JsonPath> {
   }
 }
 
-/**
- * A proxy of the value that charges the budget for each read: nested descents and filters multiply the work, and the
- * library has no limit of its own.
- */
+/** Charges the budget for each read: nested descents and filters multiply the work, and the library has no limit. */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
   if (!isObject(value)) return value
   budget.use(OBJECT_COST)

@@ -1,7 +1,4 @@
-/**
- * Liquid's `date` filter with strftime formats, always in UTC and English. It depends on neither clock nor locale, so
- * the same input gives the same text on every machine.
- */
+/** Liquid's `date` filter, always in UTC and English: it depends on neither clock nor locale of the machine. */
 import { validationError } from '../../errors.js'
 import { MONTHS } from '../dates.js'
 

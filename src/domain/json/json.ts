@@ -50,10 +50,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 
 const STRICT_UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/**
- * Decodes UTF-8. Keeps a byte order mark, which {@link parseJson} then refuses.
- * @throws CofferError `validation` if the bytes are not UTF-8.
- */
+/** Keeps a byte order mark, which {@link parseJson} refuses. @throws CofferError `validation` for bytes that are not UTF-8 */
 export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
   try {
     return STRICT_UTF8.decode(bytes)

@@ -1,6 +1,4 @@
-/**
- * Masks: any JSON value. Its strings are expressions; property names, numbers, booleans and null are copied.
- */
+/** Masks: any JSON value. Its strings are expressions; property names, numbers, booleans and null are copied. */
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { Budget, sizeOf } from '../expression/budget.js'
 import type { Expression, Expressions, Scope } from '../expression/expression.js'

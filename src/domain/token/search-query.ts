@@ -1,6 +1,4 @@
-/**
- * The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses.
- */
+/** The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses. */
 import { type CofferError, invalid } from '../../errors.js'
 
 export const MAX_QUERY_LENGTH = 2000
@@ -41,10 +39,7 @@ const FIELDS = ['id', 'type', 'data', 'fingerprint', 'container', 'created_by', 
 const RANGE_FIELDS = ['created_at', 'modified_at']
 const METADATA = 'metadata.'
 
-/**
- * Returns undefined for an empty query, which every token matches.
- * @throws CofferError `validation` under `query`, with the column (from 1)
- */
+/** Undefined for an empty query, which all tokens match. @throws CofferError `validation` under `query`, with the column */
 export function parseSearchQuery(text: string): SearchQuery | undefined {
   const tokens = readTokens(text)
   const terms = tokens.filter(({ kind }) => kind === 'term').length
@@ -53,10 +48,7 @@ export function parseSearchQuery(text: string): SearchQuery | undefined {
   return parse(tokens, text.length + 1)
 }
 
-/**
- * Terms of these `fields` that are joined by AND; none for an empty query.
- * @throws CofferError `validation` under `query`, with the column (from 1)
- */
+/** Terms of these `fields` that are joined by AND. @throws CofferError `validation` under `query`, with the column */
 export function parseJoinedTerms(text: string, fields: readonly string[]): EqualsTerm[] {
   const tokens = readTokens(text)
   const terms = tokens.flatMap((token, index) => {

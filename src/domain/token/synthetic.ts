@@ -1,7 +1,4 @@
-/**
- * Synthetic data of tokens: valid for its type, of numbers that belong to nobody, and the same for the same seed. It does
- * not depend on real data beyond its shape.
- */
+/** Data of tokens that is valid for its type, of numbers that belong to nobody, and the same for the same seed and shape. */
 import { isObject } from '../json/json.js'
 import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 

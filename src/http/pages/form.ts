@@ -13,10 +13,7 @@ const TOKEN_BYTES = 32
 const TOKEN_LIFE_MS = 30 * 60 * 1000
 const MOST_TOKENS = 10_000
 
-/**
- * The fields of a form. Refuses a form from another site, which browsers report (Fetch Metadata).
- * @throws CofferError `forbidden`, `unsupported_media_type`, `too_large`
- */
+/** Refuses a form of another site (Fetch Metadata). @throws CofferError `forbidden`, `unsupported_media_type`, `too_large` */
 export async function readForm(ask: Ask): Promise<URLSearchParams> {
   const site = readHeader(ask.headers, 'sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none')

@@ -1,7 +1,4 @@
-/**
- * Formulas: code that reactors run, and its parameters. Official ones belong to the vault and are visible in every
- * tenant.
- */
+/** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
 import { checkFormula } from '../../domain/formula.js'
 import type { FormulaRecord } from '../../domain/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'

@@ -1,7 +1,4 @@
-/**
- * The mail of invitations: written in the transaction of the invitation, sent after its commit, then updated with the
- * result. `src/mail` sends it.
- */
+/** The mail of invitations: written with the invitation, sent by `src/mail` after the commit, then updated. */
 import { formatDate } from '../../domain/dates.js'
 import { formatLink } from '../../domain/invitation.js'
 import { composeLetter, delayMail, type Letter, wrapLetter } from '../../domain/letter.js'
@@ -138,10 +135,7 @@ function identify({ id }: MailRecord, { address }: Sender): string {
 /** More than sending one mail can take. */
 const SENDING_MS = 5 * 60 * 1000
 
-/**
- * Claims a mail for sending, where servers share the store: it is due again, for all of them, if nothing came of it.
- * False if another has claimed or sent it.
- */
+/** Claims a mail where servers share the store: it is due again if nothing comes of it. False if another one has it. */
 export async function claimMail(store: Store, tenant: number, { id }: MailRecord): Promise<boolean> {
   if (!store.isShared) return true
   return store.write(async (writer) => {

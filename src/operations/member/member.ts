@@ -120,10 +120,7 @@ function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): MemberVi
   return view
 }
 
-/**
- * Before a tenant is deleted, removes its memberships from users and its invitation links, which are records of the
- * vault.
- */
+/** Before a tenant is deleted: its members and invitation links are in records of the vault. */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
   const where = { field: 'tenant', value: String(tenant) }

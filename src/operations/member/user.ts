@@ -1,6 +1,4 @@
-/**
- * Users. A person is one user in the whole vault, found by the e-mail address, and may be a member of several tenants.
- */
+/** Users. A person is one user in the vault, found by the e-mail address, and may be a member of several tenants. */
 import { formatDate } from '../../domain/dates.js'
 import { normalizeEmail } from '../../domain/email.js'
 import type { PersonNames } from '../../domain/invitation.js'

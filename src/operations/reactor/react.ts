@@ -183,10 +183,7 @@ export function boundCaller(
 
 export type Response = Infer<typeof responseOutput>
 
-/**
- * The response of a run: creates all of its tokens, or none, in the unit that stores the run.
- * @throws CofferError that of the code, those of tokenize
- */
+/** Creates all tokens of a run, or none, in the unit that stores it. @throws CofferError that of the code, those of tokenize */
 async function conclude(
   session: Session,
   { invocation, actor }: Prepared,

@@ -78,10 +78,7 @@ export async function createTenant(
   return tenant
 }
 
-/**
- * The tenant with this id, this name (case-insensitive), or the only one whose id begins so.
- * @throws CofferError `not_found`, `usage` if several tenants have the name
- */
+/** By id, name in any case, or the only id that begins so. @throws CofferError `not_found`, `usage` for several of the name */
 export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
   for (const field of ['id', 'name']) {
     const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }

@@ -1,7 +1,4 @@
-/**
- * `require('crypto')` for reactor code: our functions and objects over Node's. Node's hash, cipher and key objects would
- * expose prototypes that all runs share.
- */
+/** `require('crypto')` for reactor code. Node's hash, cipher and key objects would expose prototypes that all runs share. */
 import * as crypto from 'node:crypto'
 import { type Epoch, fromNode, gate, gateCallback, type Unwrap } from './gate.js'
 import { type Any, getterOf, guard, viewMemory, type Work } from './shield.js'
@@ -83,10 +80,7 @@ function createDerivations(epoch: Epoch): Record<string, Work> {
   }
 }
 
-/**
- * An object over `raw` that does not expose it. The methods in `giving` return what Node's return; those in `doing`
- * return the object itself.
- */
+/** An object that hides `raw`: methods in `giving` return what Node's do, those in `doing` the object itself. */
 function wrap(raw: Any, giving: readonly string[], doing: readonly string[], unwrap?: Unwrap) {
   const facade: Record<string, unknown> = {}
   for (const name of giving) facade[name] = gate((...args) => raw[name](...args), unwrap)

@@ -1,7 +1,4 @@
-/**
- * The module of reactor errors as source text. It is evaluated in a compartment, so that its classes extend the `Error` of
- * the compartment.
- */
+/** The module of reactor errors as text: evaluated in a compartment, its classes extend the `Error` of that. */
 
 /** Our name of the module, and the name that existing formulas use. */
 export const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js'] as const

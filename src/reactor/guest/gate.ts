@@ -1,7 +1,4 @@
-/**
- * Wrappers of Node's functions for reactor code: arguments and results are copied, and asynchronous results are delivered
- * only during the run that made the call.
- */
+/** Wraps Node's functions for reactor code: copies arguments and results, and delivers nothing to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { toBuffer } from './buffer-facade.js'
 import type { GuestTime } from './date.js'

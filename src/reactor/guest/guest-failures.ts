@@ -1,7 +1,4 @@
-/**
- * Converts a value that reactor code threw to a message for the host. Reading the value can run reactor code, which is
- * subject to the host's limits.
- */
+/** Makes a message for the host of what code threw. Reading that can run code, which is subject to the host's limits. */
 import type { GuestFailure } from '../messages.js'
 import { SourceError } from './source.js'
 

@@ -66,10 +66,7 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/**
- * Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing one takes
- * longer than most runs.
- */
+/** Reads all bundles at once, because no file can be opened later; a prepared one is kept, as preparing takes long. */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string | undefined>()
   const prepared = new Map<string, string>()
@@ -116,10 +113,7 @@ function readIfAllowed(path: string): string | undefined {
   }
 }
 
-/**
- * `require` for one run, in which a bundle is evaluated once.
- * @throws Error with code `MODULE_NOT_FOUND`, to the reactor code.
- */
+/** `require` for one run, which evaluates a bundle once. @throws Error with code `MODULE_NOT_FOUND`, to the reactor code */
 export function createRequire(
   builtins: Readonly<Record<string, unknown>>,
   fetch: unknown,

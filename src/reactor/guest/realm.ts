@@ -1,7 +1,4 @@
-/**
- * The sandbox of reactor code: SES's `lockdown`, a new compartment for each run, and its endowments. The host must not
- * load this module, because `lockdown` changes the whole process.
- */
+/** SES: `lockdown`, a compartment for each run, its endowments. Not for the host: `lockdown` changes the whole process. */
 import 'ses'
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { Buffer } from './buffer-facade.js'

@@ -37,10 +37,7 @@ const NAMES = new Map([
   ['eval', '\\u0065val'],
 ])
 
-/**
- * Parses CommonJS code in strict mode.
- * @throws SourceError for a syntax error, and for `import()`, direct `eval()` and HTML-like comments
- */
+/** Parses CommonJS code in strict mode. @throws SourceError also for `import()`, direct `eval()` and HTML-like comments */
 export function prepareSource(code: string): Source {
   const tokens: Token[] = []
   const comments: Comment[] = []
