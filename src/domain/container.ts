@@ -33,7 +33,7 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   }
   if (!isWellFormed) return []
   const containers = [...new Set<string>(value)]
-  if (new Set(containers.flatMap(containerAncestors)).size > MAX_CONTAINERS_WITH_ANCESTORS)
+  if (ancestorsOf(containers).size > MAX_CONTAINERS_WITH_ANCESTORS)
     addError(
       errors,
       path,
@@ -54,6 +54,13 @@ export function containerAncestors(path: string): string[] {
     ancestors.push(above)
   }
   return ancestors
+}
+
+/** Of all of them, each once. */
+export function ancestorsOf(containers: readonly string[]): Set<string> {
+  const found = new Set<string>()
+  for (const path of containers) for (const ancestor of containerAncestors(path)) found.add(ancestor)
+  return found
 }
 
 /** Whether `ancestor` is `path` or is above it. */

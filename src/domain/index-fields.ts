@@ -1,5 +1,5 @@
 /** What each kind of record can be found by. The store keeps a keyed digest of a field and its value, never the pair itself. */
-import { containerAncestors, containerSetId } from './container.js'
+import { ancestorsOf, containerSetId } from './container.js'
 import { monthOf } from './dates.js'
 import { normalizeEmail } from './email.js'
 import type { LogBlockRecord } from './log-record.js'
@@ -98,8 +98,7 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   const fields = [{ field: 'type', value: record.type }]
   for (const name of Object.keys(metadata)) fields.push(...metadataFields(name, metadata[name]!))
   for (const value of new Set(containers)) fields.push({ field: 'container', value })
-  for (const value of new Set(containers.flatMap(containerAncestors)))
-    fields.push({ field: 'ancestor', value })
+  for (const value of ancestorsOf(containers)) fields.push({ field: 'ancestor', value })
   fields.push({ field: 'containers', value: containerSetId(containers) })
   fields.push({ field: 'fingerprint', value: record.fingerprint })
   fields.push({ field: 'created_by', value: record.created_by })

@@ -31,7 +31,8 @@ export async function authenticate(
   const known = counter === undefined ? undefined : host.callers.find(key, counter)
   if (known !== undefined && believed === undefined) return known
   if (known !== undefined)
-    return { ...known, belief: createBelief(counterOf, believed!, () => authenticate(host, key)) }
+    // The spread is last: V8 gives an object that gets members after one a slow form, which costs microseconds.
+    return { belief: createBelief(counterOf, believed!, () => authenticate(host, key)), ...known }
   const { caller, expires, found } = await readCaller(host, key)
   const valid = certain ?? found
   if (valid !== undefined && !expires) host.callers.keep(key, valid, caller)

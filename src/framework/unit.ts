@@ -104,7 +104,7 @@ function createContext(
 
 /** Contract: once for what one operation reached, in its unit. */
 export async function writeLog(
-  { store, caller, date }: Context,
+  { store, caller, now, date }: Context,
   reached: readonly ReachedEntity[],
   traceId: string,
 ): Promise<void> {
@@ -125,7 +125,7 @@ export async function writeLog(
       trace_id: traceId,
     }
     if (transform !== undefined) record.transform = transform
-    const logging = store.log(caller.tenant, record)
+    const logging = store.log(caller.tenant, record, now)
     if (logging !== undefined) await logging
   }
 }

@@ -37,11 +37,11 @@ export function createRequestBody(
         // Later events of this body must not affect the next request of the connection.
         if (isDone) return
         isDone = true
-        request.removeAllListeners('data')
         connection.awaitBody(undefined)
         outcome()
       }
       request.on('data', (chunk: Buffer) => {
+        if (isDone) return
         length += chunk.length
         chunks.push(chunk)
         if (length > limitBytes) finish(() => resolve(undefined))

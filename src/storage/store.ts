@@ -121,8 +121,11 @@ export interface StoreWriter extends StoreReader {
   removeTenant(tenant: number): Promise<void>
   /** Keeps the time of this unit even if it changes nothing; `isTrusted`: on somebody's word the clock is right. */
   noteTime(options?: { isTrusted?: boolean }): void
-  /** Appends a log record; it can never be replaced or removed. A promise only where there is something to wait for. */
-  log(tenant: number, record: LogRecord): Promise<void> | undefined
+  /**
+   * Appends a log record; it can never be replaced or removed. `at`: its `created_at`, ms since the epoch, where that is
+   * known. A promise only where there is something to wait for.
+   */
+  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined
   /**
    * Drops log records of all tenants that are older than `before`, in whole blocks: at most `limit` blocks of each
    * tenant, whose number it gives. What has no full block yet stays.

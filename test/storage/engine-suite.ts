@@ -489,6 +489,23 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
     await engine.close()
   })
 
+  t.test('a row that has a key twice, new or replaced, is found by each of its keys', async (t) => {
+    const { engine, flush } = await open()
+    const keys = ['red', 'small', 'red', 'all', 'small']
+    await insert(engine, { name: 'a', keys }, { name: 'b', keys: ['small', 'blue'] })
+    await flush?.()
+    const found = async (name: string) => shown(await find(engine, queryOf({ key: keyOf(name) }))).texts
+    t.strictSame(await found('small'), ['b', 'a'])
+    t.strictSame(await found('red'), ['a'])
+    t.strictSame(await found('blue'), ['b'])
+    await replace(engine, { name: 'b', keys: ['red', 'red'] })
+    t.strictSame(await found('red'), ['b', 'a'])
+    t.strictSame(await found('blue'), [])
+    await remove(engine, 'a')
+    t.strictSame(await found('small'), [])
+    await engine.close()
+  })
+
   t.test('answers only for the tenant and kind that were asked for', async (t) => {
     const { engine, flush } = await open()
     await insert(engine, { name: 'a' }, { name: 'b', tenant: 2 })

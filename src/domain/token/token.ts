@@ -213,8 +213,8 @@ async function settle(requested: RequestedToken, expressions: Expressions, error
     metadata: metadata && Object.keys(metadata).length > 0 ? metadata : undefined,
     search_indexes,
     fingerprint_expression: requested.fingerprint_expression,
-    ...requested.kept,
     expires_at: expires === undefined ? undefined : formatDate(expires),
+    ...requested.kept,
   }
   return {
     record: omitUndefined(record) as TokenDraft['record'],

@@ -80,7 +80,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     answer_granted: answer?.grant(containers),
     ...draft.record,
   }
-  await context.store.insert('token', context.caller.tenant, record, { ...putOptions(draft), fresh: isFresh })
+  await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   noteToken(context, record)
   return viewWritten(record, transform)
 }

@@ -21,15 +21,16 @@ export interface SealedEntry extends LogEntry {
   readonly line: LogLine
 }
 
-export function createEntry(tenant: number, record: LogRecord): SealedEntry {
-  return { tenant, bytes: bytesOf(record.entity_id, record.trace_id), line: lineOf(record) }
+export function createEntry(tenant: number, record: LogRecord, at?: number): SealedEntry {
+  return { tenant, bytes: bytesOf(record.entity_id, record.trace_id), line: lineOf(record, at) }
 }
 
-export function lineOf(record: LogRecord): LogLine {
+/** `at`: its `created_at`. */
+export function lineOf(record: LogRecord, at = Date.parse(record.created_at)): LogLine {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
-  const { transform = null, created_at, entity_id, trace_id } = record
+  const { transform = null, entity_id, trace_id } = record
   const shape: LogShape = [tenant_id, actor_type, actor_id, entity_type, operation, message, transform]
-  return [Date.parse(created_at), shape, entity_id, trace_id]
+  return [at, shape, entity_id, trace_id]
 }
 
 export function bytesOf(entity_id: string, trace_id: string): number {

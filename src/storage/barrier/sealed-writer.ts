@@ -101,8 +101,8 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     this.rows.noteTime(options)
   }
 
-  log(tenant: number, record: LogRecord): Promise<void> | undefined {
-    const appending = this.rows.append(createEntry(tenant, record))
+  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined {
+    const appending = this.rows.append(createEntry(tenant, record, at))
     return isPromise(appending) ? appending : undefined
   }
 

@@ -47,7 +47,7 @@ export async function commitTogether(
   const news = { rows: [] as Row[], waiting: [] as Waiting[] }
   const entries: LogEntry[] = []
   for (const commit of commits.filter(isCurrent)) {
-    for (const row of commit.news.rows) news.rows.push({ ...row, seq: news.rows.length })
+    for (const row of commit.news.rows) row.seq = news.rows.push(row) - 1
     news.waiting.push(...commit.news.waiting)
     entries.push(...commit.entries)
   }

@@ -34,8 +34,8 @@ export class HeldWrites {
       this.add(replaceStatements(draft, rev))
       return
     }
-    const row = { kind, tenant, id, seq: this.#inserted++, rev, created: now, modified, expires, keys }
-    this.#rows.push({ ...row, sealed: draft.seal(rev) })
+    const [seq, sealed] = [this.#inserted++, draft.seal(rev)]
+    this.#rows.push({ kind, tenant, id, seq, rev, created: now, modified, expires, keys, sealed })
   }
 
   wait(waiting: Waiting): void {

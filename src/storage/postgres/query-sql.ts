@@ -157,17 +157,11 @@ export function readMany(
   for (const each of answer as [number, number, number, number, number, number, number, Buffer | null][]) {
     const [n, changes, a, b, c, d, e, sealed] = each
     if (sealed === null) state = { changes, generation: a, time: b, last: c, since: d, until: e }
-    else
-      rows[n - 1] = {
-        ...names[n - 1]!,
-        seq: a,
-        rev: b,
-        created: c,
-        modified: d,
-        expires: e,
-        keys: NO_KEYS,
-        sealed,
-      }
+    else {
+      const { kind, tenant, id } = names[n - 1]!
+      const [seq, rev, created, modified, expires] = [a, b, c, d, e]
+      rows[n - 1] = { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
+    }
   }
   return state && { state, rows }
 }

@@ -31,7 +31,6 @@ const ROWS = {
   keys: 'bytea',
   sealed: 'bytea',
 } as const
-const KEYS = { tenant: 'int4', kind: 'int2', key: 'bytea', seq: 'int8' } as const
 const WAITING = { id: 'bytea', tenant: 'int4', owner: 'bytea', written: 'int8', sealed: 'bytea' } as const
 
 /**
@@ -67,15 +66,16 @@ export function insertStatement(
       `${table} as (insert into coffer_${table} (${names.join(', ')}) select ${found}` +
         ` from s, unnest(${given.join(', ')}) as d (${names.join(', ')})${end})`,
     )
+    return given
   }
   if (rows.length > 0) {
-    insert('rows', ROWS, rows)
-    insert(
-      'keys',
-      KEYS,
-      rows.flatMap(({ tenant, kind, seq, keys }) =>
-        splitKeys(keys).map((key) => ({ tenant, kind, key, seq })),
-      ),
+    const [tenant, kind, , seq] = insert('rows', ROWS, rows)
+    const others = `$${values.push(bytesArray(rows.map(({ keys }) => otherKeys(keys))))}::bytea[]`
+    parts.push(
+      'keys as (insert into coffer_keys (tenant, kind, key, seq)' +
+        ' select d.tenant, d.kind, substring(d.keys from n * 8 - 7 for 8), s.base + d.seq' +
+        ` from s, unnest(${tenant}, ${kind}, ${others}, ${seq}) as d (tenant, kind, keys, seq)` +
+        ' cross join lateral generate_series(1, octet_length(d.keys) / 8) as n)',
     )
   }
   // Sent again where the answer did not come, though they are there.
@@ -125,6 +125,17 @@ export function splitKeys(keys: Uint8Array): Uint8Array[] {
     found.set(Buffer.from(key).toString('latin1'), key)
   }
   return [...found.values()]
+}
+
+/** The same as they are in the row, where they nearly always are each once. */
+function otherKeys(keys: Uint8Array): Uint8Array {
+  for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES)
+    for (let before = KEY_BYTES; before < at; before += KEY_BYTES) {
+      let same = 0
+      while (same < KEY_BYTES && keys[at + same] === keys[before + same]) same++
+      if (same === KEY_BYTES) return Buffer.concat(splitKeys(keys))
+    }
+  return keys.subarray(KEY_BYTES)
 }
 
 function dropKeys(tenant: number, kind: number, id: RowId): Statement {
