@@ -206,6 +206,13 @@ t.test('a time that would be cut is left out, unless a person chose the columns'
   t.match((await print(listOf([app]), options, createTerminal({ columns: 120 }))).out, '2026-01-02 03:04:05Z')
 })
 
+t.test('a time that would wrap has seconds', async (t) => {
+  const app = { permissions: ['token:read'], created_at: '2026-01-02T03:04:05.123+00:00' }
+  const at = async (columns: number) => (await print(app, {}, createTerminal({ columns }))).out
+  t.match(await at(40), 'created_at:  2026-01-02 03:04:05Z\n')
+  t.match(await at(42), 'created_at:  2026-01-02T03:04:05.123+00:00\n')
+})
+
 t.test('where a column would be too narrow to be of use, things stand one below the other', async (t) => {
   const { out } = await print(listOf([card, hostile]), {}, createTerminal({ columns: 40 }))
   t.equal(

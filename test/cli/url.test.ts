@@ -171,6 +171,10 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
   )
   t.notMatch(create.stdout + create.stderr, /4242|key_/)
   t.match(create.stderr, 'reads it from standard input, as JSON such as {"type": …, "data": …}.')
+  t.match(await run(['token', 'search', 'type:card', '--size', '2', '--curl']), {
+    stdout: `curl -X POST '${SERVER}/tokens/search'`,
+    stderr: 'such as {"query": …, "size": …}',
+  })
   t.match((await run(['token', 'update', 'x', '--curl'])).stdout, /-X PATCH .*merge-patch\+json/s)
   t.match((await run(['token', 'list', '--type', 'card', '--curl'])).stdout, '/tokens?type=card')
   t.same(asked, [])

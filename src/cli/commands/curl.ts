@@ -44,16 +44,19 @@ export async function printCurl(
     terminal.stdout,
     `${isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text}\n`,
   )
-  if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, options))
+  if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, words, options))
 }
 
 /** Names what is in the body, and never a value, because some are secret. */
-function describeBody(definition: RegisteredOperation, options: Options): string {
-  const { wholeBody, sentBody, endpoint } = definition as RoutedOperation
+function describeBody(definition: RegisteredOperation, words: Words, options: Options): string {
+  const { wholeBody, sentBody, endpoint, positionals } = definition as RoutedOperation
   const from = 'The body is not part of the call: curl reads it from standard input, as JSON'
   if (wholeBody !== undefined || sentBody !== undefined) return `${from}.`
   const flags = listFlags(definition).filter(({ property }) => Object.hasOwn(endpoint.body, property))
-  const given = flags.filter(({ isRequired, key }) => isRequired || options[key] !== undefined)
+  const isGiven = (name: string) => words[positionals.indexOf(name)] !== undefined
+  const given = flags.filter(
+    ({ isRequired, key, property }) => isRequired || options[key] !== undefined || isGiven(property),
+  )
   const names = given.map(({ property }) => `"${property}": …`)
   return `${from}${names.length === 0 ? '' : ` such as {${names.join(', ')}}`}.`
 }

@@ -9,7 +9,10 @@ export type Bold = (text: string) => string
 /** Longer labels do not move the values of other lines to the right. */
 const LONGEST_ALIGNED_LABEL = 24
 
-/** One object, one line per field. Values are never truncated; JSON that is too wide is indented below its label. */
+/**
+ * One object, one line per field. Values are never truncated; JSON that is too wide is indented below its label, and a time
+ * that is has seconds.
+ */
 export function drawOne(value: unknown, fields: readonly string[] | undefined, width: number, bold: Bold) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
   const entries = (fields ?? Object.keys(value)).map((path) => [
@@ -22,17 +25,19 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, w
   return shown
     .map(([name, field]) => {
       const gap = ' '.repeat(Math.max(1, labelWidth - measureWidth(name) - 1))
-      return `${bold(`${name}:`)}${hang(field, labelWidth, gap, width)}\n`
+      return `${bold(`${name}:`)}${hang(name, field, labelWidth, gap, width)}\n`
     })
     .join('')
 }
 
 /** A value after its label; indented below it if it has several lines or is JSON that does not fit. */
-function hang(value: unknown, labelWidth: number, gap: string, width: number): string {
+function hang(name: string, value: unknown, labelWidth: number, gap: string, width: number): string {
   if (typeof value === 'string' && value.includes('\n')) return `\n${indent(displayLines(value), 2)}`
   const text = textOf(value)
-  const isLaidOut = typeof value === 'object' && labelWidth + measureWidth(text) > width
-  return isLaidOut ? `\n${indent(layOutJson(value, width - 2), 2)}` : gap + text
+  if (labelWidth + measureWidth(text) <= width) return gap + text
+  return typeof value === 'object'
+    ? `\n${indent(layOutJson(value, width - 2), 2)}`
+    : gap + cellOf(name, value)
 }
 
 /** A time as the API formats it. */
