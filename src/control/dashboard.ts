@@ -1,7 +1,4 @@
-/**
- * What the page at `/` shows of a vault while it runs: signing in, and a fixed set of operations, performed as the owner
- * without plaintext. A session can do nothing else, so it reveals nothing even if a script of somebody else had it.
- */
+/** What the page at `/` shows while a vault runs. A session performs a fixed set of operations, which reveal nothing. */
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'

@@ -86,10 +86,7 @@ export async function createSlot(
   return { ...bare, wrapped }
 }
 
-/**
- * The slot that `secret` opens, and the root key in it, when the digest shows an untouched header.
- * @throws CofferError `vault_locked` for a secret of another vault or a wrong passphrase, `vault_damaged` otherwise.
- */
+/** The slot that `secret` opens, and the root key. @throws CofferError `vault_locked` for a wrong one, `vault_damaged` */
 export async function openSlot(
   { primitives: library, random }: SlotContext,
   header: SealedHeader,

@@ -1,7 +1,4 @@
-/**
- * The port of cryptographic primitives. Two libraries implement it with the same bytes: `sodium` is fastest once it has
- * started, `native` starts at once. Whoever opens the vault chooses.
- */
+/** Two libraries give the same bytes: `sodium` is fastest once it has started, `native` starts at once. */
 export const NONCE_BYTES = 24
 export const TAG_BYTES = 16
 /** Bytes that sealing adds. */

@@ -12,10 +12,7 @@ export interface RuleCondition {
   value: string
 }
 
-/**
- * `priority` starts at 1 and is unique among the rules; the lowest number is evaluated first. A rule has either a
- * container or conditions, all of which must hold.
- */
+/** `priority`: from 1, unique, the lowest first. A rule has either a container or conditions, all of which must hold. */
 export interface Rule {
   description?: string
   priority: number
@@ -94,10 +91,7 @@ function holds({ attribute, operator, value }: RuleCondition, container: string,
   return operator === 'equals' ? text === value : text.startsWith(value)
 }
 
-/**
- * The strictest transform over all containers of the token; undefined if access to any of them is refused. Where a
- * container does not grant `permission`, the permission `orBy` is enough.
- */
+/** The strictest over all containers; undefined if one of them grants neither `permission` nor `orBy`. */
 export function decideTransform(
   grants: Grants,
   permission: Permission,

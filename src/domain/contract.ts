@@ -75,10 +75,7 @@ function parentsOf(name: string): string[] {
   return levels.slice(1).map((_, depth) => levels.slice(0, depth + 1).join('.'))
 }
 
-/**
- * The value cast to `type`, or undefined if it cannot be cast. Numbers are read from JSON number text, booleans from
- * `true` and `false` in any case, strings from numbers and booleans. Objects and arrays are never cast.
- */
+/** Undefined if it cannot be cast: numbers from JSON's text, booleans from theirs in any case, strings from both. */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
   if (type === 'string')
@@ -94,10 +91,7 @@ const BOOLEANS = new Map([
   ['false', false],
 ])
 
-/**
- * Configuration values, given or stored, cast to the types that the contract declares.
- * @throws CofferError `validation` for values that are missing, not declared, or of another type.
- */
+/** @throws CofferError `validation` for values that are missing, not declared, or of another type */
 export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {
   const errors: PropertyErrors = {}
   const cast: Record<string, Value> = {}
@@ -121,10 +115,7 @@ export function toTexts(values: Readonly<Record<string, Value>>): Record<string,
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }
 
-/**
- * Arguments with each declared parameter cast; undeclared ones are forwarded or stripped. null counts as missing.
- * @throws CofferError `validation` for a required parameter that is missing and for a value that cannot be cast.
- */
+/** null counts as missing. @throws CofferError `validation` for a parameter that is missing or cannot be cast */
 export function castArguments(
   parameters: readonly ParameterElement[],
   args: Readonly<Json>,

@@ -21,10 +21,7 @@ export function parseExpiry(text: string, nowMs: number): number {
   return ms
 }
 
-/**
- * Reads a date of the log filters: an ISO 8601 calendar date (00:00 UTC) or date-time (UTC without an offset).
- * @throws CofferError `validation` for any other text or a date that does not exist.
- */
+/** An ISO 8601 date (00:00 UTC) or date-time (UTC without an offset), in ms. @throws CofferError `validation` */
 export function parseLogDate(text: string): number {
   const ms = readIso(text)
   if (ms !== undefined) return ms

@@ -15,10 +15,7 @@ const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
 /** Only a server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
-/**
- * Reads `smtps://…` (implicit TLS) or `smtp://…` (STARTTLS, optional only for a server on this machine).
- * @throws CofferError `validation`; its message never contains the password
- */
+/** `smtps://…`, or `smtp://…` (STARTTLS, offered on this machine). @throws CofferError `validation`, without the password */
 export function readMailServer(text: string): MailServer {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const port = PORTS[url?.protocol ?? '']

@@ -173,10 +173,7 @@ export interface ApiKeyRecord {
   proxy_id?: string
 }
 
-/**
- * A session, under tenant number 0, because its key does not reveal the tenant. The id is the hash of its key, and
- * `nonce` that of its nonce. It is purged when it has expired.
- */
+/** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
 export interface SessionRecord {
   id: string
   tenant: number

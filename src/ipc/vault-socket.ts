@@ -1,7 +1,4 @@
-/**
- * The socket of an open vault: a server that has the vault open listens on a socket in its directory, and commands send
- * their requests there. Both sides first prove that they hold the vault's key.
- */
+/** By this socket commands reach the server that has the vault open. Both sides prove that they hold the vault's key. */
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'

@@ -44,10 +44,7 @@ export interface Guest {
 /** A parameter of the pool, so that tests can replace it. */
 export type StartGuest = () => Guest
 
-/**
- * Starts a guest in an empty directory, which is removed once the guest is ready. The environment contains only the time
- * zone; without it the code would see the time zone of this machine.
- */
+/** Starts a guest in an empty directory, removed once it is ready. Without `TZ` code would see this machine's time zone. */
 export function startGuest(launch: Launch): Guest {
   const { confinement, limits } = launch
   const { command, args } = describeLaunch(launch)

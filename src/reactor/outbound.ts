@@ -1,7 +1,4 @@
-/**
- * Sends requests of proxies. Connections are kept for the next request to the same address, and judgements of names for
- * a few seconds; whatever is kept, a request goes to an address that was judged.
- */
+/** Sends requests of proxies, to judged addresses alone. Connections are kept, and judgements of names for a few seconds. */
 import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
 import { isIP } from 'node:net'

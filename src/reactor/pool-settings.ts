@@ -51,10 +51,7 @@ export interface Load {
   callers: number
 }
 
-/**
- * Whether a caller may use one more child. A caller without any gets one, from the reserve if necessary. Others do not
- * get the last child, and they use the reserve only below their share.
- */
+/** Who has no child gets one, of the reserve if need be; others get no last one, and of the reserve only below their share. */
 export function mayUseAnother(
   { total, own, callers }: Load,
   { mostChildren, reservedChildren }: PoolSettings,

@@ -21,10 +21,7 @@ export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
 
   return { callers: () => queues.keys(), add, take, clear }
 
-  /**
-   * `isBusyFor`: whether the caller uses children; then a timeout is reported as `rate_limited`, else as `unavailable`.
-   * @throws CofferError `rate_limited` if too many runs of the caller wait, `unavailable` if too many wait in total.
-   */
+  /** @throws CofferError `rate_limited` if too many of the caller wait, `unavailable` if too many do; later by `isBusyFor` */
   function add(
     work: W,
     settings: Pick<PoolSettings, 'mostWaiting' | 'mostWaitingOfCaller' | 'waitMs'>,
@@ -47,10 +44,7 @@ export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
     size += 1
   }
 
-  /**
-   * Removes and returns the next run that `accept` takes: callers in turn, and the oldest run of a caller first.
-   * `mayHave` is called once for each caller.
-   */
+  /** Removes the next run that `accept` takes: callers in turn, the oldest run first. `mayHave` is asked once a caller. */
   function take<T>(
     mayHave: (caller: string) => boolean,
     accept: (work: W) => T | undefined,

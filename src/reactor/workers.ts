@@ -1,7 +1,4 @@
-/**
- * The child processes of a pool: choosing one for a run, keeping idle ones, and ending them. A child runs one version of
- * one reactor with the rights of one application or caller, one run at a time.
- */
+/** The child processes of a pool. One runs one version of one reactor with the rights of one application, one run at a time. */
 import type { Guest, StartGuest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import { mayUseAnother as hasRoom, type PoolSettings } from './pool-settings.js'

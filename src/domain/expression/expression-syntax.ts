@@ -1,7 +1,4 @@
-/**
- * Parses one output with Liquid's tokenizer, and refuses what expressions do not support: operators, ranges, unknown
- * variables and filters, wrong numbers of arguments.
- */
+/** Parses one output with Liquid's tokenizer. Operators, ranges, unknown names and wrong numbers of arguments are refused. */
 import type { LiteralToken, PropertyAccessToken, Token, Tokenizer, TokenKind } from 'liquidjs'
 import type { CofferError } from '../../errors.js'
 import { type OutputPiece, syntaxError } from './expression-text.js'

@@ -1,7 +1,4 @@
-/**
- * Standard filters that `simple-output.ts` applies itself: with operands that are possible there, they yield what the Liquid
- * library does and charge the budget as it does.
- */
+/** Standard filters that `simple-output.ts` applies itself, with the results and the charges of the Liquid library. */
 import type { FilterRule } from './filters.js'
 import { LIBRARY_FILTERS, prepareOperands } from './standard-filters.js'
 

@@ -1,7 +1,4 @@
-/**
- * The allowed filters of standard Liquid and their numbers of arguments. Most are the library's; those that it lacks or
- * whose result would depend on the machine are implemented here.
- */
+/** The allowed filters of standard Liquid. Our own are those that the library lacks, or whose results depend on the machine. */
 import { validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import { FILTERS, type FilterRule, ORDERED_FILTERS } from './filters.js'

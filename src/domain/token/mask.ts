@@ -8,10 +8,7 @@ import { collect, collectLater } from '../property-errors.js'
 /** The maximum number of values in a mask, including arrays and objects. */
 export const MAX_MASK_VALUES = 2000
 
-/**
- * Checks a mask. Invalid expressions are added to `errors` under paths that start with `path`, such as `mask.number`.
- * @throws CofferError `validation` for a mask that is too large or too deep.
- */
+/** Adds errors under paths that begin with `path`. @throws CofferError `validation` for a mask that is too large or too deep */
 export async function compileMask(
   mask: unknown,
   expressions: Expressions,

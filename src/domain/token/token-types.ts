@@ -29,11 +29,7 @@ export function validateData(type: TokenType, data: unknown): PropertyErrors {
   return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)
 }
 
-/**
- * The data as it is stored. In structured types a null member counts as absent and is removed, and `textMembers` are
- * text.
- * @throws CofferError `validation` with all errors.
- */
+/** Without null members in structured types, and `textMembers` as text. @throws CofferError `validation` with all errors */
 export function readData(type: TokenType, data: unknown): unknown {
   refuseErrors(validateData(type, data))
   if (!type.isStructured) return data

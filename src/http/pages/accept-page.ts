@@ -1,7 +1,4 @@
-/**
- * The page of an invitation link: shows the invitation, and accepts it when the form is sent. A form works once, and only
- * if this server created it. An invalid link gets an explanation.
- */
+/** The page of an invitation link, and its form, which works once, and only if this server made it. */
 import { BoundedMap } from '../../bounded-map.js'
 import { encodeHtml as encode } from '../../domain/html.js'
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'

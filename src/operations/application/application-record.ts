@@ -113,11 +113,7 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
   return { ...view, ...omitUndefined({ key }) }
 }
 
-/**
- * Validates the grants of an application; without `type`, those checks that do not depend on it.
- * @returns when its keys expire, ms since the epoch
- * @throws CofferError `validation`
- */
+/** Without `type`, checks what does not depend on it. @returns when keys expire, in ms. @throws CofferError `validation` */
 export async function checkApplication(
   type: ApplicationType | undefined,
   input: Lenient<ApplicationInput>,

@@ -14,11 +14,7 @@ const TENANTS_PER_PAGE = 1000
 
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
-/**
- * Server and sender of mail; without `url`, mail stays in the outbox. `listening`: the public URL, with which links
- * begin, if the settings have none.
- * @throws CofferError `vault_damaged`
- */
+/** Without `url` mail stays in the outbox. `listening`: where links lead by default. @throws CofferError `vault_damaged` */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
   const { values } = await readSettings(reader)
   const publicUrl = settingOf(values, 'public_url') ?? listening

@@ -1,7 +1,4 @@
-/**
- * One call through a proxy: finds the destination, puts the data of tokens in place, runs the transforms, sends the
- * request and gives the answer. Nothing of the data is in an error or a log.
- */
+/** One call through a proxy: the destination, data of tokens, transforms, the answer. No error or log has any of the data. */
 import { isKey } from '../../domain/base58.js'
 import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'

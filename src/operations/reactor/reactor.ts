@@ -148,10 +148,7 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
   refuseErrors(errors)
 }
 
-/**
- * The attributes of a record. Code goes before the formula with this id.
- * @throws CofferError `validation` for an unknown formula, an unsuitable application, an invalid configuration
- */
+/** Code goes before a formula. @throws CofferError `validation` for what is unknown, unsuitable or invalid */
 async function readBody(
   { store, caller }: Context,
   { name, code, configuration, application, runtime }: Given,

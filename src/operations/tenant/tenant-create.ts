@@ -26,10 +26,7 @@ export async function createVaultRecords(
   await store.insert('user', 0, { id: ownerId, created_at: formatDate(store.now) })
 }
 
-/**
- * Creates a tenant with its keys, the vault's owner as its owner and member, and the first record of its log.
- * @throws CofferError `conflict` for a name that exists, `unprocessable` beyond the limit of tenants
- */
+/** The vault's owner owns it. @throws CofferError `conflict` for a name in use, `unprocessable` beyond the limit */
 export async function createTenant(
   store: StoreWriter,
   { name, keys, createUuid }: { name: string; keys: TenantKeyBytes; createUuid(): string },

@@ -1,7 +1,4 @@
-/**
- * `Buffer` for reactor code: our own subclass of `Uint8Array` with Node's documented methods. Each calls Node's method on
- * a Node buffer over the same memory, which reactor code never gets.
- */
+/** `Buffer` for reactor code: Node's methods on a Node buffer over the same memory, which reactor code never gets. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { type Any, define, getterOf, guard, viewMemory, type Work } from './shield.js'
 

@@ -1,7 +1,4 @@
-/**
- * The program of a child process: receives messages on standard input, runs reactor code in the sandbox, and answers on
- * standard output. It is bundled into one file, the only one that the process may read.
- */
+/** The program of a child process: messages on standard input and output. It is one file, the only one that it may read. */
 import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'

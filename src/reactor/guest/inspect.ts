@@ -1,7 +1,4 @@
-/**
- * `inspect` and `format` for reactor code. Node's functions format copies without functions or objects of the code,
- * because a hostile object could run code inside Node's functions.
- */
+/** `inspect` and `format` over copies without functions or objects of the code, which could run inside Node's functions. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
 import { type Any, define, getterOf, viewMemory } from './shield.js'

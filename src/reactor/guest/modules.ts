@@ -1,7 +1,4 @@
-/**
- * `require` for reactor code: an allow-list of facades, the error classes, and bundles from the owner's directory.
- * Source text is evaluated in the compartment only.
- */
+/** `require` for reactor code: facades, error classes, and the owner's bundles, evaluated in the compartment only. */
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'

@@ -1,7 +1,4 @@
-/**
- * The membrane between reactor code and Node's functions: no error, object or function of Node's reaches the code, and no
- * value that could run functions of the code reaches Node.
- */
+/** The membrane: no error, object or function of Node's reaches reactor code, and nothing that could run that reaches Node. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
 // biome-ignore lint/suspicious/noExplicitAny: what the code passes is checked by the functions it is passed to.

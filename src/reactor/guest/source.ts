@@ -1,7 +1,4 @@
-/**
- * Parses reactor code, reports syntax errors, and rewrites text that SES would refuse although it is harmless. Runs in the
- * guest, because hostile text can make parsing slow.
- */
+/** Parses reactor code, and rewrites what SES refuses needlessly. In the guest, because hostile text can make parsing slow. */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Position } from '../messages.js'
 

@@ -1,8 +1,4 @@
-/**
- * Removes globals and members of the process object that a guest does not need after its start. This is a second layer of
- * defence, in case code reaches the start realm. The lists name what stays, so that additions of later versions of Node
- * are removed.
- */
+/** A second layer, should code reach the start realm. The lists name what stays, so that additions of later Nodes go. */
 import * as module from 'node:module'
 
 /** ECMA-262 and ECMA-402 without shared memory, weak references and evaluators. */
