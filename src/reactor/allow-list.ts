@@ -4,11 +4,6 @@ import { usage } from '../errors.js'
 
 export type AllowList = ReturnType<typeof createAllowList>
 
-interface Entry {
-  host: string
-  port: number | undefined
-}
-
 /** Parses `host`, `host:port`, `[v6 address]:port`. @throws CofferError `usage` for an invalid entry */
 export function createAllowList(entries: readonly string[]) {
   const allowed = entries.map(parseEntry)
@@ -22,12 +17,12 @@ export function createAllowList(entries: readonly string[]) {
       if (!isPrivateAddress(address)) return true
       if (mayReach(address, port)) return true
       // For this name, a loopback address is expected.
-      return normalizeHost(host) === 'localhost' && isLoopback(address)
+      return normalizeHost(host) === 'localhost' && (address === '::1' || /^127\./.test(address))
     },
   }
 }
 
-function parseEntry(entry: string): Entry {
+function parseEntry(entry: string) {
   const match = /^(?:\[([^\]]+)\]|([^\s:/[\]@]+))(?::(\d{1,5}))?$/.exec(entry)
   const host = isIP(entry) === 6 ? entry : (match?.[1] ?? match?.[2])
   const port = match?.[3] === undefined ? undefined : Number(match[3])
@@ -42,10 +37,6 @@ function normalizeHost(host: string): string {
     .replace(/^\[|\]$/g, '')
     .replace(/\.$/, '')
     .toLowerCase()
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || /^127\./.test(address)
 }
 
 /** Whether `address` is not a public unicast address (IANA special-purpose registries, RFC 6890). */

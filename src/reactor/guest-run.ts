@@ -75,26 +75,23 @@ export function createGuestRun(
   const idle = new Promise<boolean>((resolve) => {
     settleIdle = resolve
   })
-  guest.listener = { message: receive, end: handleEnd }
+  guest.listener = {
+    message: receive,
+    end: (ending) => {
+      settle(ending)
+      settleIdle(false)
+    },
+  }
   const cancels = [services.clock.after(limits.timeMs, () => stop('time'))]
   watchMemory()
   void guest.send(work)
 
+  const isLong = () => services.clock.now() - startedMs >= LONG_MS
   return { answered, idle, isLong, stop }
-
-  /** Whether it has run for {@link LONG_MS}. */
-  function isLong(): boolean {
-    return services.clock.now() - startedMs >= LONG_MS
-  }
 
   function stop(reason: StopReason): void {
     settle(reason)
     guest.kill()
-    settleIdle(false)
-  }
-
-  function handleEnd(ending: ExitReason): void {
-    settle(ending)
     settleIdle(false)
   }
 

@@ -61,28 +61,22 @@ const SHELL_SCRIPT = [
   'exec "$@"',
 ].join('\n')
 
-/**
- * The processor seconds of a child in total. The pool discards it once it was busy for one time limit, so it is busy for
- * at most two; garbage collection can double the processor time.
- */
-export function cpuSeconds({ timeMs }: ReactorLimits): number {
-  return 4 * Math.ceil(timeMs / 1000) + 10
-}
-
 export function describeLaunch({ node, guestFile, modulesDirectory, limits, confinement }: Launch): {
   command: string
   args: string[]
 } {
-  const guest = [...nodeFlags(node.version, limits), ...readable(guestFile, modulesDirectory), guestFile]
-  if (modulesDirectory !== undefined) guest.push(modulesDirectory)
+  const [bundles, readable] =
+    modulesDirectory === undefined
+      ? [[], []]
+      : [[modulesDirectory], [`--allow-fs-read=${modulesDirectory}/*`]]
+  const readables = [`--allow-fs-read=${guestFile}`, ...readable]
+  const guest = [...nodeFlags(node.version, limits), ...readables, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds(limits)), ...program] }
-}
-
-function readable(guestFile: string, modulesDirectory: string | undefined): string[] {
-  const files = [`--allow-fs-read=${guestFile}`]
-  return modulesDirectory === undefined ? files : [...files, `--allow-fs-read=${modulesDirectory}/*`]
+  // In total: the pool discards a child once it was busy for one time limit, so it is busy for at most two, and garbage
+  // collection can double the processor time.
+  const cpuSeconds = 4 * Math.ceil(limits.timeMs / 1000) + 10
+  return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }
 
 function nodeFlags(version: string, { memoryMiB }: ReactorLimits): string[] {

@@ -150,7 +150,9 @@ export function createPool(
     worker.cancelTimer()
     if (!(await isStarted(worker))) {
       workers.discard(worker)
-      throw isClosed ? closedError() : startError()
+      throw isClosed
+        ? closedError()
+        : new CofferError('unavailable', 'No process could be started for the reactor.')
     }
     worker.guest.mostBytes = mostFrameBytes(job.limits)
     const run = createGuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, services)
@@ -194,8 +196,4 @@ function digest(given: string, code: string): string {
 
 function closedError(): CofferError {
   return new CofferError('unavailable', 'The server is stopping; try again later.')
-}
-
-function startError(): CofferError {
-  return new CofferError('unavailable', 'No process could be started for the reactor.')
 }

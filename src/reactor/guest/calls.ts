@@ -5,15 +5,10 @@ import { CLIENT_CALLS, type HostMessage } from '../messages.js'
 /** The maximum JSON text of the arguments of one call, in UTF-8. */
 const MOST_BYTES = 1024 * 1024
 
-interface Pending {
-  resolve(value: unknown): void
-  reject(error: Error): void
-}
-
 type Refusal = Extract<HostMessage, { kind: 'refusal' }>
 
 export function createCalls(send: (call: number, name: string, args: string) => void) {
-  const pending = new Map<number, Pending>()
+  const pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
   let last = 0
   let isOver = false
 

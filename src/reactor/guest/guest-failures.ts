@@ -11,17 +11,16 @@ export function describeFailure(
   thrown: unknown,
   findStack: (error: unknown) => string | undefined,
 ): GuestFailure {
-  if (thrown instanceof SourceError) return describeInvalid(thrown)
+  if (thrown instanceof SourceError) {
+    const { message, line, column } = thrown
+    return { kind: 'invalid', message: clip(message), line, column }
+  }
   try {
     const stack = findStack(thrown)
     return { ...describeThrown(thrown), ...(stack === undefined ? {} : { stack }) }
   } catch {
     return { kind: 'thrown', message: UNREADABLE }
   }
-}
-
-export function describeInvalid({ message, line, column }: SourceError): GuestFailure {
-  return { kind: 'invalid', message: clip(message), line, column }
 }
 
 function describeThrown(thrown: unknown): Extract<GuestFailure, { kind: 'thrown' }> {
