@@ -3,7 +3,7 @@ import { ancestorsOf, containerSetId } from './container.js'
 import { monthOf } from './dates.js'
 import { normalizeEmail } from './email.js'
 import type { LogBlockRecord } from './log-record.js'
-import type { ActivityRecord, Kind, RecordOf, TokenRecord } from './records.js'
+import type { Kind, RecordOf, TokenRecord } from './records.js'
 
 export interface IndexField {
   field: string
@@ -29,7 +29,11 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
     { field: 'parent', value: parent_id },
     { field: 'child', value: child_id },
   ],
-  activity: activityFields,
+  // `created` finds the newest creation of a type that a record was written for.
+  activity: ({ month, created }) => [
+    { field: 'month', value: month },
+    ...(created === undefined ? [] : [{ field: 'created', value: created }]),
+  ],
   member: ({ user_id, role }) => [
     { field: 'user', value: user_id },
     { field: 'role', value: role },
@@ -105,12 +109,6 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
   if (record.counts) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
-}
-
-/** `created` finds the newest creation of a type that a record was written for. */
-function activityFields({ month, created }: ActivityRecord): IndexField[] {
-  const fields = [{ field: 'month', value: month }]
-  return created === undefined ? fields : [...fields, { field: 'created', value: created }]
 }
 
 /** A block, and no part of a log's end: these are found by reading them all, so they are not indexed. */

@@ -61,21 +61,17 @@ export interface PersonNames {
 
 /** The names, trimmed and normalized, without empty ones; and errors by property. */
 export function readNames(given: PersonNames): { names: PersonNames; errors: PropertyErrors } {
+  // Control characters, line separators, bidirectional overrides, and invisible characters.
+  const unfit =
+    /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
   const names: PersonNames = {}
   const errors: PropertyErrors = {}
   for (const property of ['first_name', 'last_name'] as const) {
     const name = given[property]?.trim().normalize('NFC') ?? ''
     if (name === '') continue
     if (name.length > NAME_LIMIT) addError(errors, property, `must have at most ${NAME_LIMIT} characters`)
-    else if (hasUnfit(name)) addError(errors, property, 'must be visible text on one line')
+    else if (unfit.test(name)) addError(errors, property, 'must be visible text on one line')
     else names[property] = name
   }
   return { names, errors }
-}
-
-/** Control characters, line separators, bidirectional overrides, and invisible characters. */
-function hasUnfit(name: string): boolean {
-  return /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u.test(
-    name,
-  )
 }

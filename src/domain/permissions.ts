@@ -2,11 +2,6 @@
 
 export type ApplicationType = 'public' | 'private' | 'management'
 
-interface PermissionEntry {
-  description: string
-  application_types: readonly ApplicationType[]
-}
-
 const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 
@@ -44,7 +39,7 @@ export const PERMISSIONS = {
   'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
-} as const satisfies Record<string, PermissionEntry>
+} as const satisfies Record<string, { description: string; application_types: readonly ApplicationType[] }>
 
 export type Permission = keyof typeof PERMISSIONS
 

@@ -66,7 +66,7 @@ export function findTemplate(request: ProxyRequest): Template {
     method: request.method,
     path: join(path, values.path, (value) => encode(value, 'path')),
     query: join(query, values.query, (value) => encode(value, 'query')),
-    headers: { ...request.headers, ...mapValues(values.headers, toHeader) },
+    headers: { ...request.headers, ...Object.fromEntries(Object.entries(values.headers).map(toHeader)) },
     body:
       document.body.length === 0
         ? request.body
@@ -200,17 +200,10 @@ function encode(value: unknown, place: string): string {
   }
 }
 
-function toHeader(value: unknown, name: string): string {
+function toHeader([name, value]: [string, unknown]): [string, string] {
   const text = textOf(value)
-  if (HEADER_VALUE.test(text)) return text
+  if (HEADER_VALUE.test(text)) return [name, text]
   throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
-}
-
-function mapValues(
-  record: Readonly<Record<string, unknown>>,
-  change: (value: unknown, name: string) => string,
-) {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]))
 }
 
 /** The body as code is given it: the value of JSON, else text. @throws CofferError `validation` */

@@ -94,9 +94,8 @@ async function compileExpression(text: string, use: ExpressionUse, read: OutputR
 }
 
 /** Lengths are in code points; a text has at least half as many of those as UTF-16 units. */
-function isTooLong(text: string): boolean {
-  return text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
-}
+const isTooLong = (text: string) =>
+  text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 function renderParts(parts: readonly (string | Output)[], scope: Scope, budget: Budget): unknown {
   const values = parts.map((part) =>

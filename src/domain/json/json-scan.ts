@@ -39,15 +39,13 @@ export function findFault(text: string): Fault | undefined {
   const scan: Scan = { text, at: 0, expected: 'value', stack: [], lastName: '' }
   for (;;) {
     skipSpace(scan)
-    if (scan.at === text.length) return unfinished(scan)
+    if (scan.at === text.length) {
+      if (scan.expected === 'next' && scan.stack.length === 0) return undefined
+      return { at: scan.at, reason: `the text ends too early; ${expectation(scan)}` }
+    }
     const reason = step(scan)
     if (reason !== undefined) return { at: scan.at, reason }
   }
-}
-
-function unfinished(scan: Scan): Fault | undefined {
-  if (scan.expected === 'next' && scan.stack.length === 0) return undefined
-  return { at: scan.at, reason: `the text ends too early; ${expectation(scan)}` }
 }
 
 /** Consumes one token, or returns why it is refused; `at` then is its position. */

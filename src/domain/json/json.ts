@@ -5,28 +5,22 @@ import { findFault } from './json-scan.js'
 export { exactNumber } from './json-number.js'
 export { MAX_JSON_DEPTH } from './json-scan.js'
 
-export interface JsonOptions {
-  /** The name of the text in messages: `the request body`, `--data`. */
-  source?: string
-  /** `usage` if the text comes from a command line. */
-  code?: 'validation' | 'usage'
-}
-
 /**
  * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
  * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
  * Takes time and memory linear in the text.
- * @throws CofferError `validation` (or `options.code`) with line and column (from 1, in UTF-16 units) and what was
+ * @throws CofferError `code`, which names the text as `source`, with line and column (from 1, in UTF-16 units) and what was
  * expected; never with the text itself.
  */
-export function parseJson(text: string, options: JsonOptions = {}): unknown {
+export function parseJson(
+  text: string,
+  { source = 'the JSON text', code = 'validation' }: { source?: string; code?: 'validation' | 'usage' } = {},
+): unknown {
   const fault = findFault(text)
   if (fault === undefined) return JSON.parse(text)
-  const source = options.source ?? 'the JSON text'
-  throw new CofferError(
-    options.code ?? 'validation',
-    `${source} is refused ${place(text, fault.at)}: ${fault.reason}`,
-  )
+  const before = text.slice(0, fault.at).split('\n')
+  const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`
+  throw new CofferError(code, `${source} is refused at ${place}: ${fault.reason}`)
 }
 
 /** The value of text that {@link parseJson} accepts; undefined for other text. */
@@ -71,9 +65,4 @@ export function canonicalJson(value: unknown): string {
     members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`
   }
   return `{${members}}`
-}
-
-function place(text: string, at: number): string {
-  const before = text.slice(0, at).split('\n')
-  return `at line ${before.length}, column ${before.at(-1)!.length + 1}`
 }

@@ -15,57 +15,43 @@ export async function compileMask(
   errors: PropertyErrors,
   path = 'mask',
 ) {
-  const texts: Text[] = []
-  findTexts({ texts, values: 0 }, mask, path, 0)
+  const texts: [text: string, path: string][] = []
   const compiled = new Map<string, Expression>()
-  for (const { text, path } of texts) {
+  let values = 0
+  findTexts(mask, path, 0)
+  for (const [text, at] of texts) {
     const expression =
       expressions.known(text, 'mask') ??
-      (await collectLater(errors, path, () => expressions.compile(text, 'mask')))
+      (await collectLater(errors, at, () => expressions.compile(text, 'mask')))
     if (expression !== undefined) compiled.set(text, expression)
   }
   return {
     /** The mask rendered over `data`. All its expressions share one budget; errors go to `errors`. */
-    render: (data: unknown, budget = new Budget(sizeOf(data))) =>
-      renderValue({ compiled, scope: { data }, errors, budget }, mask, path),
+    render: (data: unknown, budget = new Budget(sizeOf(data))) => render(mask, path, { data }, budget),
+  }
+
+  /** Counts all values and collects the strings. */
+  function findTexts(value: unknown, at: string, depth: number): void {
+    values++
+    if (values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH)
+      throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)
+    if (typeof value === 'string') texts.push([value, at])
+    else for (const [inner, below] of membersOf(value, at)) findTexts(inner, below, depth + 1)
+  }
+
+  function render(value: unknown, at: string, scope: Scope, budget: Budget): unknown {
+    if (typeof value === 'string')
+      return collect(errors, at, () => compiled.get(value)?.render(scope, budget))
+    if (value === null || typeof value !== 'object') return value
+    const members = membersOf(value, at).map(([inner, below]) => render(inner, below, scope, budget))
+    if (Array.isArray(value)) return members
+    return Object.fromEntries(Object.keys(value).map((name, index) => [name, members[index]]))
   }
 }
 
-interface Text {
-  text: string
-  path: string
-}
-
-/** Counts all values and collects the strings. @throws CofferError `validation` for too many values or levels. */
-function findTexts(found: { texts: Text[]; values: number }, value: unknown, path: string, depth: number) {
-  found.values++
-  if (found.values > MAX_MASK_VALUES || depth > MAX_JSON_DEPTH)
-    throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)
-  if (typeof value === 'string') found.texts.push({ text: value, path })
-  else if (Array.isArray(value)) {
-    for (const [index, item] of value.entries()) findTexts(found, item, `${path}[${index}]`, depth + 1)
-  } else if (typeof value === 'object' && value !== null) {
-    for (const [name, member] of Object.entries(value)) findTexts(found, member, `${path}.${name}`, depth + 1)
-  }
-}
-
-interface Rendering {
-  compiled: ReadonlyMap<string, Expression>
-  scope: Scope
-  errors: PropertyErrors
-  budget: Budget
-}
-
-function renderValue(rendering: Rendering, value: unknown, path: string): unknown {
-  if (typeof value === 'string') {
-    const { compiled, scope, errors, budget } = rendering
-    return collect(errors, path, () => compiled.get(value)?.render(scope, budget))
-  }
-  if (value === null || typeof value !== 'object') return value
-  if (Array.isArray(value))
-    return value.map((item, index) => renderValue(rendering, item, `${path}[${index}]`))
-  const members = Object.entries(value)
-  return Object.fromEntries(
-    members.map(([name, member]) => [name, renderValue(rendering, member, `${path}.${name}`)]),
-  )
+/** What is in an array or object, with the path of each. */
+function membersOf(value: unknown, path: string): [value: unknown, path: string][] {
+  if (Array.isArray(value)) return value.map((item, index) => [item, `${path}[${index}]`])
+  if (typeof value !== 'object' || value === null) return []
+  return Object.entries(value).map(([name, member]) => [member, `${path}.${name}`])
 }

@@ -78,22 +78,19 @@ function digitsBetween(least: number, most: number): Check {
       : `must be a string of ${amount} digits, no separators`
 }
 
+function checked(check: Check, isValid: (digits: string) => boolean, rule: string): Check {
+  return (value) => check(value) ?? (isValid(value as string) ? undefined : `must be ${rule}`)
+}
+
+const cardNumber = checked(
+  digitsBetween(12, 19),
+  isLuhnValid,
+  'a card number with a valid check digit (Luhn)',
+)
+const routingNumber = checked(digitsBetween(9, 9), isAbaValid, 'an ABA routing number with a valid checksum')
 /** An integer is stored as text; see `textMembers`. */
-function verificationCode(value: unknown): Complaint {
-  return digitsBetween(3, 4)(Number.isInteger(value) ? String(value) : value)
-}
-
-function cardNumber(value: unknown): Complaint {
-  const complaint = digitsBetween(12, 19)(value)
-  if (complaint !== undefined) return complaint
-  return isLuhnValid(value as string) ? undefined : 'must be a card number with a valid check digit (Luhn)'
-}
-
-function routingNumber(value: unknown): Complaint {
-  const complaint = digitsBetween(9, 9)(value)
-  if (complaint !== undefined) return complaint
-  return isAbaValid(value as string) ? undefined : 'must be an ABA routing number with a valid checksum'
-}
+const verificationCode: Check = (value) =>
+  digitsBetween(3, 4)(Number.isInteger(value) ? String(value) : value)
 
 function integerBetween(least: number, most: number): Check {
   return (value) =>
