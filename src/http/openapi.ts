@@ -13,14 +13,6 @@ import {
   STATUS_RANGES,
 } from './openapi-messages.js'
 
-export interface DocumentOptions {
-  /** Of the product. */
-  version: string
-  /** As in {@link nameHeaders}. */
-  prefix: string
-  bodyLimitBytes: number
-}
-
 export interface OpenApiOperation {
   operationId: string
   tags: string[]
@@ -64,9 +56,12 @@ const problemOutput = {
   ],
 } satisfies Schema
 
-/** The document that describes `registry` as this server answers it. */
-export function createDocument(registry: Registry, options: DocumentOptions) {
-  const names = nameHeaders(options.prefix)
+/** The document that describes `registry` as this server answers it. `version`: of the product. */
+export function createDocument(
+  registry: Registry,
+  { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
+) {
+  const names = nameHeaders(prefix)
   /** By path, then by method in lower case. */
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const operation of registry.routed) {
@@ -80,7 +75,7 @@ export function createDocument(registry: Registry, options: DocumentOptions) {
       [relay.path, []],
       [`${relay.path}/{path}`, [REST]],
     ] as const) {
-      const described = describeRelay(operation, at, options.prefix)
+      const described = describeRelay(operation, at, prefix)
       const methods = relay.methods.map((method) => {
         const operationId = `${name.replaceAll(' ', '-')}-${method.toLowerCase()}${at.length === 0 ? '' : '-below'}`
         return [method.toLowerCase(), { operationId, ...described }] as const
@@ -92,9 +87,9 @@ export function createDocument(registry: Registry, options: DocumentOptions) {
     openapi: '3.1.0',
     info: {
       title: 'Coffer',
-      version: options.version,
+      version,
       summary: 'A token vault: store sensitive values, get tokens for them.',
-      description: introduce(names.apiKey, names.traceId, options.bodyLimitBytes),
+      description: introduce(names.apiKey, names.traceId, bodyLimitBytes),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     // Relative to where the document was fetched, so that it is true behind any port or name.

@@ -3,16 +3,6 @@ import { render } from 'preact'
 import { useState } from 'preact/hooks'
 import { Code, curl, Fault, Field, spell } from './parts.js'
 
-/** What the server writes at an operation of the reference. */
-interface Callable {
-  method: string
-  path: string
-  query: string[]
-  type: string
-  sample: string
-  isSecret: boolean
-}
-
 /** The key that was typed, which is kept in no other place. */
 const typed = { key: '' }
 
@@ -25,14 +15,25 @@ export function enhanceReference(root: HTMLElement): void {
     details.addEventListener('toggle', () => enhance(details, header), { once: true })
 }
 
-function enhance(details: HTMLDetailsElement, header: string): void {
+/** What the server writes at an operation of the reference. */
+function readCall(details: HTMLDetailsElement) {
   const { call = '', query = '', type = '', secret } = details.dataset
   const [method = '', path = ''] = call.split(' ')
   const sample = details.querySelector('pre.sample')?.textContent ?? ''
+  return {
+    method,
+    path,
+    query: query.split(' ').filter(Boolean),
+    type,
+    sample,
+    isSecret: secret !== undefined,
+  }
+}
+
+function enhance(details: HTMLDetailsElement, header: string): void {
   const place = document.createElement('div')
   details.append(place)
-  const callable = { method, path, query: query.split(' ').filter(Boolean), type, sample }
-  render(<Try callable={{ ...callable, isSecret: secret !== undefined }} header={header} />, place)
+  render(<Try callable={readCall(details)} header={header} />, place)
 }
 
 function KeyField({ header }: { header: string }) {
@@ -52,7 +53,7 @@ function KeyField({ header }: { header: string }) {
   )
 }
 
-function Try({ callable, header }: { callable: Callable; header: string }) {
+function Try({ callable, header }: { callable: ReturnType<typeof readCall>; header: string }) {
   const { method, path, query, type, sample, isSecret } = callable
   const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
   const [values, setValues] = useState<Record<string, string>>({})

@@ -30,7 +30,7 @@ export function createAcceptPage(
 ): Record<'page' | 'form', Page> {
   const context = { powers, tokens: createFormTokens(drawBytes, clock), guesses: createGuard(clock) }
   return {
-    page: (ask) => guarded(context, ask, () => showInvitation(context, readToken(ask))),
+    page: (ask) => guarded(context, ask, () => showInvitation(context, ask)),
     form: (ask, traceId) => guarded(context, ask, () => receiveForm(context, ask, traceId)),
   }
 }
@@ -71,11 +71,8 @@ async function guarded({ guesses }: PageContext, ask: Ask, work: () => Promise<A
   }
 }
 
-function readToken({ target }: Ask): string {
-  return new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
-}
-
-async function showInvitation({ powers, tokens }: PageContext, secret: string): Promise<Answer> {
+async function showInvitation({ powers, tokens }: PageContext, { target }: Ask): Promise<Answer> {
+  const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
   const invited = await inspectLink(powers, secret)
   if ('reason' in invited) return answerDead(invited)
   return answerForm({ invited, secret, token: tokens.create(secret) })

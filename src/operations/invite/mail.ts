@@ -2,7 +2,7 @@
 import { formatDate } from '../../domain/dates.js'
 import { formatLink } from '../../domain/invitation.js'
 import { composeLetter, delayMail, type Letter, wrapLetter } from '../../domain/letter.js'
-import { defaultSender, readSender, type Sender } from '../../domain/mail-server.js'
+import { defaultSender, readSender } from '../../domain/mail-server.js'
 import type { InvitationRecord, MailRecord } from '../../domain/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import type { Delivery, Message } from '../../framework/mail-port.js'
@@ -120,12 +120,9 @@ export function messageOf(mail: MailRecord, { from, publicUrl }: MailSettings): 
   const letter = letterOf(mail, publicUrl)
   const { subject, text } = letter
   const date = Date.parse(mail.created_at)
-  return { id: identify(mail, from), from, to: mail.to, subject, text, html: wrapLetter(letter), date }
-}
-
-/** The Message-ID (RFC 5322, 3.6.4), the same at every attempt. */
-function identify({ id }: MailRecord, { address }: Sender): string {
-  return `<${id}@${address.slice(address.lastIndexOf('@') + 1)}>`
+  // The Message-ID (RFC 5322, 3.6.4), the same at every attempt.
+  const id = `<${mail.id}@${from.address.slice(from.address.lastIndexOf('@') + 1)}>`
+  return { id, from, to: mail.to, subject, text, html: wrapLetter(letter), date }
 }
 
 /** More than sending one mail can take. */
