@@ -6,6 +6,8 @@ import { ALL_METHODS, type Answer, answerProblem } from './exchange.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
+/** Nothing more is read while more requests than this await their answers: each takes 50 times its bytes of memory. */
+const MOST_AHEAD = 64
 
 export class Connection {
   readonly #socket: Socket
@@ -21,6 +23,8 @@ export class Connection {
 
   constructor(socket: Socket) {
     this.#socket = socket
+    // Node resumes it for the body of each request, and when the client has taken answers.
+    socket.on('resume', () => this.#open > MOST_AHEAD && socket.pause())
   }
 
   get isIdle(): boolean {
@@ -40,6 +44,7 @@ export class Connection {
   /** Calls `answer` once all requests before this one are answered, so that one is handled at a time. */
   begin(request: IncomingMessage, answer: () => void): void {
     this.#open++
+    if (this.#open > MOST_AHEAD) this.#socket.pause()
     this.#last = request
     if (this.#open === 1) answer()
     else this.#waiting.push(answer)
@@ -48,6 +53,7 @@ export class Connection {
   /** Call when a request is answered, or the client has disconnected. */
   end(): void {
     this.#open--
+    if (this.#open === MOST_AHEAD) this.#socket.resume()
     if (this.#socket.writable) this.#waiting.shift()?.()
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
   }

@@ -194,6 +194,37 @@ t.test('an answer that cannot be sent costs its connection, and nothing else', a
   t.equal(answer?.status, 200)
 })
 
+t.test('of what is pipelined ahead of the answers little is read', async (t) => {
+  const slow = createSlow()
+  const server = await start(async (ask) => {
+    // A body makes Node read on, as does an answer that was taken.
+    await ask.readBody(10)
+    return slow.answerer(ask)
+  })
+  t.teardown(() => server.stop())
+  const flood = connect(server.port, '127.0.0.1')
+  flood.on('error', () => {})
+  let sent = 0
+  const piece = spellRequest('GET /').repeat(1_000)
+  const write = () => {
+    sent++
+    flood.write(piece, (error) => error ?? write())
+  }
+  write()
+  await until(() => slow.started() === 1)
+  let before = 0
+  while (sent > before && sent < 200) {
+    before = sent
+    await wait(2_000)
+  }
+  t.ok(sent < 200, 'the client is kept waiting once the buffers of the sockets are full')
+  flood.destroy()
+  slow.release()
+  const last = spellRequest('POST /', { Connection: 'close' }, 'a')
+  const few = spellRequest('POST /', {}, 'a').repeat(2_999) + last
+  t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'all of them are answered')
+})
+
 t.test('a client that vanishes disturbs nobody', async (t) => {
   const slow = createSlow()
   const server = await start(slow.answerer)
