@@ -155,6 +155,8 @@ export class Keeping {
     const type = headers?.['content-type']
     const kept = headers && (type === undefined ? {} : { 'content-type': type })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
+    // An expired token with the id, purged by this unit, has left a record there.
+    if (this.isIdTaken) await removeAnswer(store, tenant, this.#id)
     await insertAnswer(store, tenant, answer)
   }
 }

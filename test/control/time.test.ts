@@ -62,6 +62,28 @@ t.test('an answer is kept for its idempotency key, and then forgotten', async (t
   t.not(second.id, first.id)
 })
 
+t.test('an expired answer whose id a request with the same key gives makes room for it', async (t) => {
+  let now = START
+  const vault = await openTestVault({ clock: () => now })
+  t.teardown(() => vault.stop())
+  const post = async (body: object) => {
+    const headers = {
+      'svc-api-key': vault.keys.private!,
+      'svc-idempotency-key': 'once',
+      'content-type': 'application/json',
+    }
+    const init = { method: 'POST', headers, body: JSON.stringify({ type: 'token', ...body }) }
+    const answer = await vault.fetch('/tokens', init)
+    return { ...((await answer.json()) as { id: string }), status: answer.status }
+  }
+  const { id } = await post({ data: 1, expires_at: '2030-01-01T00:01:00Z' })
+  // Not by the control plane, whose clock would have the expired token purged.
+  now += 120_000
+  const second = await post({ data: 2, id })
+  t.match(second, { status: 201, id })
+  t.same(await post({ data: 3, id }), second)
+})
+
 t.test('an expired token leaves its id, and stays counted for its month', async (t) => {
   const vault = await openTestVault({ clock: () => START })
   t.teardown(() => vault.stop())
