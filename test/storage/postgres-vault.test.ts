@@ -554,6 +554,12 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   const logged = async (app: App) =>
     (await ask(app, 'log list', { entity_id: 't-0' })).pagination.total_items as number
   const count = await logged(one)
+  // More than are read at once, some of them large: they do not open, and stay as they are.
+  const strange = await run(
+    address,
+    "insert into coffer_waiting select decode(md5(n::text), 'hex'), 1, '\\x00', n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
+      ' from generate_series(1, 1200) n returning id, written, sealed',
+  )
   // As a process leaves it that was killed meanwhile.
   await run(address, "update coffer_state set header = 'rekeying 1 ' || header, generation = generation + 1")
   await t.rejects(openVault(locate(address), key.choose), {
@@ -575,6 +581,10 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
     'every row has another id and another seal',
   )
   for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
+  const left = "delete from coffer_waiting where owner = '\\x00' returning id, written, sealed"
+  const byPlace = (found: { rows: { written: number }[] }) =>
+    found.rows.toSorted((a, b) => a.written - b.written)
+  t.strictSame(byPlace(await run(address, left)), byPlace(strange))
   await t.rejects(openVault(locate(address), second.choose), { code: 'vault_damaged' })
   const app = await openVault(locate(address), key.choose)
   t.teardown(() => app.close())

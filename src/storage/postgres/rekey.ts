@@ -7,14 +7,20 @@ import { type CofferError, conflict } from '../../errors.js'
 import type { Row } from '../engine.js'
 import type { Resealed } from '../lsm/maintenance/rekey.js'
 import { type Header, headerText } from '../vault-file.js'
-import type { Waiting } from './log-sql.js'
+import { endWaitingStatement, type Waiting } from './log-sql.js'
 import type { Connection, ConnectionPool } from './pool.js'
 import { BEGIN, COMMIT, type Place, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
-import { COUNT_ROWS, eachRow, READ_WAITING } from './snapshot.js'
+import { COUNT_ROWS, eachRow } from './snapshot.js'
 import { again, unfinishedRekey } from './tables.js'
 import { insertStatement } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
+/** Log entries are read a page at a time: those after an id, until there are so many or they have so many bytes. */
+const MOST_WAITING = [500, 2 ** 20] as const
+const READ_WAITING =
+  'select id, tenant, owner, written, sealed from (select *, sum(octet_length(sealed)) over (order by id) as bytes' +
+  ' from (select * from coffer_waiting where id > $1 order by id limit $2) w) w' +
+  ' where bytes - octet_length(sealed) < $3 order by id'
 const LOCK_HEADER = { text: 'select header from coffer_state where id = 1 for update', isSlow: true }
 /** Of those who see another generation, nobody goes on by what was true before. */
 const SET_HEADER = 'update coffer_state set header = $1, generation = generation + 1 where id = 1'
@@ -52,12 +58,11 @@ export async function rekeyStore(pool: ConnectionPool, options: RekeyOptions): P
 async function rekeyRows(connection: Connection, mark: string, options: RekeyOptions): Promise<void> {
   const { next, prepare, resealWaiting, progress } = options
   try {
-    const begun = await connection.send([BEGIN, ...UNLIMITED, LOCK_HEADER, COUNT_ROWS, READ_WAITING])
-    const [header, counted, waiting] = begun.slice(-3)
+    const begun = await connection.send([BEGIN, ...UNLIMITED, LOCK_HEADER, COUNT_ROWS])
+    const [header, counted] = begun.slice(-2)
     if (header!.rows[0]?.header !== mark) throw changedMeanwhile()
     const reseal = await prepare(eachOwnRow(connection))
-    for (const table of ['coffer_keys', 'coffer_waiting'])
-      await connection.send([{ text: `delete from ${table}`, isSlow: 'whole' }])
+    await connection.send([{ text: 'delete from coffer_keys', isSlow: 'whole' }])
     let before: Place = { tenant: -1, kind: -1, seq: -1 }
     let batch: Row[] = []
     let done = 0
@@ -76,12 +81,28 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
       if (batch.length === ROWS_AT_ONCE) await send()
     }
     await send()
-    const news = insertStatement({ rows: [], waiting: waiting!.rows.map(resealWaiting) })
-    const end = { text: SET_HEADER, values: [headerText(next)] }
-    await connection.send([{ ...news, isSlow: true }, end, COMMIT])
+    await resealAllWaiting(connection, resealWaiting)
+    await connection.send([{ text: SET_HEADER, values: [headerText(next)] }, COMMIT])
   } catch (error) {
     await connection.send([ROLLBACK]).catch(() => undefined)
     throw error
+  }
+}
+
+async function resealAllWaiting(
+  connection: Connection,
+  reseal: RekeyOptions['resealWaiting'],
+): Promise<void> {
+  for (let after: Uint8Array = new Uint8Array(0); ; ) {
+    const [found] = await connection.send([
+      { text: READ_WAITING, values: [after, ...MOST_WAITING], isSlow: true },
+    ])
+    const page: Waiting[] = found!.rows
+    if (page.length === 0) return
+    const ids = page.map(({ id }) => id)
+    const news = insertStatement({ rows: [], waiting: page.map(reseal) })
+    await connection.send([endWaitingStatement(ids), { ...news, isSlow: true }])
+    after = ids.at(-1)!
   }
 }
 

@@ -22,7 +22,7 @@ export const BEGIN_SNAPSHOT: readonly Statement[] = [
 ]
 export const COUNT_KEYS: Statement = { text: 'select count(*) as keys from coffer_keys', isSlow: 'whole' }
 export const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows', isSlow: 'whole' }
-export const READ_WAITING = {
+const READ_WAITING = {
   text: 'select id, tenant, owner, written, sealed from coffer_waiting order by written, id',
   isSlow: true,
 }
