@@ -66,6 +66,8 @@ function createSmall(
   sodium: Sodium,
   states: WeakMap<Uint8Array, Uint8Array>,
 ): Pick<Primitives, 'seal' | 'open' | 'digest' | 'expand'> {
+  const { _crypto_aead_xchacha20poly1305_ietf_encrypt: encrypt } = sodium
+  const { _crypto_aead_xchacha20poly1305_ietf_decrypt: decrypt } = sodium
   const keyAt = sodium._malloc(
     LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT + LARGEST_STATE,
   )
@@ -99,45 +101,22 @@ function createSmall(
       heap.set(associated, associatedAt)
       heap.set(nonce, nonceAt)
       heap.set(plain, messageAt)
-      sodium._crypto_aead_xchacha20poly1305_ietf_encrypt(
-        messageAt,
-        0,
-        messageAt,
-        plain.length,
-        0,
-        associatedAt,
-        associated.length,
-        0,
-        0,
-        nonceAt,
-        keyAt,
-      )
+      encrypt(messageAt, 0, messageAt, plain.length, 0, associatedAt, associated.length, 0, 0, nonceAt, keyAt)
       heap.fill(0, keyAt, keyAt + key.length)
       return copyOut(heap, nonceAt, messageAt + plain.length + TAG_BYTES)
     },
     open(sealed, associated, key) {
       const heap = sodium.HEAPU8
-      const bodyLength = sealed.length - NONCE_BYTES
+      const body = sealed.length - NONCE_BYTES
       heap.set(key, keyAt)
       heap.set(associated, associatedAt)
       heap.set(sealed, nonceAt)
-      const failure = sodium._crypto_aead_xchacha20poly1305_ietf_decrypt(
-        messageAt,
-        0,
-        0,
-        messageAt,
-        bodyLength,
-        0,
-        associatedAt,
-        associated.length,
-        0,
-        nonceAt,
-        keyAt,
-      )
+      const { length } = associated
+      const failure = decrypt(messageAt, 0, 0, messageAt, body, 0, associatedAt, length, 0, nonceAt, keyAt)
       heap.fill(0, keyAt, keyAt + key.length)
       if (failure !== 0) return undefined
-      const plain = copyOut(heap, messageAt, messageAt + bodyLength - TAG_BYTES)
-      heap.fill(0, messageAt, messageAt + bodyLength)
+      const plain = copyOut(heap, messageAt, messageAt + body - TAG_BYTES)
+      heap.fill(0, messageAt, messageAt + body)
       return plain
     },
     digest(length, message, key) {

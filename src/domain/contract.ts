@@ -81,15 +81,13 @@ export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (type === 'string')
     return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
   if (typeof value !== 'string') return undefined
-  if (type === 'boolean') return BOOLEANS.get(value.toLowerCase())
+  if (type === 'boolean') {
+    const word = value.toLowerCase()
+    return word === 'true' || (word === 'false' ? false : undefined)
+  }
   const number = JSON_NUMBER.test(value) ? Number(value) : Number.NaN
   return Number.isFinite(number) ? number : undefined
 }
-
-const BOOLEANS = new Map([
-  ['true', true],
-  ['false', false],
-])
 
 /** @throws CofferError `validation` for values that are missing, not declared, or of another type */
 export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import type { OperationName } from '../operations/all.js'
 import { type CountedRule, useAsked, useLive } from './api.js'
-import { Button, Fault, Field, Heading, Shown, Table } from './parts.js'
+import { Button, Fault, Field, type Fields, Form, Heading, Shown, Table } from './parts.js'
 
 /** Performs an operation, then `after`. */
 function useAction(after: () => void) {
@@ -19,9 +19,6 @@ function useAction(after: () => void) {
   }
   return { act, note: error === undefined ? null : <Fault text={error} /> }
 }
-
-const fieldsOf = (form: HTMLFormElement) =>
-  Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== '')) as Record<string, string>
 
 export function Controls() {
   const { session } = useLive()
@@ -83,16 +80,10 @@ function State({ whenReset }: { whenReset(): void }) {
           }
         />
       </p>
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault()
-          act('control snapshot create', fieldsOf(event.currentTarget))
-        }}
-      >
+      <Form class="row" send={(fields) => act('control snapshot create', fields)}>
         <Field label="Name" name="name" required maxLength={100} />
         <button type="submit">Keep a snapshot</button>
-      </form>
+      </Form>
       <Shown of={found}>
         {(names) => (
           <div class="row">
@@ -113,7 +104,7 @@ function State({ whenReset }: { whenReset(): void }) {
 const KINDS = ['status', 'delay', 'drop', 'cut', 'lose'] as const
 
 /** The rule that the form describes. */
-function readRule({ kind, operation, path, status, delay_ms, times }: Record<string, string>): object {
+function readRule({ kind, operation, path, status, delay_ms, times }: Fields): object {
   return {
     kind,
     ...(operation && { operation }),
@@ -157,13 +148,7 @@ function Faults() {
           )
         }
       </Shown>
-      <form
-        class="row"
-        onSubmit={(event) => {
-          event.preventDefault()
-          set([...bare, readRule(fieldsOf(event.currentTarget))])
-        }}
-      >
+      <Form class="row" send={(fields) => set([...bare, readRule(fields)])}>
         <label>
           Kind{' '}
           <select name="kind">
@@ -178,7 +163,7 @@ function Faults() {
         <Field label="Delay in ms" name="delay_ms" type="number" min={1} placeholder="1000" />
         <Field label="Times" name="times" type="number" min={1} placeholder="always" />
         <button type="submit">Add the fault</button>
-      </form>
+      </Form>
     </article>
   )
 }

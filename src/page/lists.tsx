@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { List } from '../framework/page.js'
 import type { OutboxLetter, OutboxMail } from '../operations/invite/outbox.js'
 import { type Asked, useAsked } from './api.js'
-import { Code, Details, Field, Heading, Paged, Shown, spell, Table, time } from './parts.js'
+import { Code, Details, Field, Form, Heading, Paged, Shown, spell, Table, time } from './parts.js'
 
 const PAGE = 20
 
@@ -19,16 +19,10 @@ export function Tokens() {
   return (
     <>
       <Heading text="Tokens" again={found.again}>
-        <form
-          onSubmit={(event) => {
-            event.preventDefault()
-            const given = new FormData(event.currentTarget).get('text')
-            setAsked({ text: String(given).trim(), page: 1 })
-          }}
-        >
+        <Form send={({ text: given = '' }) => setAsked({ text: given.trim(), page: 1 })}>
           <Field label="Find" type="search" name="text" placeholder="type:card AND data:4242" />
           <button type="submit">Search</button>
-        </form>
+        </Form>
       </Heading>
       <p class="dim">As the vault shows them masked. A word finds ids and search indexes.</p>
       <Paged of={found} page={page} turn={(turned) => setAsked({ text, page: turned })}>

@@ -1,5 +1,5 @@
 /** What several views of the page use. */
-import type { ButtonHTMLAttributes, ComponentChildren, InputHTMLAttributes } from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Asked } from './api.js'
 
@@ -45,6 +45,25 @@ export function Button({ text, act, ...rest }: ButtonProps & { text: string; act
     <button type="button" {...rest} onClick={act}>
       {text}
     </button>
+  )
+}
+
+export type Fields = Record<string, string>
+
+/** Sends the fields that are not empty. */
+export function Form({
+  send,
+  ...rest
+}: FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): void }) {
+  return (
+    <form
+      {...rest}
+      onSubmit={(event) => {
+        event.preventDefault()
+        const fields = [...new FormData(event.currentTarget)].filter(([, value]) => value !== '')
+        send(Object.fromEntries(fields) as Fields)
+      }}
+    />
   )
 }
 

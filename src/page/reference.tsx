@@ -1,7 +1,7 @@
 /** Makes the operations of the reference callable: fields, "send", the answer, and the same as a curl. */
 import { render } from 'preact'
 import { useState } from 'preact/hooks'
-import { Code, curl, Fault, Field, spell } from './parts.js'
+import { Code, curl, Fault, Field, Form, spell } from './parts.js'
 
 /** The key that was typed, which is kept in no other place. */
 const typed = { key: '' }
@@ -80,13 +80,7 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
     }
   }
   return (
-    <form
-      class="try"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void send()
-      }}
-    >
+    <Form class="try" send={() => void send()}>
       <h3>Try it</h3>
       {[...names, ...query].map((name) => (
         <Field
@@ -117,7 +111,7 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
             <Code label={`Answer: ${answer.status}`} text={answer.text} />
           </div>
         ))}
-    </form>
+    </Form>
   )
 }
 

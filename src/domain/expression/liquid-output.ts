@@ -5,7 +5,7 @@ import { type FilterToken, type Library, readOutput } from './expression-syntax.
 import type { OutputPiece } from './expression-text.js'
 import type { ExpressionUse, Output, Scope } from './expression-value.js'
 import { callFilter } from './filter-call.js'
-import type { FilterRule, Hmac, JsonPath, RandomSource } from './filters.js'
+import type { Hmac, JsonPath, RandomSource } from './filters.js'
 import { LIBRARY_FILTERS, OWN_FILTERS, prepareOperands } from './standard-filters.js'
 
 type Liquid = InstanceType<Library['Liquid']>
@@ -54,7 +54,11 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
       return {
         usesJsonPath: filters.some(({ name }) => name === 'json'),
         evaluate(scope, budget) {
-          const context = createContext(library, liquid, scope, use, budget)
+          const { data, metadata } = scope
+          const variables = use === 'fingerprint' ? { data, metadata } : { data }
+          // The library also charges its allocations to the budget, which has the methods of its limits.
+          const limits = { memoryLimit: budget as never, renderLimit: budget as never, liquid }
+          const context = new library.Context(variables, liquid.options, { sync: true }, limits)
           const value = chain.reduce<unknown>(
             (input, filter) => library.toValueSync(filter.render(input, context) as never),
             start(scope, context),
@@ -64,19 +68,6 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
       }
     },
   }
-}
-
-/** The library also charges its allocations to the budget, which has the methods of its limits. */
-function createContext(
-  library: Library,
-  liquid: Liquid,
-  { data, metadata }: Scope,
-  use: ExpressionUse,
-  budget: Budget,
-): Context {
-  const variables = use === 'fingerprint' ? { data, metadata } : { data }
-  const limits = { memoryLimit: budget as never, renderLimit: budget as never, liquid }
-  return new library.Context(variables, liquid.options, { sync: true }, limits)
 }
 
 interface FilterCall {
@@ -97,8 +88,13 @@ function createHandlers(library: Library, tools: LiquidTools): Map<string, Handl
     }
     handlers.set(name, charged(library, handler))
   }
-  for (const [name, rule] of OWN_FILTERS)
-    handlers.set(name, charged(library, applyRule(library, rule, tools)))
+  const plain = (value: unknown) => library.toValue(value) ?? null
+  for (const [name, rule] of OWN_FILTERS) {
+    const handler: Handler = function (value, ...args) {
+      return rule.run(plain(value), args.map(plain), { ...tools, budget: budgetOf(this) })
+    }
+    handlers.set(name, charged(library, handler))
+  }
   return handlers
 }
 
@@ -122,13 +118,6 @@ function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]
     if (['ceil', 'floor', 'round'].includes(name) && args.length === 0) isReached = false
     return isReached
   })
-}
-
-function applyRule(library: Library, rule: FilterRule, tools: LiquidTools): Handler {
-  const plain = (value: unknown) => library.toValue(value) ?? null
-  return function (value, ...args) {
-    return rule.run(plain(value), args.map(plain), { ...tools, budget: budgetOf(this) })
-  }
 }
 
 function charged(library: Library, handler: Handler): Handler {

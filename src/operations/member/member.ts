@@ -4,7 +4,7 @@ import { GIVEN_ROLES, ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
-import { listOf, pageInput } from '../../framework/page.js'
+import { pageInput, readPage } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
@@ -52,17 +52,13 @@ export const listMembers = operation({
   summary: 'List the members of your tenant, newest first.',
   input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
   examples: ['coffer member list'],
-  async run(context, input) {
-    const page = { page: input.page ?? 1, size: input.size ?? 20 }
-    const users = input.user_id?.map((value) => ({ field: 'user', value }))
-    const where = users === undefined ? {} : { where: { or: users } }
-    const { records, total } = await context.store.find('member', context.caller.tenant, {
-      ...page,
-      ...where,
+  runDetached(session, { user_id, ...asked }) {
+    const { page = 1, size = 20 } = asked
+    const where = user_id && { where: { or: user_id.map((value) => ({ field: 'user', value })) } }
+    return readPage(session, asked, {
+      locate: ({ store, caller }) => store.locate('member', caller.tenant, { page, size, ...where }),
+      show: ({ store }, record) => viewMember(store, record),
     })
-    const views: MemberView[] = []
-    for (const record of records) views.push(await viewMember(context.store, record))
-    return listOf(views, total, page)
   },
 })
 
