@@ -174,8 +174,7 @@ async function reportFailure(
   const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-  const format = wantsJson(streams, env, argv) ? 'json' : 'table'
-  await printProblem(terminal, toProblem(error, reference), { format })
+  await printProblem(terminal, toProblem(error, reference), wantsJson(streams, env, argv) ? 'json' : 'table')
   return error instanceof CofferError ? error.exit : 1
 }
 

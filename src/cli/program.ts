@@ -193,32 +193,24 @@ function addOperation(group: Command, registry: Registry, definition: Registered
     command.option('--explain', 'print the answer and the deciding access rules without performing it')
     command.option('--explain-as <app-id>', 'the same, with this application as the caller')
   }
-  finish(
-    command,
-    () => describeForms(definition, forms),
-    accept,
-    async (context, given, all) => {
-      const { chosen, options } = chooseForm(definition, forms, all)
-      const { runOperation } = await import('./run.js')
-      await runOperation(context, chosen, given, options)
-    },
-  )
+  const describe = () => describeForms(definition, forms)
+  finish(command, describe, accept, async (context, given, all) => {
+    const { chosen, options } = chooseForm(definition, forms, all)
+    const { runOperation } = await import('./run.js')
+    await runOperation(context, chosen, given, options)
+  })
 }
 
 function addTerminalCommand(parent: Command, name: string, definition: TerminalCommand, accept: Accept) {
   const command = addCommand(parent, name, definition.summary)
   for (const [word, description] of definition.arguments ?? []) command.argument(word, description)
   addOptions(command, definition.options ?? [])
-  finish(
-    command,
-    () => describeTerminalCommand(definition),
-    accept,
-    async (context, given, options) => {
-      const { askWord, completeWords } = await import('./input/words.js')
-      const ask = (name: string) => askWord(context.terminal, definition.name, name)
-      return definition.run(context, await completeWords(definition.arguments ?? [], given, ask), options)
-    },
-  )
+  const describe = () => describeTerminalCommand(definition)
+  finish(command, describe, accept, async (context, given, options) => {
+    const { askWord, completeWords } = await import('./input/words.js')
+    const ask = (name: string) => askWord(context.terminal, definition.name, name)
+    return definition.run(context, await completeWords(definition.arguments ?? [], given, ask), options)
+  })
 }
 
 function addOptions(command: Command, options: readonly CommandOption[]): void {

@@ -253,10 +253,7 @@ async function confirmDestruction(task: Task, { confirm }: Steps): Promise<void>
     throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
-function hintsFor({ context, definition, input }: Pick<Task, 'context' | 'definition' | 'input'>): {
-  empty: string
-  done: string
-} {
+function hintsFor({ context, definition, input }: Pick<Task, 'context' | 'definition' | 'input'>) {
   const { noun, output, destroys } = definition
   const isFiltered = listFlags(definition).some(
     ({ property }) => !PAGE_PROPERTIES.includes(property) && input[property] !== undefined,

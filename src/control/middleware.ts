@@ -48,12 +48,8 @@ const MOST_DECISIONS = 20
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
-export function createControlMiddleware({
-  plane: base,
-  key,
-  dashboard,
-  prefix,
-}: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
+export function createControlMiddleware(options: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
+  const { plane: base, key, dashboard, prefix } = options
   return (create) => {
     const names = nameHeaders(prefix)
     const answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()

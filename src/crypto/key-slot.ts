@@ -13,11 +13,7 @@ import type { Primitives } from './primitives.js'
 import { createCipher } from './seal.js'
 
 /** Cost of turning a passphrase into a key: memory is 128 · n · r bytes. */
-export interface ScryptCost {
-  n: number
-  r: number
-  p: number
-}
+export type ScryptCost = Record<'n' | 'r' | 'p', number>
 
 /** 128 MiB and about a quarter of a second on a laptop of 2026. */
 export const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }

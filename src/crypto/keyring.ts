@@ -15,11 +15,7 @@ export interface TenantKeys extends RecordKeys {
 }
 
 /** Raw keys of a tenant, 32 bytes each, random. */
-export interface RawTenantKeys {
-  data: Uint8Array
-  index: Uint8Array
-  fingerprint: Uint8Array
-}
+export type RawTenantKeys = Record<'data' | 'index' | 'fingerprint', Uint8Array>
 
 export interface Keyring {
   engine: EngineKeys

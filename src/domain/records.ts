@@ -48,11 +48,7 @@ export const KINDS = {
 export type Kind = keyof typeof KINDS
 
 /** A tenant's secret keys, base64. Only its record holds them, so removing the record destroys them. */
-export interface TenantKeyBytes {
-  data: string
-  index: string
-  fingerprint: string
-}
+export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
 /** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
 export interface TenantRecord extends OwnAudit {
@@ -158,12 +154,7 @@ export interface ApplicationRecord extends Audit {
 }
 
 /** An API key of an application. Only its hash is stored, never the key itself. */
-export interface ApplicationKey {
-  id: string
-  hash: string
-  created_by: string
-  created_at: string
-}
+export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at', string>
 
 /** The application that an API key belongs to, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
 export interface ApiKeyRecord {

@@ -8,7 +8,7 @@ import { CofferError, type PropertyErrors } from '../errors.js'
 import compiled from './validators.js'
 
 /** Validates the input of the operation `name`. @throws CofferError `validation` */
-export function validateInput(name: string, input: Record<string, unknown>): void {
+export function validateInput({ name }: { name: string }, input: Record<string, unknown>): void {
   const validate = compiled[name]?.()
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
   if (validate(input)) return

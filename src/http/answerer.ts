@@ -20,7 +20,7 @@ import type { Page } from './pages/pages.js'
 import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
 import { createRelayFinder, type RelayMatch, toAnswer, toRelayRequest } from './relay.js'
-import { createRouter, type Match, type Router } from './router.js'
+import { createRouter, type Match } from './router.js'
 
 export interface AnswererOptions {
   host: Host
@@ -87,7 +87,7 @@ export function createAnswerer(options: AnswererOptions): Answerer {
 }
 
 type Parts = AnswererOptions & {
-  router: Router
+  router: ReturnType<typeof createRouter>
   findRelay: ReturnType<typeof createRelayFinder>
   names: HeaderNames
 }

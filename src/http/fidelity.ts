@@ -23,11 +23,7 @@ interface Area {
 }
 
 /** In backticks: code. */
-export interface FidelityRow {
-  area: string
-  early: string
-  today: string
-}
+export type FidelityRow = Record<'area' | 'early' | 'today', string>
 
 const AREAS: readonly Area[] = [
   {

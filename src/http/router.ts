@@ -12,8 +12,6 @@ export interface Match {
   parameters(): Record<string, string>
 }
 
-export type Router = ReturnType<typeof createRouter>
-
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()

@@ -168,15 +168,8 @@ function Request({ request }: { request: Seen }) {
   )
 }
 
-function describeDecision({
-  of,
-  permission,
-  container,
-  token,
-  decided_by,
-  transform,
-  passed_over,
-}: ExplainedDecision) {
+function describeDecision(decision: ExplainedDecision) {
+  const { of, permission, container, token, decided_by, transform, passed_over } = decision
   const by =
     decided_by === 'permissions'
       ? 'the permissions of the application'

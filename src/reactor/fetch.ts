@@ -55,12 +55,7 @@ export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOp
   }
 }
 
-interface Hop {
-  url: URL
-  method: string
-  headers: [string, string][]
-  body: Buffer
-}
+type Hop = Pick<FetchRequest, 'method' | 'headers'> & { url: URL; body: Buffer }
 
 function readRequest({ url, method, headers, body }: FetchRequest): Hop {
   const isSpelled =

@@ -70,15 +70,9 @@ export interface RowPage {
 }
 
 /** A row to be written. Without `seq` it is new: the engine assigns one, and `created`. */
-export interface Draft {
-  kind: number
-  tenant: number
-  id: RowId
-  seq?: number
-  created?: number
-  modified: number
-  expires: number
-  keys: Uint8Array
+export interface Draft
+  extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
+    Partial<Pick<Row, 'seq' | 'created'>> {
   /** The row's `sealed`, which names `rev`: called when the engine has assigned that, again if it assigns another. */
   seal(rev: number): Uint8Array
 }

@@ -134,7 +134,7 @@ export function createApp(parts: {
       return sweepExpired(app, SWEPT_AT_ONCE, () => Math.abs(Date.now() - began) > ms)
     },
     ask: (request) => answerRequest(app, request),
-    validate: ({ name }, input) => validateInput(name, input),
+    validate: validateInput,
     expressions: () => {
       expressions ??= loadExpressions(random)
       return expressions

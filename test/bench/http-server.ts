@@ -68,7 +68,7 @@ function startKind(): Promise<Ready> {
 async function startBare(): Promise<Ready> {
   const bare: Partial<Host> = {
     createUuid: randomUUID,
-    validate: ({ name }, input) => validateInput(name, input),
+    validate: validateInput,
     store: { write: (work) => work({ now: 0 } as StoreWriter) } as Partial<Store> as Store,
   }
   const fixed = { id: 'fixed', ...makeToken(1) }

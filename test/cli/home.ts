@@ -31,7 +31,7 @@ async function spellErrors({ words, env }: Run, stderr: string): Promise<string>
   const last = lines.at(-1) ?? ''
   if (isAsked || !last.startsWith('{"type":"urn:coffer:problem:')) return stderr
   const terminal = createTerminal()
-  await printProblem(terminal, JSON.parse(last) as Problem, { format: 'table' })
+  await printProblem(terminal, JSON.parse(last) as Problem, 'table')
   return [...lines.slice(0, -1), terminal.stderr.text].join('\n')
 }
 

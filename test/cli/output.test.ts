@@ -320,7 +320,7 @@ const problem: Problem = {
 
 t.test('a problem is told in words, a line for each message', async (t) => {
   const terminal = createTerminal()
-  await printProblem(terminal, problem, { format: 'table' })
+  await printProblem(terminal, problem, 'table')
   t.equal(
     terminal.stderr.text,
     [
@@ -337,18 +337,14 @@ t.test('a problem is told in words, a line for each message', async (t) => {
 t.test('a problem with one property does not say everything twice', async (t) => {
   const terminal = createTerminal({ colour: { stdout: false, stderr: true } })
   const once = { ...problem, detail: 'type: must be card', errors: { type: ['must be card'] } }
-  await printProblem(terminal, once, { format: 'table' })
+  await printProblem(terminal, once, 'table')
   t.equal(terminal.stderr.text, '\u001b[31m\u001b[1merror:\u001b[22m\u001b[39m type: must be card\n')
 })
 
 t.test('a problem with several properties is told by them alone', async (t) => {
   const terminal = createTerminal()
   const errors = { type: ['must be card'], id: ['is too short'] }
-  await printProblem(
-    terminal,
-    { ...problem, detail: 'type: must be card (and 1 more)', errors },
-    { format: 'table' },
-  )
+  await printProblem(terminal, { ...problem, detail: 'type: must be card (and 1 more)', errors }, 'table')
   t.equal(
     terminal.stderr.text,
     'error: The input has 2 errors:\n  type  must be card\n  id    is too short\n',
@@ -358,12 +354,12 @@ t.test('a problem with several properties is told by them alone', async (t) => {
 t.test('a problem is the object itself where JSON is spoken', async (t) => {
   for (const format of ['json', 'ndjson'] as const) {
     const terminal = createTerminal()
-    await printProblem(terminal, problem, { format })
+    await printProblem(terminal, problem, format)
     t.equal(terminal.stderr.text.indexOf('\n'), terminal.stderr.text.length - 1, 'one line')
     t.strictSame(JSON.parse(terminal.stderr.text), problem)
   }
   const terminal = createTerminal({ columns: 80 })
-  await printProblem(terminal, { ...problem, errors: {} }, { format: 'json' })
+  await printProblem(terminal, { ...problem, errors: {} }, 'json')
   t.equal(terminal.stderr.text.split('\n').length, 9)
 })
 
@@ -375,7 +371,7 @@ t.test('quiet silences notices and warnings, never problems', async (t) => {
   const quiet = createTerminal({ quiet: true })
   await printNotice(quiet, 'note')
   await printWarning(quiet, 'careful')
-  await printProblem(quiet, { ...problem, errors: {} }, { format: 'table' })
+  await printProblem(quiet, { ...problem, errors: {} }, 'table')
   t.equal(quiet.stderr.text, 'error: The token is not valid.\n')
 })
 
@@ -386,7 +382,7 @@ t.test('on a terminal words are not broken, nor what is to be pasted', async (t)
   await printNotice(terminal, 'See it:   coffer token list --output json')
   await printNotice(terminal, 'There is no vault here. Create one: coffer init --vault /a/b')
   await printWarning(terminal, 'careful with what is long')
-  await printProblem(terminal, { ...problem, errors }, { format: 'table' })
+  await printProblem(terminal, { ...problem, errors }, 'table')
   t.equal(
     terminal.stderr.text.replace(/\u001b\[\d+m/g, ''),
     [
@@ -413,7 +409,7 @@ t.test('on a terminal words are not broken, nor what is to be pasted', async (t)
 t.test('who says no, or leaves, made no error', async (t) => {
   const interrupted = { ...problem, type: 'urn:coffer:problem:interrupted', detail: 'Nothing was changed.' }
   const terminal = createTerminal({ columns: 80, quiet: true })
-  await printProblem(terminal, interrupted, { format: 'table' })
+  await printProblem(terminal, interrupted, 'table')
   t.equal(terminal.stderr.text, 'Nothing was changed.\n')
 })
 

@@ -138,12 +138,12 @@ t.test('what would be wrong later is refused at load', async (t) => {
 t.test('every operation has a compiled validator', async (t) => {
   for (const { name } of registry.operations) {
     try {
-      validateInput(name, {})
+      validateInput({ name }, {})
     } catch (error) {
       t.match(error, { code: 'validation' }, name)
     }
   }
-  t.throws(() => validateInput('no such', {}), { code: 'internal' })
+  t.throws(() => validateInput({ name: 'no such' }, {}), { code: 'internal' })
 })
 
 t.test('a schema becomes JSON Schema without our notes', async (t) => {

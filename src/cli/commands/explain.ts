@@ -33,12 +33,8 @@ export async function explainOperation(
   if (format !== 'table' || config.fields !== undefined)
     await printResult(terminal, explanation, { format, fields: config.fields })
   else await write(terminal.stdout, drawExplanation(explanation, terminal.stdout.columns ?? DEFAULT_COLUMNS))
-  const isHidden = !reveal && explanation.decisions.some(isShownInTheClear)
-  if (isHidden)
-    await printNotice(
-      terminal,
-      'The caller would see the data in the clear; it is masked here. Show it with --reveal.',
-    )
+  const hidden = 'The caller would see the data in the clear; it is masked here. Show it with --reveal.'
+  if (!reveal && explanation.decisions.some(isShownInTheClear)) await printNotice(terminal, hidden)
   await printNotice(terminal, 'The operation was not performed.')
 }
 
@@ -61,15 +57,8 @@ export function drawExplanation(explanation: Explanation, width: number): string
   return `${paragraphs.join('\n\n')}\n`
 }
 
-function describeDecision({
-  of,
-  permission,
-  container,
-  token,
-  decided_by,
-  transform,
-  passed_over,
-}: ExplainedDecision): string {
+function describeDecision(decision: ExplainedDecision): string {
+  const { of, permission, container, token, decided_by, transform, passed_over } = decision
   const verdict =
     decided_by === undefined
       ? 'refused: not granted'

@@ -35,13 +35,13 @@ export const develop: Steps = {
 async function runOnSave(task: Task): Promise<void> {
   const { context, words, input } = task
   const { terminal, signal } = context
-  const readCode = () => context.input.readFile(words[0]!, 'the file')
   const path = resolve(context.cwd, words[0]!)
   const runAndReport = async (isFirst: boolean) => {
     try {
-      await runOnce(task, isFirst ? input : { ...input, code: await readCode() })
+      const code = isFirst ? input.code : await context.input.readFile(words[0]!, 'the file')
+      await runOnce(task, { ...input, code })
     } catch (error) {
-      await printProblem(terminal, toProblem(error, ''), { format: task.format })
+      await printProblem(terminal, toProblem(error, ''), task.format)
     }
     await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Press Ctrl-C to stop.`)
   }
@@ -97,6 +97,5 @@ async function runOnce({ context, options, ask, print }: Task, input: Readonly<O
 /** Key=value entries or a JSON object. @throws CofferError `usage` */
 async function readObject({ input }: CommandContext, given: unknown, name: string): Promise<Json> {
   const flag = { name, shape: 'map', schema: {}, isStored: true } as const
-  const texts = await readTexts(input, flag, (given ?? []) as string[])
-  return readMap(flag, texts)
+  return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))
 }

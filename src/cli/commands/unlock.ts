@@ -83,9 +83,7 @@ async function startInBackground(context: CommandContext, duration: string): Pro
   child.stderr.on('data', (chunk: Buffer) => {
     problem += chunk.toString()
   })
-  const [line] = (await Promise.race([once(child.stdout, 'data'), once(child, 'close')])) as [
-    Buffer | number | null,
-  ]
+  const [line]: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'close')])
   if (!(line instanceof Buffer)) throw readProblem(problem)
   child.unref()
   for (const stream of [child.stdout, child.stderr]) stream.destroy()
@@ -94,10 +92,8 @@ async function startInBackground(context: CommandContext, duration: string): Pro
 
 /** What the process printed last, as JSON. */
 function readProblem(text: string): CofferError {
-  const { type = '', detail = '' } = JSON.parse(text.trim().split('\n').at(-1) || '{}') as Record<
-    string,
-    string
-  >
+  const printed: Record<string, string> = JSON.parse(text.trim().split('\n').at(-1) || '{}')
+  const { type = '', detail = '' } = printed
   const code = (['vault_locked', 'unavailable', 'vault_damaged'] as const).find(
     (known) => type === `urn:coffer:problem:${known.replaceAll('_', '-')}`,
   )

@@ -24,13 +24,14 @@ const VAULT_DIRECTORY = '.coffer'
 /** Of `coffer serve --demo`; used where there is no other vault. */
 export const DEMO_DIRECTORY = '.coffer-demo'
 
+/** The end of a refusal where a server is named. */
+export const NEEDS_VAULT =
+  'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
+
 /** Where a new vault is to be: the address of its store, or its directory, by default `.coffer` in the current one. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
-  if (config.url !== undefined)
-    throw usage(
-      'This needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.',
-    )
+  if (config.url !== undefined) throw usage(`This ${NEEDS_VAULT}`)
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 

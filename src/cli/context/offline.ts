@@ -1,6 +1,5 @@
 /** Performs operations that run without an open vault, with the effects of this run. */
 import { usage } from '../../errors.js'
-import type { Host } from '../../framework/host.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/reactor-runtime.js'
@@ -56,8 +55,7 @@ export async function askOffline(
     },
   }
   try {
-    const validate: Host['validate'] = ({ name }, complete) => validateInput(name, complete)
-    return await retryPassphrase(context, () => performOffline(session, definition, input, validate))
+    return await retryPassphrase(context, () => performOffline(session, definition, input, validateInput))
   } finally {
     await progress.finish()
     await (await reactors?.catch(() => undefined))?.close()

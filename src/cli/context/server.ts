@@ -8,6 +8,7 @@ import type { RegisteredOperation, RoutedOperation } from '../../framework/regis
 import { loadOperation } from '../../operations/load.js'
 import type { Vault } from '../../vault/vault.js'
 import type { CommandContext } from './context.js'
+import { NEEDS_VAULT } from './credentials.js'
 
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
@@ -27,13 +28,8 @@ export async function reachServer(context: CommandContext, address: string): Pro
     ...(prefix === undefined ? {} : { prefix }),
     ...(timeoutMs === undefined ? {} : { timeoutMs }),
   }
-  const ask = async ({
-    operation,
-    input: asked,
-    as,
-    explain,
-    idempotencyKey,
-  }: Parameters<Vault['ask']>[0]) => {
+  const ask = async (request: Parameters<Vault['ask']>[0]) => {
+    const { operation, input: asked, as, explain, idempotencyKey } = request
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
     requireRoute(definition, { isExplained: explain !== undefined })
@@ -74,7 +70,5 @@ function requireRoute(
   if (definition.endpoint !== undefined && !isExplained) return
   const what = isExplained ? '--explain' : `coffer ${definition.name}`
   const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
-  throw usage(
-    `${what} ${who}needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.`,
-  )
+  throw usage(`${what} ${who}${NEEDS_VAULT}`)
 }

@@ -3,7 +3,6 @@
  * or text. An answer is checked at once; one that the operation refuses is asked for again, and the others stay.
  */
 import { CofferError, type PropertyErrors } from '../../errors.js'
-import type { Host } from '../../framework/host.js'
 import type { CheckTools, OperationInput } from '../../framework/operation.js'
 import { checkInput } from '../../framework/perform.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
@@ -50,8 +49,7 @@ export function createForm(
   /** What is refused of `input`, by the schema and what does not depend on stored data. */
   const findErrors = async (input: OperationInput): Promise<PropertyErrors> => {
     try {
-      const validate: Host['validate'] = ({ name }, each) => validateInput(name, each)
-      await checkInput({ ...tools, validate }, tools.now, definition, input)
+      await checkInput({ ...tools, validate: validateInput }, tools.now, definition, input)
       return {}
     } catch (error) {
       if (!(error instanceof CofferError)) throw error

@@ -35,17 +35,16 @@ export async function ask(terminal: Terminal, question: Question): Promise<strin
       return verdict === true ? true : displayLines(verdict)
     },
   }
-  const answer = sensitive
-    ? await prompt(terminal, missing, { ...asked, type: 'password', ...CONCEALED })
-    : await prompt(terminal, missing, { ...asked, type: 'input' })
-  return String(answer)
+  const look = sensitive ? CONCEALED : ({ type: 'input' } as const)
+  return String(await prompt(terminal, missing, { ...asked, ...look }))
 }
 
 const CONCEALED = {
+  type: 'password',
   mask: '*',
   toggleMask: false,
   theme: { style: { answer: (text: string) => (text === '' ? '' : '********') } },
-}
+} as const
 
 /** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
 export async function confirm(terminal: Terminal, { message, missing = '--yes' }: Asked): Promise<boolean> {

@@ -1,7 +1,7 @@
 /** Builds the input of an operation from arguments, flags, `--file`, JSON on standard input and prompts. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
-import { parseJson } from '../../domain/json/json.js'
+import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
@@ -32,12 +32,11 @@ export async function gatherInputs(
 ): Promise<Record<string, unknown>[]> {
   const { input } = context
   const flags = listFlags(definition)
-  const { positionals } = definition
+  const { positionals, wholeBody, sentBody } = definition
   const options = { ...given, ...readWords(flags, positionals, words, given) }
   await noteWaiting(context, flags, options)
   await warnOfExposed(context, flags, options)
   const contents = await readContents(input, flags, options)
-  const { wholeBody, sentBody } = definition
   const bodies = await readBodies(context, input, definition, contents, options)
   const isDocument = wholeBody !== undefined && contents[wholeBody] === undefined
   const source = typeof options.file === 'string' ? options.file : '-'
@@ -204,8 +203,7 @@ async function readDocument({ input, terminal }: GatheringContext, source: strin
 function parseBody(text: string, name: string): Record<string, unknown> {
   const source = name === '-' ? 'standard input' : name
   const body = parseJson(text, { source })
-  if (typeof body === 'object' && body !== null && !Array.isArray(body))
-    return body as Record<string, unknown>
+  if (isObject(body)) return body
   throw new CofferError('validation', `${source} must contain one JSON object.`)
 }
 

@@ -36,7 +36,8 @@ export function chooseFormat(terminal: Terminal, asked: string | undefined): For
  * @throws CofferError `usage` if an item has no id in the format `id`
  */
 export async function printResult(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
-  if (result === undefined) return printDone(terminal, options)
+  if (result === undefined)
+    return isTerminal(terminal.stderr) ? printNotice(terminal, options.hints?.done ?? 'Done.') : undefined
   const missing = isStream(result) ? [] : findMissing(terminal, itemsOf(result), options)
   await terminal.letGo?.()
   if (options.format === 'json') await printJson(terminal, result, options)
@@ -44,10 +45,6 @@ export async function printResult(terminal: Terminal, result: unknown, options: 
   else if (options.format === 'csv') await printCsv(terminal, result, options)
   else await printLines(terminal, result, options)
   if (missing.length > 0) await printNotice(terminal, `No item has the field ${missing.join(', ')}.`)
-}
-
-async function printDone(terminal: Terminal, { hints }: PrintOptions): Promise<void> {
-  if (isTerminal(terminal.stderr)) await printNotice(terminal, hints?.done ?? 'Done.')
 }
 
 /** The fields that no item has. @throws CofferError `usage` for an unknown field in `--fields` */
@@ -61,10 +58,7 @@ function findMissing(
   const wrong = missing.find((path) => known !== true && !known.includes(path.split('.', 1)[0]!))
   if (wrong === undefined || !mustHaveFields) return missing
   const parents = wrong.split('.').map((_, level, names) => names.slice(0, level).join('.'))
-  const level = Math.max(
-    0,
-    parents.findLastIndex((path) => path !== '' && valuesAt(items, path).length > 0),
-  )
+  const level = parents.findLastIndex((path, at) => at === 0 || valuesAt(items, path).length > 0)
   const there = level === 0 ? items : valuesAt(items, parents[level]!).flat()
   throw usage(describeUnknown(wrong, level, namesOf(there)))
 }
@@ -189,11 +183,7 @@ const ERROR = 'error:'
  * Prints a failure to standard error: in JSON formats the problem object, else text with one line per property. An
  * interruption or a refused confirmation is printed without "error:".
  */
-export async function printProblem(
-  terminal: Terminal,
-  problem: Problem,
-  { format }: Pick<PrintOptions, 'format'>,
-): Promise<void> {
+export async function printProblem(terminal: Terminal, problem: Problem, format: Format): Promise<void> {
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson') {
     await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`)

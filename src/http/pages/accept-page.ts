@@ -14,7 +14,7 @@ import {
 } from '../../operations/invite/accept-invitation.js'
 import type { Answer, Ask } from '../exchange.js'
 import { createRateLimit } from '../rate-limit.js'
-import { createFormTokens, type FormTokens, readForm } from './form.js'
+import { createFormTokens, readForm } from './form.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
 import type { Page } from './pages.js'
 
@@ -37,11 +37,9 @@ export function createAcceptPage(
 
 interface PageContext {
   powers: AcceptContext
-  tokens: FormTokens
-  guesses: GuessLimiter
+  tokens: ReturnType<typeof createFormTokens>
+  guesses: ReturnType<typeof createGuard>
 }
-
-type GuessLimiter = ReturnType<typeof createGuard>
 
 function createGuard(clock: () => number) {
   const limit = createRateLimit(GUESSES, clock)

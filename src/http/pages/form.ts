@@ -49,8 +49,6 @@ export function createFormTokens(
   }
 }
 
-export type FormTokens = ReturnType<typeof createFormTokens>
-
 /** Tokens are stored by digest, so that the time of a lookup reveals nothing about a token. */
 export function digest(text: string): string {
   return createHash('sha256').update(text).digest('base64')

@@ -20,11 +20,7 @@ export interface Refused {
   reason: DeadLink
 }
 
-export interface Invited {
-  tenantName: string
-  email: string
-  expiresAt: string
-}
+export type Invited = Record<'tenantName' | 'email' | 'expiresAt', string>
 
 export interface AcceptContext extends SecretHashing {
   readonly store: Store

@@ -112,11 +112,7 @@ function toText(bytes: Bytes): string {
     .replace(/^\uFEFF/, '')
 }
 
-interface ResponseInit {
-  url?: string
-  status?: number
-  statusText?: string
-  redirected?: boolean
+interface ResponseInit extends Partial<Omit<FetchResponse, 'headers' | 'body'>> {
   headers?: HeadersInit
 }
 

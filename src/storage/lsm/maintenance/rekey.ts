@@ -24,11 +24,7 @@ import type { LsmTree } from '../tree.js'
 import { createWal } from '../wal.js'
 
 /** What of a row changes with the keys. Contract: the new seal names the row's `rev`, which stays. */
-export interface Resealed {
-  id: Uint8Array
-  keys: Uint8Array
-  sealed: Uint8Array
-}
+export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export interface RekeyOptions {
   present: LsmOptions

@@ -1,5 +1,6 @@
 /** The layout of a sorted table on disk: sections, their sealed blocks, footer and tail. Only bytes, no files. */
 import { asBuffer, encodeId } from '../../bytes.js'
+import type { Row } from '../../engine.js'
 
 /** File order: records, then the sections rows, ids, post, dict, expiry, then footer and tail. */
 export const IDS = 1
@@ -85,16 +86,7 @@ export interface Footer {
 }
 
 /** What is known of a row without reading its record. */
-export interface RowMeta {
-  id: Uint8Array
-  seq: number
-  rev: number
-  created: number
-  modified: number
-  expires: number
-  kind: number
-  tenant: number
-}
+export type RowMeta = Omit<Row, 'keys' | 'sealed' | 'unread'>
 
 /** The sealed bytes of a row in the file; in a table of logs with the chain value before them. */
 export interface RecordLocation {
