@@ -3,6 +3,7 @@
  * answers nothing, as a deletion, is done by many in one unit of work; of a server, several of these, or of what only
  * reads, are asked at the same time.
  */
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, fromSent, interrupted, usage } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Steps, Task } from './context/task.js'
@@ -48,7 +49,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
       : undefined
   /** How many are done, from the first. */
   let done = 0
-  /** Of the request that failed, and of those that were sent with it. */
+  /** Of what failed, and of what was asked with it. */
   let fates: readonly Fate[] = []
   const take = async (count: number) => {
     done += count
@@ -89,7 +90,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
     if (error !== undefined) throw fromSent(error)
   }
   const askBeside = async (found: readonly OperationInput[]) => {
-    const answers: Fate[] = await Promise.allSettled(found.map(askOne))
+    const answers = await Promise.allSettled(found.map(askOne))
     for (const [at, each] of found.entries()) {
       if (found.length > 1 && isBusy(answers[at]!)) {
         // Too busy for several, so it is asked for one at a time from now on.
@@ -97,7 +98,7 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
         answers[at] = (await Promise.allSettled([askOne(each)]))[0]!
       }
       const answer = answers[at]!
-      fates = isChange ? answers.slice(at) : []
+      fates = isChange ? answers.slice(at).map(fateOf) : []
       if (answer.status === 'rejected') throw answer.reason
       await print(answer.value)
       await take(1)
@@ -117,7 +118,8 @@ export async function runEach({ createTask, resolve, steps, inputs, ids }: Many)
         await (isInOneUnit ? askInOneUnit : askBeside)(found)
       } catch (error) {
         if (!(error instanceof CofferError)) throw error
-        throw tell(error, { done, left: all.slice(done), fates })
+        const names = all.slice(done).map(({ name }) => name)
+        throw tell(error, done, names, fates)
       }
     }
   }
@@ -136,54 +138,41 @@ function* eachInput(inputs: readonly OperationInput[], ids: Ids | undefined): Ge
   else for (const id of ids.all) yield { input: { ...inputs[0], [ids.property]: id }, name: id }
 }
 
-type Fate = PromiseSettledResult<unknown>
+type Answer = PromiseSettledResult<unknown>
 
-/** Whether the server said that it was too busy. */
-function isBusy(fate: Fate): boolean {
-  if (fate.status === 'fulfilled' || !(fate.reason instanceof CofferError)) return false
-  const { code, retryAfterSeconds } = fate.reason
+function isBusy(answer: Answer): boolean {
+  if (answer.status === 'fulfilled' || !(answer.reason instanceof CofferError)) return false
+  const { code, retryAfterSeconds } = answer.reason
   return code === 'rate_limited' || (code === 'unavailable' && retryAfterSeconds !== undefined)
 }
 
-/** Whether a request that got no answer may have been performed. */
-function isInDoubt(fate: Fate): boolean {
-  if (fate.status === 'fulfilled' || !(fate.reason instanceof CofferError) || isBusy(fate)) return false
-  return ['interrupted', 'request_timeout', 'unavailable'].includes(fate.reason.code)
+type Fate = 'done as well' | 'perhaps done' | 'not done'
+const UNANSWERED: readonly unknown[] = ['interrupted', 'request_timeout', 'unavailable']
+
+function fateOf(answer: Answer): Fate {
+  if (answer.status === 'fulfilled') return 'done as well'
+  return UNANSWERED.includes(answer.reason.code) && !isBusy(answer) ? 'perhaps done' : 'not done'
 }
 
-interface Progress {
-  done: number
-  /** The first is the one that failed. */
-  left: readonly Each[]
-  fates: readonly Fate[]
-}
-
-/** The error with what it is about; what came before stays done. */
-function tell(error: CofferError, { done, left, fates }: Progress): CofferError {
+/** The error with what it is about, the first of `names`; what came before stays done, and what would have come is not. */
+function tell(
+  error: CofferError,
+  done: number,
+  names: readonly string[],
+  fates: readonly Fate[],
+): CofferError {
   const { code, message, errors, status, traceId } = error
   const isInterrupted = code === 'interrupted'
-  const [first] = left
-  const isDone = (at: number) => fates[at]?.status === 'fulfilled'
-  const isDoubtful = (at: number) => fates[at] !== undefined && isInDoubt(fates[at])
-  // The message of the first tells about that one.
-  const from = isInterrupted ? 0 : 1
-  const list = (fits: (at: number) => boolean) => {
-    const names = left.filter((_, at) => at >= from && fits(at)).map(({ name }) => name)
-    const more = names.length > MOST_NAMED ? ` and ${names.length - MOST_NAMED} more` : ''
-    return names.slice(0, MOST_NAMED).join(', ') + more
+  const list = (fate: Fate) => {
+    // The message tells about the first, unless it is that of an interrupt.
+    const fits = (at: number) => (at > 0 || isInterrupted) && (fates[at] ?? 'not done') === fate
+    const all = names.filter((_, at) => fits(at))
+    const more = all.length > MOST_NAMED ? ` and ${all.length - MOST_NAMED} more` : ''
+    return all.length === 0 ? [] : [`${fate}: ${all.slice(0, MOST_NAMED).join(', ')}${more}`]
   }
-  const facts = Object.entries({
-    'done before': done === 0 && !isInterrupted ? '' : String(done),
-    'done as well': list(isDone),
-    'perhaps done': list(isDoubtful),
-    'not done': list((at) => !isDone(at) && !isDoubtful(at)),
-  }).flatMap(([what, text]) => (text === '' ? [] : [`${what}: ${text}`]))
-  const start = isInterrupted ? `Interrupted. Go on with ${first!.name}` : `${first!.name}: ${message}`
-  const about = `${start}${facts.length === 0 ? '' : ` (${facts.join('; ')})`}`
-  return new CofferError(code, about, {
-    status,
-    cause: error,
-    ...(errors === undefined ? {} : { errors }),
-    ...(traceId === undefined ? {} : { traceId }),
-  })
+  const before = done === 0 && !isInterrupted ? [] : [`done before: ${done}`]
+  const facts = [...before, ...list('done as well'), ...list('perhaps done'), ...list('not done')].join('; ')
+  const start = isInterrupted ? `Interrupted. Go on with ${names[0]}` : `${names[0]}: ${message}`
+  const details = { status, cause: error, ...omitUndefined({ errors, traceId }) }
+  return new CofferError(code, facts === '' ? start : `${start} (${facts})`, details)
 }

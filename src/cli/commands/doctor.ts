@@ -46,10 +46,12 @@ export async function examine(context: CommandContext): Promise<void> {
   }
   await look('node', () => checkNode(context))
   await look('configuration', () => checkConfiguration(context))
-  await look('permissions', () => checkPermissions(context))
   const isRemote = context.config.url !== undefined
   if (isRemote) await look('server', () => checkServer(context))
-  else await look('lock', () => checkLock(context))
+  else {
+    await look('permissions', () => checkPermissions(context))
+    await look('lock', () => checkLock(context))
+  }
   const examineVault = () =>
     context.reachVault(async (vault) => {
       const as = { reveal: false, tenant: await findTenantChoice(context) }
@@ -96,28 +98,20 @@ async function checkConfiguration({ config }: CommandContext): Promise<Verdict> 
 
 /** Everything in the vault, its key file, and the user's settings. */
 async function checkPermissions(context: CommandContext): Promise<Verdict> {
-  const settings = userSettingsPath(context.config.directory)
-  if (context.config.url !== undefined) return judgePaths([settings], 'your settings')
   requireVault(context)
   const directory = findVaultDirectory(context)
   const key = findKeyFile(context, await identifyVault(placeOf(context)).catch(() => ''))
   const inStore = context.config.store !== undefined
   const names = inStore ? [] : readdirSync(directory, { recursive: true })
   const files = names.map((name) => join(directory, String(name)))
-  const others = [settings, ...(key === undefined ? [] : [key])]
-  const paths = [...(inStore ? [] : [directory]), ...files, ...others]
-  return judgePaths(paths, 'the vault, its key and your settings', directory)
-}
-
-function judgePaths(paths: readonly string[], what: string, directory?: string): Verdict {
-  const open = paths.filter(
+  const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
+  const open = [...(inStore ? [] : [directory]), ...files, ...others].filter(
     (path) => ((lstatSync(path, { throwIfNoEntry: false })?.mode ?? 0) & OTHERS_MAY) !== 0,
   )
-  if (open.length === 0) return ok(`Only you can read ${what}.`)
+  if (open.length === 0) return ok('Only you can read the vault, its key and your settings.')
   const [first] = open
   const more = open.length === 1 ? '' : ` and ${open.length - 1} more`
-  const isInside = directory !== undefined && open.some((path) => path.startsWith(directory))
-  const whole = isInside ? `-R go= ${directory}` : `go= ${first}`
+  const whole = open.some((path) => path.startsWith(directory)) ? `-R go= ${directory}` : `go= ${first}`
   return wrong(`Other users may read ${first}${more}.`, `Run: chmod ${whole}`)
 }
 
