@@ -1,4 +1,5 @@
 /** Runs one operation from the command line: input, confirmation, `perform`, output. */
+import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, usage } from '../errors.js'
 import { mayShareUnit, type OperationInput } from '../framework/operation.js'
@@ -117,6 +118,8 @@ async function askAndPrint(task: Task): Promise<void> {
   if (task.options.all === true) return printPages(task)
   const result = await task.ask()
   await task.print(result)
+  if (task.format === 'table' && isObject(result) && typeof result.key === 'string')
+    await task.notice('The key is shown only once.')
   await noteHiddenData(task, result)
   await noteMore(task, result)
 }

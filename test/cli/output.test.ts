@@ -190,6 +190,15 @@ t.test('a table fits the terminal, the widest column giving way first', async (t
   t.equal(Math.max(...lines.map(measureWidth)), 80)
 })
 
+t.test('what stands first is not cut: things stand one below the other before that', async (t) => {
+  const entry = { created_at: '2026-01-02T03:04:05.000+00:00', message: 'm'.repeat(40), entity_id: ID }
+  const options = { columns: Object.keys(entry) }
+  const at = async (columns: number) =>
+    (await print(listOf([entry]), options, createTerminal({ columns }))).out
+  t.match(await at(60), /^2026-01-02 03:04:05Z {2}m+…/m)
+  t.match(await at(38), /^created_at: /)
+})
+
 t.test('a time that would be cut is left out, unless a person chose the columns', async (t) => {
   const created_at = '2026-01-02T03:04:05.000+00:00'
   const app = { id: ID, name: 'starter private', type: 'private', permissions: ['token:read'], created_at }

@@ -121,6 +121,9 @@ t.test('code that would not run is stored, with a warning', async (t) => {
   t.match(bad.stderr, /stored, but its code fails to load.*line 1, column 9/s)
   const good = await home.run(['formula', 'create', '--name', 'good', '--type', 'private', '--code', GREET])
   t.notMatch(good.stderr, /would not run/)
+  home.write('greet.js', GREET)
+  const words = ['formula', 'create', '--name', 'path', '--type', 'private', '--code']
+  t.match((await home.run([...words, 'greet.js'])).stderr, /greet\.js is a file: .*--code @greet\.js/)
 })
 
 t.test('a file is developed as a reactor would run it', async (t) => {

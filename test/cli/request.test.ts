@@ -213,6 +213,11 @@ t.test('at a terminal an application that may do nothing yet is asked what it ma
   const ruled = await home.run([...words, '--rule', rule], { columns: 80 })
   t.equal(ruled.code, 0)
   t.notMatch(ruled.stderr, question, 'rules are enough')
+  const table = await home.run([...words, '--rule', rule, '--output', 'table'], { columns: 80 })
+  t.match(table.stderr, 'The key is shown only once.')
+  t.notMatch(ruled.stderr, 'only once', 'programs know')
+  t.notMatch((await home.run(['app', 'get', 'backend', '--output', 'table'], { columns: 80 })).stderr, 'once')
+  t.notMatch((await home.run([...words, '--rule', 'x'])).stderr, 'Give text', 'a rule is no text')
 })
 
 t.test('rules are asked for member by member, with the permissions that the type may hold', async (t) => {

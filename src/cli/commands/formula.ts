@@ -2,6 +2,7 @@
  * `coffer formula check | install | create | update`: reads formulas from files, and warns about code, also of reactors,
  * that fails to load.
  */
+import { existsSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -64,7 +65,10 @@ export const store: Steps = {
       const { message, errors = {} } = fault
       const reason = Object.values(errors)[0]?.[0]
       const more = reason === undefined || message.includes(reason) ? '' : ` ${reason}`
-      await printWarning(context.terminal, `It is stored, but its code fails to load. ${message}${more}`)
+      const isPath = existsSync(resolve(context.cwd, String(input.code)))
+      const advice = isPath ? ` ${input.code} is a file: give what is in it as --code @${input.code}` : ''
+      const what = `It is stored, but its code fails to load. ${message}${more}${advice}`
+      await printWarning(context.terminal, what)
     }
     await print(result)
   },

@@ -199,7 +199,7 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   const { name, shape, schema, isText = false } = flag
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
-    return texts.map((text) => (isJson(items) ? readJson(name, text) : readText(items, text)))
+    return texts.map((text) => (isJson(items) ? readJson(name, text, items) : readText(items, text)))
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
@@ -209,7 +209,9 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   // What only `JSON.parse` takes is refused, not taken for text.
   const isPlain = isText || tryJson(text) === undefined
-  return schema.type === undefined && !BEGINS_AS_JSON.test(text) && isPlain ? text : readJson(name, text)
+  return schema.type === undefined && !BEGINS_AS_JSON.test(text) && isPlain
+    ? text
+    : readJson(name, text, schema)
 }
 
 /** The start of an array, a string or an object; two braces start an expression. */
@@ -219,12 +221,13 @@ function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
 }
 
-function readJson(name: string, text: string): unknown {
+function readJson(name: string, text: string, { type }: Schema = {}): unknown {
   try {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const hint = BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
+    const hint =
+      type !== undefined || BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
     throw usage(`${error.message}.${hint}`, { cause: error })
   }
 }

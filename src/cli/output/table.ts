@@ -89,7 +89,7 @@ function planTable(items: readonly unknown[], columns: readonly string[], width:
   return { heads: cut(heads), rows: fitted, widths, isCut }
 }
 
-/** The minimum width of a column; an id is useless when truncated. */
+/** The minimum width of a column; an id, or what stands first in its place, is useless when truncated. */
 const LEAST_WIDTH = 8
 const LEAST_ID_WIDTH = 36
 const TIME_WIDTH = '2030-01-01 00:00:00Z'.length
@@ -106,7 +106,7 @@ function fitColumns(heads: readonly string[], rows: readonly (readonly string[])
       0,
     ),
   )
-  const least = heads.map((head) => (head === 'id' ? LEAST_ID_WIDTH : LEAST_WIDTH))
+  const least = heads.map((head, at) => (head === 'id' || at === 0 ? LEAST_ID_WIDTH : LEAST_WIDTH))
   const room = width - GAP.length * (heads.length - 1)
   if (total(natural) <= room) return natural
   for (let cap = room; cap >= LEAST_WIDTH; cap--) {
