@@ -1,5 +1,5 @@
 /** The HTTP answer that code makes, and which headers code and other servers may not set in an answer of ours. */
-import { type CofferError, validationError } from '../errors.js'
+import { validationError } from '../errors.js'
 import { isObject } from './json/json.js'
 
 /** Names of headers, in lower case, and their values. */
@@ -60,31 +60,27 @@ export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<st
 
 /** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */
 export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
-  if (!isObject(given)) throw refuse('res must be an object')
+  if (!isObject(given)) throw validationError('res must be an object')
   const { statusCode, headers, body } = given
   const status = statusCode ?? 200
   if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
-    throw refuse('res.statusCode must be an integer from 200 to 599')
+    throw validationError('res.statusCode must be an integer from 200 to 599')
   const passed = passAnswerHeaders(readHeaders(headers ?? {}, 'res.headers'), prefix)
   return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
 }
 
 /** Headers as code gives them, under the name that errors have for them. @throws CofferError `validation` */
 export function readHeaders(given: unknown, named: string): Record<string, string> {
-  if (!isObject(given)) throw refuse(`${named} must be an object`)
+  if (!isObject(given)) throw validationError(`${named} must be an object`)
   let characters = 0
   const entries = Object.entries(given).map(([name, value]): [string, string] => {
-    if (!NAME.test(name)) throw refuse(`${named} has a name that no header can have`)
+    if (!NAME.test(name)) throw validationError(`${named} has a name that no header can have`)
     if (typeof value !== 'string' || !VALUE.test(value))
-      throw refuse(`${named}.${name} must be text without line breaks, in Latin-1`)
+      throw validationError(`${named}.${name} must be text without line breaks, in Latin-1`)
     characters += name.length + value.length
     return [name.toLowerCase(), value.trim()]
   })
   if (characters > MOST_HEADER_CHARACTERS)
-    throw refuse(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
+    throw validationError(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
   return Object.fromEntries(entries)
-}
-
-function refuse(message: string): CofferError {
-  return validationError(message)
 }

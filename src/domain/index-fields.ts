@@ -5,62 +5,38 @@ import { normalizeEmail } from './email.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-export interface IndexField {
-  field: string
-  value: string
-}
+export type IndexField = Record<'field' | 'value', string>
 
 const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
-  tenant: ({ id, name }) => [
-    { field: 'id', value: id },
-    { field: 'name', value: name.toLowerCase() },
-  ],
-  user: ({ email }) => (email === undefined ? [] : [{ field: 'email', value: normalizeEmail(email) }]),
+  tenant: ({ id, name }) => listFields({ id, name: name.toLowerCase() }),
+  user: ({ email }) => listFields({ email: email && normalizeEmail(email) }),
   token: tokenFields,
   containers: ({ containers }) => containers.map((value) => ({ field: 'container', value })),
   settings: () => [],
-  application: ({ type, name }) => [
-    { field: 'type', value: type },
-    { field: 'name', value: name.toLowerCase() },
-  ],
-  api_key: ({ application_id }) =>
-    application_id === undefined ? [] : [{ field: 'application', value: application_id }],
-  association: ({ parent_id, child_id }) => [
-    { field: 'parent', value: parent_id },
-    { field: 'child', value: child_id },
-  ],
+  application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
+  api_key: ({ application_id: application }) => listFields({ application }),
+  association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
   // `created` finds the newest creation of a type that a record was written for.
-  activity: ({ month, created }) => [
-    { field: 'month', value: month },
-    ...(created === undefined ? [] : [{ field: 'created', value: created }]),
-  ],
-  member: ({ user_id, role }) => [
-    { field: 'user', value: user_id },
-    { field: 'role', value: role },
-  ],
+  activity: ({ month, created }) => listFields({ month, created }),
+  member: ({ user_id: user, role }) => listFields({ user, role }),
   invitation: () => [],
-  link: ({ tenant }) => [{ field: 'tenant', value: String(tenant) }],
-  session: ({ nonce, application_id, authorized }) => [
-    { field: 'nonce', value: nonce },
-    { field: 'application', value: application_id },
-    ...(authorized === undefined ? [] : [{ field: 'authorizer', value: authorized.by }]),
-  ],
+  link: ({ tenant }) => listFields({ tenant: String(tenant) }),
+  session: ({ nonce, application_id: application, authorized }) =>
+    listFields({ nonce, application, authorizer: authorized?.by }),
   answer: ({ subjects }) => subjects.map(({ kind, id }) => ({ field: kind, value: id })),
-  mail: ({ invitation_id, state }) => [
-    { field: 'invitation', value: invitation_id },
-    { field: 'state', value: state },
-  ],
+  mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
   formula: () => [],
-  reactor: ({ formula_id, application_id }) => [
-    ...(formula_id === undefined ? [] : [{ field: 'formula', value: formula_id }]),
-    ...(application_id === undefined ? [] : [{ field: 'application', value: application_id }]),
-  ],
-  reactor_log: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
-  reactor_result: ({ reactor_id }) => [{ field: 'reactor', value: reactor_id }],
+  reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
+  reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
+  reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
   proxy: () => [],
   import: () => [],
   log_block: (record) => ('items' in record && isBlock(record) ? entityFields(record) : []),
   log: () => [],
+}
+
+function listFields(values: Readonly<Record<string, string | undefined>>): IndexField[] {
+  return Object.entries(values).flatMap(([field, value]) => (value === undefined ? [] : [{ field, value }]))
 }
 
 /** The index fields of a record. Its id is not one: records are always found by id. */
