@@ -1,7 +1,7 @@
 /** The key hierarchy: the root key gives the keys of the engine and of the vault itself; each tenant has random ones. */
 import { PRESENT_DIGEST, withDigest } from './digest.js'
 import { createMac, createTextMac, deriveKey } from './mac.js'
-import type { EngineKeys, Mac, RandomSource, RecordKeys } from './ports.js'
+import type { EngineKeys, RandomSource, RecordKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
 import { createCipher, KEY_BYTES } from './seal.js'
 
@@ -17,18 +17,7 @@ export interface TenantKeys extends RecordKeys {
 /** Raw keys of a tenant, 32 bytes each, random. */
 export type RawTenantKeys = Record<'data' | 'index' | 'fingerprint', Uint8Array>
 
-export interface Keyring {
-  engine: EngineKeys
-  vault: TenantKeys
-  /** By which the vault's header is known to be of this root key; see {@link isSealedHeader}. */
-  header: Mac
-  /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
-  socketProof: Mac
-  generateTenant(): RawTenantKeys
-  openTenant(raw: RawTenantKeys): TenantKeys
-  /** Zeroes the vault's raw keys, as far as the language allows. */
-  wipe(): void
-}
+export type Keyring = ReturnType<typeof createKeyring>
 
 /** The caller may wipe `root` afterwards. `digest` is that of the vault's header. @throws CofferError `vault_damaged` */
 export function createKeyring(
@@ -36,7 +25,7 @@ export function createKeyring(
   random: RandomSource,
   root: Uint8Array,
   digest: string = PRESENT_DIGEST,
-): Keyring {
+) {
   const primitives = withDigest(library, digest)
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
@@ -60,21 +49,24 @@ export function createKeyring(
       state: cipher('state'),
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
-    },
+    } satisfies EngineKeys,
+    /** By which the vault's header is known to be of this root key; see {@link isSealedHeader}. */
     header: createMac(primitives, derive('header')),
+    /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
     socketProof: createMac(primitives, derive('handover')),
     vault: openTenant({
       data: derive('vault/data'),
       index: derive('vault/index'),
       fingerprint: derive('vault/fingerprint'),
     }),
-    generateTenant: () => ({
+    generateTenant: (): RawTenantKeys => ({
       data: random.bytes(KEY_BYTES),
       index: random.bytes(KEY_BYTES),
       fingerprint: random.bytes(KEY_BYTES),
     }),
     openTenant,
-    wipe: () => {
+    /** Zeroes the vault's raw keys, as far as the language allows. */
+    wipe: (): void => {
       for (const key of derived) primitives.wipe(key)
     },
   }

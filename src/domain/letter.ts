@@ -2,15 +2,6 @@
 import { formatDate, MONTHS } from './dates.js'
 import { encodeHtml } from './html.js'
 
-/** The facts that an invitation mail contains. Dates as the API writes them. */
-export interface LetterFacts {
-  tenantName: string
-  email: string
-  /** Absent once its secret is no longer stored. */
-  link?: string
-  linkExpiresAt: string
-}
-
 export type Letter = ReturnType<typeof composeLetter>
 
 /** No images and no external resources, so that opening the mail cannot be tracked. */
@@ -27,7 +18,12 @@ const LINK_GONE = '(the link is not kept here)'
  * The subject is fixed: a tenant's name in it would be user text in a header. `html` is the content of the body;
  * {@link wrapLetter} makes a whole document of it.
  */
-export function composeLetter({ tenantName, email, link, linkExpiresAt }: LetterFacts) {
+export function composeLetter({
+  tenantName,
+  email,
+  link,
+  linkExpiresAt,
+}: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string }) {
   const until = describeDate(linkExpiresAt)
   const tenant = onOneLine(tenantName)
   const opening = `You are invited to join the tenant "${tenant}" with this address, ${email}.`

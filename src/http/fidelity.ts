@@ -22,9 +22,6 @@ interface Area {
   without?: string
 }
 
-/** In backticks: code. */
-export type FidelityRow = Record<'area' | 'early' | 'today', string>
-
 const AREAS: readonly Area[] = [
   {
     name: 'Tokens',
@@ -118,7 +115,8 @@ const AREAS: readonly Area[] = [
   { name: 'Calls from web pages (CORS)', since: [] },
 ]
 
-export function listFidelity(operations: readonly RegisteredOperation[]): FidelityRow[] {
+/** The rows of the table; in backticks: code. */
+export function listFidelity(operations: readonly RegisteredOperation[]) {
   const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
   const parts = new Set([...operations.flatMap(listParts), ...filters])
   const rows = AREAS.map(({ name, early, since = [], without }) => ({

@@ -4,29 +4,28 @@ import type { RoutedOperation } from '../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../framework/schema.js'
 import type { HeaderNames } from './headers.js'
 
-export function describePath({ input, endpoint }: RoutedOperation): JsonSchema[] {
+/** The parameters in the path, then those of the query. */
+export function describeParameters({ input, endpoint }: RoutedOperation): JsonSchema[] {
   const properties: Record<string, Schema> = input.properties ?? {}
-  return endpoint.parameters.map((name) => {
-    const { description, ...schema } = toJsonSchema(properties[name]!)
-    return { name, in: 'path', required: true, ...(description ? { description } : {}), schema }
-  })
-}
-
-export function describeQuery({ input, endpoint }: RoutedOperation): JsonSchema[] {
   const required: readonly string[] = input.required ?? []
-  return Object.entries(endpoint.query).map(([name, property]) => {
+  const describe = (place: 'path' | 'query', name: string, property: Schema): JsonSchema => {
     const { description, ...schema } = toJsonSchema(property)
     // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
     const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
+    const about = description ? { description } : {}
     return {
       name,
-      in: 'query',
-      required: required.includes(name),
-      ...(description ? { description } : {}),
+      in: place,
+      required: place === 'path' || required.includes(name),
+      ...about,
       ...style,
       schema,
     }
-  })
+  }
+  return [
+    ...endpoint.parameters.map((name) => describe('path', name, properties[name]!)),
+    ...Object.entries(endpoint.query).map(([name, property]) => describe('query', name, property)),
+  ]
 }
 
 export function describeBody(operation: RoutedOperation): JsonSchema {

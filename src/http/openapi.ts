@@ -7,8 +7,7 @@ import { nameHeaders } from './headers.js'
 import {
   describeBody,
   describeIdempotencyKey,
-  describePath,
-  describeQuery,
+  describeParameters,
   describeResponses,
   STATUS_RANGES,
 } from './openapi-messages.js'
@@ -118,8 +117,7 @@ export function createDocument(
       summary: operation.summary,
       description: describePermissions(operation),
       parameters: [
-        ...describePath(operation),
-        ...describeQuery(operation),
+        ...describeParameters(operation),
         ...(takesIdempotencyKey(operation) ? [describeIdempotencyKey(names.idempotencyKey)] : []),
       ],
       ...(body === undefined ? {} : { requestBody: body }),

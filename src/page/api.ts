@@ -23,14 +23,6 @@ export interface Place {
   fork?: string
 }
 
-export class Failure extends Error {
-  readonly status: number
-  constructor(status: number, problem: Partial<Problem>) {
-    super(problem.detail ?? problem.title ?? `The server answered ${status}.`)
-    this.status = status
-  }
-}
-
 async function send(path: string, body?: object): Promise<unknown> {
   const init =
     body === undefined
@@ -39,30 +31,23 @@ async function send(path: string, body?: object): Promise<unknown> {
   const answer = await fetch(`/_dashboard/${path}`, init)
   const text = await answer.text()
   const result: unknown = text === '' ? undefined : JSON.parse(text)
-  if (!answer.ok) throw new Failure(answer.status, result as Partial<Problem>)
-  return result
+  if (answer.ok) return result
+  const { detail, title } = (result ?? {}) as Partial<Problem>
+  throw new Error(detail ?? title ?? `The server answered ${answer.status}.`)
 }
 
 export const signIn = (login: string) => send('session', { login })
 export const readSession = () => send('session') as Promise<Session | { is_signed_in: false }>
 
-export interface Live {
-  session: Session
-  place: Place
-  ask<Name extends OperationName>(operation: Name, input?: object): Promise<ResultOf<Name>>
-  requestsAfter(after: number): Promise<{ count: number; first: number; records: RequestRecord[] }>
-}
+export const createLive = (session: Session, place: Place) => ({
+  session,
+  ask: <Name extends OperationName>(operation: Name, input: object = {}) =>
+    send('ask', { operation, input, ...place }) as Promise<ResultOf<Name>>,
+  requestsAfter: (after: number) =>
+    send('ask', { after, ...place }) as Promise<{ count: number; first: number; records: RequestRecord[] }>,
+})
 
-export function createLive(session: Session, place: Place): Live {
-  return {
-    session,
-    place,
-    ask: (operation, input = {}) => send('ask', { operation, input, ...place }) as never,
-    requestsAfter: (after) => send('ask', { after, ...place }) as never,
-  }
-}
-
-export const LiveContext = createContext<Live>(undefined as never)
+export const LiveContext = createContext<ReturnType<typeof createLive>>(undefined as never)
 export const useLive = () => useContext(LiveContext)
 
 export interface Asked<T> {

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { createRegistry } from '../../src/framework/registry.js'
 import { CLIENT_PREFIX, CLIENTS, PLACEHOLDERS } from '../../src/http/clients.js'
-import { type FidelityRow, listFidelity, listRatedCalls, nameCall } from '../../src/http/fidelity.js'
+import { listFidelity, listRatedCalls, nameCall } from '../../src/http/fidelity.js'
 import { NOT_EMULATED } from '../../src/http/not-emulated.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/guide.js'
 import { registry } from '../../src/operations/all.js'
@@ -21,7 +21,7 @@ function readSection(heading: string): string {
 }
 
 const rowOf = (name: string, routed = registry.operations) =>
-  listFidelity(routed).find(({ area }) => area === name) as FidelityRow
+  listFidelity(routed).find(({ area }) => area === name)!
 
 t.test('the table of README is the one of this version', async (t) => {
   const rows = listFidelity(registry.operations).map(
