@@ -29,7 +29,8 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   /** At the beginning of log messages. */
   title: string
   kind: K
-  entity: EntityType
+  /** In the log; default: its kind. */
+  entity?: EntityType
   path: Path
   /** That of all its operations, without the last word. */
   permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
@@ -57,7 +58,7 @@ export function manage<
   const K extends Kind,
   const O extends Schema,
 >(noun: Noun<Name, Path, K, O>) {
-  const { name, title, kind, entity, path, permission, output, view } = noun
+  const { name, title, kind, entity = kind as EntityType, path, permission, output, view } = noun
   const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
   const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
   const one = oneOf(noun.id)

@@ -27,7 +27,6 @@ const managed = manage({
   called: 'an application',
   title: 'Application',
   kind: 'application',
-  entity: 'application',
   path: '/applications',
   permission: 'application',
   id,

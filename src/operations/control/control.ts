@@ -20,7 +20,6 @@ export const reset = controlled({
   name: 'control reset',
   control: 'POST /reset',
   summary: 'Return to the state in which the vault began: data, clock, faults and requests.',
-  input: nothing,
   ask: (control) => control.reset(),
 })
 
@@ -38,7 +37,6 @@ export const listSnapshots = controlled({
   name: 'control snapshot list',
   control: 'GET /snapshots',
   summary: 'List the names of the snapshots.',
-  input: nothing,
   output: texts,
   ask: (control) => control.listSnapshots(),
 })
@@ -67,7 +65,6 @@ export const createFork = controlled({
   summary: 'Begin a tenant of its own with the data that the vault began with, for a parallel test worker.',
   details:
     'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
-  input: nothing,
   output: forkOutput,
   ask: (control) => control.fork(),
 })
@@ -76,7 +73,6 @@ export const listForks = controlled({
   name: 'control fork list',
   control: 'GET /forks',
   summary: 'List the forks, with their keys.',
-  input: nothing,
   output: arrayOf(forkOutput),
   ask: (control) => control.listForks(),
 })
@@ -94,7 +90,6 @@ export const readClock = controlled({
   name: 'control clock get',
   control: 'GET /clock',
   summary: 'Show the clock of the vault.',
-  input: nothing,
   output: clockOutput,
   ask: (control) => control.readClock(),
 })
@@ -158,7 +153,6 @@ export const clearRequests = controlled({
   name: 'control request clear',
   control: 'DELETE /requests',
   summary: 'Forget the requests so far.',
-  input: nothing,
   ask: (control) => control.clearRequests(),
 })
 

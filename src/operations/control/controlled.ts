@@ -13,8 +13,10 @@ export const nothing = closedInput([], {})
 
 type Declared<I extends ObjectSchema, O extends Schema | undefined, Checked, Name extends string> = Pick<
   Operation<I, O, Checked, Name>,
-  'name' | 'summary' | 'details' | 'input' | 'output' | 'columns' | 'positionals' | 'check'
+  'name' | 'summary' | 'details' | 'output' | 'columns' | 'positionals' | 'check'
 > & {
+  /** Default: {@link nothing}. */
+  input?: I
   /** Method and path below that of the control plane. */
   control: string
   /** What follows the name of the command in its example. */
@@ -26,17 +28,23 @@ type Declared<I extends ObjectSchema, O extends Schema | undefined, Checked, Nam
 type Done<O> = O extends undefined ? void | Promise<void> : never
 
 export function controlled<
-  const I extends ObjectSchema,
   const Name extends string,
+  const I extends ObjectSchema = typeof nothing,
   const O extends Schema | undefined = undefined,
   Checked = unknown,
->({ example, ask, ...declared }: Declared<I, O, Checked, Name>): Operation<I, O, Checked, Name, undefined> {
+>({
+  example,
+  ask,
+  input = nothing as ObjectSchema as I,
+  ...declared
+}: Declared<I, O, Checked, Name>): Operation<I, O, Checked, Name, undefined> {
   const line = ['coffer', declared.name, ...(example === undefined ? [] : [example])].join(' ')
   return operation<I, Name, O, Checked>({
     ...declared,
+    input,
     audience: 'owner',
     examples: [`${line} --url http://localhost:4010`],
-    runDetached: async (session, input, checked) =>
-      (await ask(session.control(), input, checked)) as Answer<O>,
+    runDetached: async (session, given, checked) =>
+      (await ask(session.control(), given, checked)) as Answer<O>,
   })
 }

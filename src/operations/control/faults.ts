@@ -4,7 +4,7 @@ import { invalid } from '../../errors.js'
 import { type FaultRule, faultRule } from '../../framework/control-port.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
-import { controlled, nothing } from './controlled.js'
+import { controlled } from './controlled.js'
 
 const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
@@ -14,7 +14,6 @@ export const listFaults = controlled({
   name: 'control fault list',
   control: 'GET /faults',
   summary: 'List the rules by which requests fail, with counts.',
-  input: nothing,
   output: faultsOutput,
   ask: (control) => control.listFaults(),
 })
@@ -58,6 +57,5 @@ export const clearFaults = controlled({
   name: 'control fault clear',
   control: 'DELETE /faults',
   summary: 'Remove the rules by which requests fail.',
-  input: nothing,
   ask: (control) => control.setFaults([]),
 })

@@ -36,7 +36,6 @@ const invitations = manage({
   called: 'an invitation',
   title: 'Invitation',
   kind: 'invitation',
-  entity: 'invitation',
   path: '/tenants/self/invitations',
   permission: 'tenant:invitation',
   id,

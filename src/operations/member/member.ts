@@ -39,7 +39,6 @@ const members = manage({
   called: 'a member',
   title: 'Member',
   kind: 'member',
-  entity: 'member',
   path: '/tenants/self/members',
   permission: 'tenant:member',
   id,

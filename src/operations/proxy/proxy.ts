@@ -21,7 +21,6 @@ const proxies = manage({
   called: 'a proxy',
   title: 'Proxy',
   kind: 'proxy',
-  entity: 'proxy',
   path: '/proxies',
   permission: 'proxy',
   id: proxyId,

@@ -85,7 +85,7 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     await session.inUnit(
       async (context) => {
-        await storeRun(context, session, invocation.reactor, run, error)
+        await keepRun(context, session, invocation.reactor, run, error)
         await keep?.(context, error)
       },
       keep === undefined ? 'soon' : 'now',
@@ -199,7 +199,7 @@ async function conclude(
   return inUnit(
     async (context) => {
       const tokens = await create?.(context)
-      await storeRun(context, session, invocation.reactor, run, res?.statusCode ?? 200)
+      await keepRun(context, session, invocation.reactor, run, res?.statusCode ?? 200)
       context.reached('reactor', invocation.reactor)
       const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
       await keep?.(context, answer)
@@ -207,17 +207,6 @@ async function conclude(
     },
     create === undefined && keep === undefined ? 'soon' : 'now',
   )
-}
-
-async function storeRun(
-  context: Context,
-  { traceId }: Session,
-  reactorId: string,
-  run: ReactorRun,
-  ended: CofferError | number,
-): Promise<void> {
-  const about = { id: context.createUuid(), reactorId, traceId }
-  await keepRun(context.store, context.caller.tenant, about, run, ended)
 }
 
 /** The caller with these permissions on every container, instead of its own. */

@@ -1,8 +1,8 @@
 /** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
-import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ReactorLogRecord } from '../../domain/records.js'
 import type { CofferError } from '../../errors.js'
+import type { Context, Session } from '../../framework/operation.js'
 import type { ReactorRun } from '../../framework/reactor-runtime.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
@@ -14,10 +14,10 @@ const KEPT_CHARACTERS = 32 * 1024
 
 /** Stores `run`, which ended with this error or status of its answer, and removes runs beyond {@link KEPT_RUNS}. */
 export async function keepRun(
-  store: StoreWriter,
-  tenant: number,
-  about: { id: string; reactorId: string; traceId: string },
-  run: Omit<ReactorRun, 'outcome'>,
+  { store, caller, createUuid, date }: Context,
+  { traceId }: Session,
+  reactor_id: string,
+  run: ReactorRun,
   ended: CofferError | number,
 ): Promise<void> {
   const ending =
@@ -30,18 +30,18 @@ export async function keepRun(
           ...omitUndefined({ errors: ended.errors }),
         }
   const record: ReactorLogRecord = {
-    id: about.id,
-    reactor_id: about.reactorId,
+    id: createUuid(),
+    reactor_id,
     ...ending,
     duration_ms: Math.round(run.durationMs * 10) / 10,
     memory_mib: Math.round(run.memoryMiB * 10) / 10,
     console: cutConsole(run.console),
     ...omitUndefined({ stack: run.stack }),
-    created_at: formatDate(store.now),
-    trace_id: about.traceId,
+    created_at: date,
+    trace_id: traceId,
   }
-  await store.insert('reactor_log', tenant, record, { fresh: true })
-  await removeOldest(store, tenant, about.reactorId)
+  await store.insert('reactor_log', caller.tenant, record, { fresh: true })
+  await removeOldest(store, caller.tenant, reactor_id)
 }
 
 function cutConsole(lines: ReactorRun['console']): ReactorLogRecord['console'] {

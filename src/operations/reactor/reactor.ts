@@ -20,7 +20,6 @@ const reactors = manage({
   called: 'a reactor',
   title: 'Reactor',
   kind: 'reactor',
-  entity: 'reactor',
   path: '/reactors',
   permission: 'reactor',
   id: reactorId,
