@@ -8,6 +8,7 @@ import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Task } from './context/task.js'
+import { isList } from './output/layout.js'
 
 const LARGEST_PAGE = 1000
 /** The largest page of members. */
@@ -44,7 +45,10 @@ export async function* walkPages(
     // A list by cursor has no number, and ignores that of its first page.
     const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
-      const list = (await ask({ ...input, size, ...place })) as AnyPage
+      const answer = await ask({ ...input, size, ...place })
+      if (!isList(answer))
+        throw new CofferError('unavailable', 'The server answered something else than a list.')
+      const list = answer as AnyPage
       const { pagination } = list
       done += size
       yield list

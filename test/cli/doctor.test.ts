@@ -112,5 +112,10 @@ t.test('of a server it examines what a server has, and nothing of a vault', asyn
   ])
   t.equal(JSON.parse(stdout).length, 3)
   t.match(await examine('key_unknown'), { code: 1, stderr: /Checks that failed: 1 of 3/ })
+  const other = await home.run(['doctor'], {
+    fetch: async () => Response.json(null),
+    env: { COFFER_URL: 'http://localhost:4010', COFFER_API_KEY: 'key' },
+  })
+  t.match(other, { code: 1, stderr: /Something else than a server of the interface/ })
   t.match(await examine(''), { code: 1, stderr: /server +The server asks for an API key/ })
 })

@@ -117,6 +117,16 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   t.equal(asked, 201)
   t.match(await get(serve(() => page(1))), refusal)
   t.equal(asked, 2)
+  for (const words of [
+    ['app', 'get', 'front'],
+    ['token', 'list', '--all', '--output', 'id'],
+    ['scan', '-'],
+  ])
+    for (const answer of [{}, null, [], { data: 5, pagination: {} }, { data: [] }])
+      t.match(await home.run(words, { fetch: async () => Response.json(answer), env }), {
+        code: 9,
+        stderr: /something else than a list/,
+      })
   const last = serve((number) => (number < 3 ? page(number) : []))
   const all = await home.run(['app', 'list', '--all', '--output', 'id'], { fetch: last, env })
   t.equal(all.code, 0)

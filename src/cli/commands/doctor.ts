@@ -1,6 +1,7 @@
 /** `coffer doctor`: examines this machine, the settings and the vault, and says what to do about what it finds. */
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import { isObject } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
@@ -119,8 +120,10 @@ async function checkServer(context: CommandContext): Promise<Verdict> {
   const key = await readApiKey(context)
   const as = key === undefined ? { reveal: false } : { key }
   const ask = { operation: 'app whoami', input: {}, as } as const
-  const { name } = await context.reachVault(async (vault) => (await vault.ask(ask)).result)
-  return ok(`It answers, and the key is that of the application ${name}.`)
+  const application: unknown = await context.reachVault(async (vault) => (await vault.ask(ask)).result)
+  if (isObject(application) && typeof application.name === 'string')
+    return ok(`It answers, and the key is that of the application ${application.name}.`)
+  return wrong('Something else than a server of the interface answers.', 'Correct the address.')
 }
 
 function checkLock(context: CommandContext): Verdict {
