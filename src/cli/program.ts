@@ -1,7 +1,4 @@
-/**
- * The tree of commands: those of the operations in the registry, and those without an operation; or only the command
- * that the line begins with.
- */
+/** The tree of commands, with and without an operation; or only the command that the line begins with. */
 import { Command, CommanderError, Option } from 'commander'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'

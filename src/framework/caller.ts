@@ -77,10 +77,7 @@ export function usingBy(permission: Permission, caller: Caller): Caller {
   }
 }
 
-/**
- * The owner of the vault: every permission in the tenant. Data is masked unless `reveal`, so that no secret is
- * displayed by accident.
- */
+/** The owner: every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by accident. */
 export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
   return {
     tenant,

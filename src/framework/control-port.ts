@@ -83,10 +83,7 @@ export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' |
 export const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
 export type Fork = Infer<typeof forkOutput>
 
-/**
- * A vault's control plane. State, clock and forks are those of a vault in memory.
- * @throws CofferError `not_found` for another
- */
+/** A vault's control plane. @throws CofferError `not_found` for state, clock and forks of a vault not in memory */
 export interface ControlPlane {
   reset(): Promise<void>
   saveSnapshot(name: string): Promise<void>

@@ -101,10 +101,7 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
   return { status, detail: message, ...omitUndefined({ errors }) }
 }
 
-/**
- * A store that rolls back every unit of work; of `notes` it keeps those of the last run, because an engine may repeat
- * it.
- */
+/** Rolls back every unit of work; of `notes` it keeps those of the last run, as an engine may repeat it. */
 function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
   return {
     ...store,

@@ -81,10 +81,7 @@ async function findKept(reader: StoreReader, tenant: number, { viewWritten }: An
   return token && answerOf(token, reader.now, viewWritten)
 }
 
-/**
- * The answer, if everything that it is about still exists.
- * @throws CofferError `forbidden` if the caller could do less with a token today
- */
+/** The answer, if all it is about still exists. @throws CofferError `forbidden` if the caller could do less today */
 async function findWhole(
   reader: StoreReader,
   caller: Caller,

@@ -87,10 +87,7 @@ export class Keeping {
     this.#earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
   }
 
-  /**
-   * Begins the unit of work in which the answer is kept.
-   * @throws CofferError `conflict` if one is kept already
-   */
+  /** Begins the unit in which the answer is kept. @throws CofferError `conflict` if one is kept already */
   async begin(store: StoreWriter, tenant: number): Promise<void> {
     const id = await this.#nameAnswer(store)
     this.#id = id

@@ -1,7 +1,4 @@
-/**
- * The ports of outgoing mail: {@link Post} sends committed mail in the background, {@link Mailer} talks to a mail
- * server.
- */
+/** The ports of mail: {@link Post} sends committed mail in the background, {@link Mailer} talks to a mail server. */
 import type { Sender } from '../domain/mail-server.js'
 
 /** A complete mail. `id` is its Message-ID, the same at every attempt. */

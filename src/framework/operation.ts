@@ -95,17 +95,12 @@ export interface ReachedEntity {
   readonly actor?: Caller['actor']
 }
 
-/**
- * What a handler can use that takes several transactions, for example because it waits for something slow in between.
- */
+/** What a handler of several transactions can use, for example one that waits for something slow in between. */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly caller: Caller
   readonly traceId: string
   readonly recipient: Recipient
-  /**
-   * Runs `work` as a transaction, log records included. Durability `soon`: synced a moment after it resolves, for
-   * reads.
-   */
+  /** Runs `work` as a transaction with log records. Durability `soon`: synced a moment after it resolves, for reads. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
    * The same, for the unit whose result is the answer of the operation: an answer that is kept for an idempotency key
@@ -207,10 +202,7 @@ export interface Operation<
    * of the path, and are flags as well.
    */
   readonly positionals?: readonly string[]
-  /**
-   * It is a form of another operation's command, which performs it when given this flag, and has its flags too; it has no
-   * command of its own.
-   */
+  /** A form of another operation's command, which performs it when given this flag, and has its flags too. */
   readonly form?: { readonly command: string; readonly flag: string }
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true

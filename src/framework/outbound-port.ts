@@ -21,10 +21,7 @@ export interface OutboundAnswer {
   body: AsyncIterable<Uint8Array>
   /** All of the body, where it came together with the headers; `body` then gives the same. */
   whole?: Uint8Array
-  /**
-   * The whole body, instead.
-   * @throws CofferError `bad_gateway` for more than `mostBytes`, and for a slow one
-   */
+  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `mostBytes`, and for a slow one */
   collect(mostBytes: number): Promise<Uint8Array>
 }
 

@@ -1,7 +1,4 @@
-/**
- * The only way to run an operation: authorize, check, run, log. It is the same for commands, HTTP requests and reactor
- * code.
- */
+/** The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log. */
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller.js'

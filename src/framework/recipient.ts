@@ -41,10 +41,7 @@ export class JsonText {
   }
 }
 
-/**
- * The answer in the form of `recipient`, after its memory is reserved.
- * @throws CofferError `validation` for one that is too large, `unavailable`
- */
+/** The answer for `recipient`, its memory reserved. @throws CofferError `validation` for one too large, `unavailable` */
 export function toAnswer(result: unknown, recipient: Recipient): unknown {
   if (result === undefined || (!recipient.wantsText && !recipient.isStrict)) return result
   const json = new JsonText(result)

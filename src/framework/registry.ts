@@ -61,10 +61,7 @@ export interface Registry {
   find(name: string): RegisteredOperation | undefined
 }
 
-/**
- * `isChecked`: the build checked these declarations already.
- * @throws Error naming the operation and the faults of its declaration
- */
+/** `isChecked`: by the build. @throws Error naming the operation and the faults of its declaration */
 export function createRegistry(nouns: readonly Noun[], { isChecked = false } = {}): Registry {
   const byName = new Map<string, RegisteredOperation>()
   const routes = new Set<string>()

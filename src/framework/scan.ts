@@ -9,9 +9,7 @@ import { BYTES_AT_ONCE, type Listing, type PageRequest, readPage } from './page.
 
 const EVERYTHING = { page: 1, size: Number.MAX_SAFE_INTEGER }
 
-/**
- * A page of the records of `tenants` for which `matches` holds (default: all), newest first, and their exact number.
- */
+/** A page of the records of `tenants` that `matches` holds for (default: all), newest first, and their exact number. */
 export async function readScanned<K extends Kind, View>(
   session: Session,
   { kind, tenants, narrow, matches }: Scan<K>,

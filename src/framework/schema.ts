@@ -17,9 +17,7 @@ interface Annotations {
   textWhere?: Readonly<Record<string, readonly string[]>>
   /** Of an output: the name of its component in the OpenAPI document. */
   component?: string
-  /**
-   * Of an output: the columns of a table on a terminal (default: all); dots separate the names of nested properties.
-   */
+  /** Of an output: the columns of a table (default: all); dots separate the names of nested properties. */
   columns?: readonly string[]
   examples?: readonly unknown[]
   /** Of an output: a secret that is shown once, so that no kept answer contains it. */
@@ -165,10 +163,7 @@ const ANNOTATIONS = new Set([
   'isShownOnce',
 ])
 
-/**
- * As JSON Schema (2020-12): without our annotations, `nullable` as a type, components as references to the OpenAPI
- * document.
- */
+/** JSON Schema (2020-12) without our annotations: `nullable` as a type, components as references to OpenAPI's. */
 export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.component !== undefined) return { $ref: `#/components/schemas/${schema.component}` }
   const entries = Object.entries(schema).filter(([name]) => !ANNOTATIONS.has(name))

@@ -25,10 +25,7 @@ export interface Facts {
   outer?: Keeping | undefined
 }
 
-/**
- * Runs `work` in a unit of work and writes its log records. With `toOutcome` its result is the answer, which is kept in
- * the same unit.
- */
+/** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, kept in that unit. */
 export async function runUnit<T>(
   { host, caller, definition, traceId, keeping, outer }: Facts,
   work: (context: Context) => Promise<T>,

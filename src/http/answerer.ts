@@ -1,7 +1,4 @@
-/**
- * Handles a request: route, API key, permission, body, `perform`. Callers rely on this order, which decides the error that
- * they get.
- */
+/** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
 import { withCertainty } from '../framework/belief.js'
 import type { Caller } from '../framework/caller.js'
@@ -25,10 +22,7 @@ import { createRouter, type Match } from './router.js'
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /**
-   * The caller to whom `key` belongs; where the answerer `believes`, it may have a belief.
-   * @throws CofferError `unauthenticated`
-   */
+  /** The caller that `key` belongs to; a belief may do where it `believes`. @throws CofferError `unauthenticated` */
   authenticate(host: Host, key: string, how: { ask: Ask; believes: boolean }): Promise<Caller>
   /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string

@@ -91,10 +91,7 @@ function spellList({ pagination, data }: ListOfTexts): string[] {
 /** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
 const WITHOUT_BODY = [204, 205, 304]
 
-/**
- * An answer that code or another server made. A browser that shows it as a page gives it no rights on this server's other
- * pages (`sandbox`).
- */
+/** An answer of code or another server. A browser gives such a page no rights on our other pages (`sandbox`). */
 export function answerGiven(status: number, headers: HeaderMap, body: unknown): Answer {
   const isText = typeof body === 'string'
   const isBare = body === undefined || WITHOUT_BODY.includes(status)

@@ -1,6 +1,4 @@
-/**
- * Finds the operation that a method and a path ask for, over the registry's routes. It knows neither keys nor bodies.
- */
+/** Finds the operation for a method and a path over the registry's routes. It knows neither keys nor bodies. */
 import { CofferError, validationError } from '../errors.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'

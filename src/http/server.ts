@@ -1,7 +1,4 @@
-/**
- * The HTTP server: listening, connections, limits of time and size, and a graceful stop that still answers all accepted
- * requests.
- */
+/** The HTTP server: connections, limits of time and size, and a stop that still answers all accepted requests. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'

@@ -18,10 +18,7 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /**
-   * Assigned at creation, kept by updates: higher than that of every row created by an earlier unit of work. There may
-   * be gaps.
-   */
+  /** Assigned at creation, kept by updates: higher than that of every row of an earlier unit. Gaps are possible. */
   seq: number
   /** Assigned to each version that is written; no two versions of committed rows share one. There may be gaps. */
   rev: number

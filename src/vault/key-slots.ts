@@ -1,6 +1,4 @@
-/**
- * Changes the key slots of a vault, which a server may have open: this process seals the header, the server stores it.
- */
+/** Changes the key slots of a vault that a server may have open: this process seals the header, that one stores it. */
 import {
   checkSlotCount,
   createSlot,

@@ -91,9 +91,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
   return { pid: owner, host, since: formatDate(since), state: held.state }
 }
 
-/**
- * Verifies a vault without opening it, for one that is too damaged. @throws CofferError if its header cannot be opened
- */
+/** Verifies a vault that is too damaged to be opened. @throws CofferError if its header cannot be opened */
 async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
   const effects = completeEffects(location)

@@ -1,7 +1,4 @@
-/**
- * `coffer formula check | install | create | update`: reads formulas from files, and warns about code, also of reactors,
- * that fails to load.
- */
+/** `coffer formula`: reads formulas from files, and warns about code, also of reactors, that fails to load. */
 import { existsSync } from 'node:fs'
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import { parseJson } from '../../domain/json/json.js'

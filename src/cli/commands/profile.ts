@@ -1,7 +1,4 @@
-/**
- * Profiles: named sets of settings, as defaults below flags and the environment. They are merged into the environment of
- * the run.
- */
+/** Profiles: named sets of settings, merged into the environment of the run as defaults below flags and variables. */
 import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'

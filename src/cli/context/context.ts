@@ -89,10 +89,7 @@ export interface CommandContext {
   }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
-  /**
-   * Declares that the command ends by itself when `signal` is aborted: from then on it is not interrupted, and SIGHUP is
-   * ignored.
-   */
+  /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
   stopsItself(): void
   /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
   reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>

@@ -1,7 +1,4 @@
-/**
- * The user's settings file, `config.json`: profiles and default tenants. It is private, because a profile may contain
- * an API key.
- */
+/** The user's settings file, `config.json`: profiles and default tenants. Private, as a profile may have an API key. */
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../../domain/json/json.js'

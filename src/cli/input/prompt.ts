@@ -1,7 +1,4 @@
-/**
- * Prompts on standard error, so that standard output contains only the result. inquirer is imported here only, on first
- * use.
- */
+/** Prompts on standard error: standard output has the result alone. inquirer is imported here only, on first use. */
 import { Writable } from 'node:stream'
 import { CofferError, interrupted, usage } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
@@ -22,10 +19,7 @@ export interface Question extends Asked {
   validate?: Check
 }
 
-/**
- * Prompts for one line of text.
- * @throws CofferError `usage` if prompts are not possible, `interrupted` on Ctrl-C and Ctrl-D
- */
+/** One line of text. @throws CofferError `usage` if prompts are not possible, `interrupted` on Ctrl-C and Ctrl-D */
 export async function ask(terminal: Terminal, question: Question): Promise<string> {
   const { message, missing = message, sensitive = false, validate = () => true } = question
   const asked = {

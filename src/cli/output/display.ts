@@ -55,15 +55,10 @@ export function layOutJson(value: unknown, width: number): string {
   return `${open}\n${members.map((member) => indent(member, 2)).join(',\n')}\n${close}`
 }
 
-/**
- * A span in backticks, an expression, a command to the end of its sentence, or a word; none of these is broken, so that
- * it can be pasted.
- */
+/** A span in backticks, an expression, a command to the end of its sentence, or a word: unbroken, to be pasted. */
 const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\S+/g
 
-/**
- * Wraps text at `width` columns. A preformatted line (it starts with a space or contains two in a row) is unchanged.
- */
+/** Wraps text at `width` columns. A preformatted line (it begins with a space or has two in a row) is unchanged. */
 export function fold(text: string, width: number): string {
   return text
     .split('\n')

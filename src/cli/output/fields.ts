@@ -2,10 +2,7 @@
 import { isObject } from '../../domain/json/json.js'
 import { toJson } from './display.js'
 
-/**
- * The value at a path, or undefined. In an array the path applies to every member. A key may contain dots; the longest
- * matching key is used.
- */
+/** The value at a path, if any; of an array, those of its members. Keys may have dots: the longest that fits is used. */
 export function readField(value: unknown, path: string): unknown {
   if (Array.isArray(value)) {
     const found = value.map((member) => readField(member, path)).filter((member) => member !== undefined)

@@ -1,7 +1,4 @@
-/**
- * Several things as a table, or one below another where columns would be too narrow. cli-table3 is imported here only,
- * on first use.
- */
+/** A table, or things one below another where columns were too narrow. cli-table3 is imported here, on first use. */
 import { isObject } from '../../domain/json/json.js'
 import { display, measureUpTo, truncate } from './display.js'
 import { readField } from './fields.js'

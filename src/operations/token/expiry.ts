@@ -1,6 +1,4 @@
-/**
- * Purges expired tokens from the disk; reads ignore them before. Drops log records that need not be kept any more.
- */
+/** Purges expired tokens, which reads ignore before, from the disk, and log records that are kept no longer. */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'

@@ -84,9 +84,7 @@ export const SHOWN_TOKENS: Omit<Listing<'token', TokenView>, 'locate'> = {
   },
 }
 
-/**
- * A page of the matching tokens on which the caller has token:read and `needed`, each with the transform of its rule.
- */
+/** A page of matching tokens on which the caller has token:read and `needed`, each with the transform of its rule. */
 export async function listTokensWhere(
   session: Session,
   { page = 1, size = 20 }: PageRequest,

@@ -17,9 +17,7 @@ export async function noteUse(context: Context, { id, created_at }: Reached): Pr
   await insert(context, activity)
 }
 
-/**
- * Notes the creation of a token now; whether the token is to count by itself. `isFresh`: its id was never used before.
- */
+/** Notes a token's creation; gives whether it is to count by itself. `isFresh`: its id was never used before. */
 export async function noteCreation(
   context: Context,
   { id, type, expires }: { id: string; type: string; expires: number | undefined },

@@ -42,10 +42,7 @@ async function readRules(
   return { expressions: await expressions(), now: isTimed ? await now() : 0 }
 }
 
-/**
- * Creates the token of a validated `draft`, or answers with the token that it would duplicate.
- * @throws CofferError `forbidden`, `conflict`
- */
+/** Creates the token of a valid `draft`, or answers with its duplicate. @throws CofferError `forbidden`, `conflict` */
 export async function createFrom(context: Context, draft: TokenDraft) {
   const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined

@@ -1,6 +1,4 @@
-/**
- * How log records are packed into blocks, and which of them a query matches. Knows neither rows nor keys.
- */
+/** How log records are packed into blocks, and which of them a query matches. Knows neither rows nor keys. */
 import { formatDate } from '../../domain/dates.js'
 import type { LogBlockHeader, LogBlockRecord, LogItem, LogShape } from '../../domain/log-record.js'
 import type { LogRecord } from '../../domain/records.js'

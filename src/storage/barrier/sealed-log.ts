@@ -67,10 +67,7 @@ export class SealedLog {
     await this.#put(rows, fits ? await addPart(rows, chain, lines) : await join(rows, chain, lines))
   }
 
-  /**
-   * Drops whole blocks of which every record is older than `before`, at most `limit`; gives their number. The chain
-   * goes on from where they end.
-   */
+  /** Drops up to `limit` blocks whose records are all older than `before`, and gives how many. The chain goes on. */
   async drop(rows: LogWriter, before: number, limit: number): Promise<number> {
     const chain = await this.load(rows)
     let { gone, dropped, start } = chain.head

@@ -1,7 +1,4 @@
-/**
- * The embedded engine: runs units of work one after another over an LSM tree on disk, and the operations on the vault as
- * a whole.
- */
+/** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'

@@ -1,6 +1,4 @@
-/**
- * The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed.
- */
+/** The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed. */
 import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'

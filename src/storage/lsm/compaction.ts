@@ -52,10 +52,7 @@ class RecordCopier {
   }
 }
 
-/**
- * Compacts tables. Ended early, it removes the unfinished file.
- * @throws CofferError `vault_damaged`, `storage_failed`.
- */
+/** Ended early, it removes the unfinished file. @throws CofferError `vault_damaged`, `storage_failed` */
 export function* compactSSTables(
   context: SSTableContext,
   inputs: readonly LiveSSTable[],
@@ -209,10 +206,7 @@ class Dictionary {
   }
 }
 
-/**
- * The new table, in which rows that died since `inputs` were taken are dead and due too. `current` are the same tables
- * as of now.
- */
+/** The new table; rows that died since `inputs` were taken are dead and due in it too. `current`: those tables now. */
 export function adoptCompacted(
   context: SSTableContext,
   meta: SSTableMeta,

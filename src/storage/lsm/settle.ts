@@ -11,10 +11,7 @@ export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>>
   }
 }
 
-/**
- * Does work that no answer depends on, because everything is stored already: a failure goes to `notice` only.
- * Returns whether it was done.
- */
+/** Does work that no answer depends on, as all is stored already: `notice` gets a failure. Returns whether it was done. */
 export async function attempt(notice: (text: string) => void, what: string, work: () => Promise<void>) {
   const settled = await settle(work)
   if (settled.ok) return true

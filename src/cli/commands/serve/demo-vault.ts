@@ -1,7 +1,4 @@
-/**
- * The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys in the same
- * directory.
- */
+/** The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys. */
 import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'

@@ -9,10 +9,7 @@ import type { TenantRecord } from '../../../domain/records.js'
 import { eachRecord, readAll } from '../../pages.js'
 import type { Store } from '../../store.js'
 
-/**
- * Gives what was repaired, and what is left to do by hand.
- * @param missingLogs log records known to be missing, by tenant.
- */
+/** Gives what was repaired, and what is left to do by hand. `missingLogs`: records known to be missing, by tenant. */
 export async function repairRecords(
   store: Store,
   missingLogs: ReadonlyMap<number, number>,

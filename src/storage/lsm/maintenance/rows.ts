@@ -37,10 +37,7 @@ export async function createFromRows(
   }
 }
 
-/**
- * All rows of a vault as `work` may read them, any number of times and in the same order, but without their keys, which
- * are in the index alone.
- */
+/** A vault's rows for `work`, any number of times in the same order, without their keys, which the index alone has. */
 export interface VaultRows {
   counters: Counters
   /** How many there are, dead ones included. */

@@ -18,9 +18,7 @@ import { addFinding, survey, WAL_PLACE } from './survey.js'
 
 const STRIDE = 256
 
-/**
- * Yields the number of rows read so far. Contract: the caller has the vault's lock, and everything written is synced.
- */
+/** Yields how many rows were read. Contract: the caller has the vault's lock, and all that was written is synced. */
 export async function* verifyVault(
   options: LsmOptions,
   check: CheckRow,

@@ -1,6 +1,4 @@
-/**
- * Changes of rows, and their bytes inside a frame of the write-ahead log, before it is sealed.
- */
+/** Changes of rows, and their bytes inside a frame of the write-ahead log, before it is sealed. */
 import { CofferError, damaged } from '../../../errors.js'
 import { asBuffer, MAX_U48 } from '../../bytes.js'
 import type { Row } from '../../engine.js'

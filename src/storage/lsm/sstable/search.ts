@@ -63,10 +63,7 @@ export function search(
   return selectFrom(bits)
 }
 
-/**
- * Gives the newest live row that matches below a `seq`, which goes down from call to call; -1 without one. `isHidden`:
- * by a memtable.
- */
+/** The newest live match below a `seq`, which goes down call by call; -1 without one. `isHidden`: by a memtable. */
 export function seekRow(
   live: LiveSSTable,
   { tenant, all, where }: Pick<Query, 'tenant' | 'all' | 'where'>,
