@@ -17,18 +17,10 @@ export function isCodeAnswer(answer: object): answer is CodeAnswer {
 }
 
 /** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
-const OF_CONNECTION: ReadonlySet<string> = new Set([
-  'connection',
-  'content-length',
-  'keep-alive',
-  'proxy-authenticate',
-  'proxy-authorization',
-  'proxy-connection',
-  'te',
-  'trailer',
-  'transfer-encoding',
-  'upgrade',
-])
+const OF_CONNECTION: ReadonlySet<string> = new Set(
+  `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
+  transfer-encoding upgrade`.split(/\s+/),
+)
 /** With these an answer would change what a browser does with other pages of this server. */
 const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
 const OF_SERVER_START = 'access-control-'

@@ -172,7 +172,7 @@ export function createGuestRun(
 
   function dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
     if (name === FETCH_CALL) return services.fetch(args[0] as FetchRequest, abort.signal)
-    if (client !== null && (CLIENT_CALLS as readonly string[]).includes(name)) return client(name, args)
+    if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
 

@@ -29,25 +29,91 @@ const COMPLAINTS: readonly [pattern: RegExp, reason: string][] = [
 ]
 
 /** The initial value (undefined if that is a token id) and the filters. @throws CofferError `validation` with the column */
-export function readOutput(library: Library, text: string, piece: OutputPiece, use: ExpressionUse) {
-  const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
+export function readOutput(
+  library: Library,
+  text: string,
+  piece: OutputPiece,
+  use: ExpressionUse,
+): { initial: Token | undefined; filters: FilterToken[] } {
+  const kinds: typeof TokenKind = library.TokenKind
+  const variables = VARIABLES[use]
   const refuse = (at: number, reason: string): CofferError => syntaxError(text, at, reason)
+  const tokenizer = new library.Tokenizer(text, {}, undefined, [piece.from, piece.to])
   const read = readTokens(tokenizer, piece, text)
   if (tokenizer.p < piece.to) throw refuse(tokenizer.p, 'expected "|" and a filter, or "}}"')
   const content = text.slice(piece.from, piece.to).trimEnd()
   if (content.endsWith('|'))
     throw refuse(piece.from + content.length, 'expected the name of a filter after "|"')
-
-  const check = { library, text, variables: VARIABLES[use] }
   const [initial, surplus] = read.values
   if (surplus !== undefined) throw refuse(surplus.begin, 'expected "|" and a filter, or "}}"')
-  if (initial !== undefined) checkValue(check, initial)
+  if (initial !== undefined) checkValue(initial)
   for (const [index, filter] of read.filters.entries()) {
-    checkFilter(text, filter, use)
-    checkFollower(text, filter, read.filters[index + 1])
-    for (const argument of filter.args) checkArgument(check, filter, argument)
+    checkFilter(filter)
+    checkFollower(filter, read.filters[index + 1])
+    for (const argument of filter.args) checkArgument(filter, argument)
   }
   return { initial, filters: read.filters }
+
+  function checkValue(token: Token): void {
+    if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText())))
+      throw refuse(token.begin, 'this number is too large')
+    if (token.kind === kinds.Quoted || token.kind === kinds.Number || token.kind === kinds.Literal) return
+    if (token.kind !== kinds.PropertyAccess)
+      throw refuse(token.begin, 'ranges and parentheses are not supported')
+    const { variable, props, end } = token as PropertyAccessToken
+    const [root, ...path] = props as Token[]
+    if (variable !== undefined || root?.kind !== kinds.Word)
+      throw refuse(token.begin, 'expected a value such as data.number')
+    if (!variables.includes(root.getText())) {
+      const known = variables.length === 0 ? 'variables cannot be used here' : `use ${variables.join(' or ')}`
+      throw refuse(root.begin, `unknown variable; ${known}`)
+    }
+    for (const part of path) checkPathPart(part)
+    if (text.slice(token.begin, end).trimEnd().endsWith('.'))
+      throw refuse(end, 'expected a property name after "."')
+  }
+
+  /** A name after a dot, or a value in brackets. */
+  function checkPathPart(part: Token): void {
+    if (part.kind === kinds.Word) {
+      if (part.size() === 0) throw refuse(part.begin, 'expected a name or index between "[" and "]"')
+      return
+    }
+    checkValue(part)
+    if (!/^\s*\]/.test(text.slice(part.end))) throw refuse(part.end, 'expected "]"')
+  }
+
+  function checkFilter({ name, begin, args }: FilterToken): void {
+    const own = OWN_FILTERS.get(name)
+    const [, least = own?.least, most = own?.most] = LIBRARY_FILTERS.get(name) ?? []
+    if (least === undefined || most === undefined) {
+      const ours = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].join(', ')
+      throw refuse(begin, `unknown filter "${name}"; there are those of standard Liquid, and ${ours}`)
+    }
+    if (own?.onlyIn !== undefined && own.onlyIn !== use)
+      throw refuse(begin, `filter "${name}" works in token ids only`)
+    if (args.length < least || args.length > most) {
+      const amount = least === most ? `${least}` : `${least} to ${most}`
+      throw refuse(begin, `filter "${name}" takes ${amount} argument${most === 1 ? '' : 's'}`)
+    }
+  }
+
+  function checkFollower({ name, begin }: FilterToken, next: FilterToken | undefined): void {
+    const followers = OWN_FILTERS.get(name)?.followers
+    if (followers === undefined) return
+    if (followers.length === 0 && next !== undefined)
+      throw refuse(next.begin, `filter "${name}" must be the last`)
+    if (followers.length > 0 && (next === undefined || !followers.includes(next.name)))
+      throw refuse(begin, `after filter "${name}" comes ${followers.join(' or ')}`)
+  }
+
+  function checkArgument(filter: FilterToken, argument: FilterToken['args'][number]): void {
+    const [name, value] = Array.isArray(argument) ? argument : []
+    if (!Array.isArray(argument)) checkValue(argument)
+    else if (filter.name !== 'default' || name !== 'allow_false' || value === undefined)
+      throw refuse(filter.begin, `filter "${filter.name}" takes no named argument like this one`)
+    else checkValue(value as LiteralToken)
+  }
 }
 
 function readTokens(tokenizer: Tokenizer, piece: OutputPiece, text: string) {
@@ -61,87 +127,4 @@ function readTokens(tokenizer: Tokenizer, piece: OutputPiece, text: string) {
       COMPLAINTS.find(([pattern]) => pattern.test(message))?.[1] ?? 'this is not a valid expression'
     throw syntaxError(text, Math.min(token?.begin ?? piece.from, piece.to), reason, cause)
   }
-}
-
-interface Check {
-  library: Library
-  text: string
-  variables: readonly string[]
-}
-
-function checkValue(check: Check, token: Token): void {
-  const kinds: typeof TokenKind = check.library.TokenKind
-  if (token.kind === kinds.Number && !Number.isFinite(Number(token.getText())))
-    throw syntaxError(check.text, token.begin, 'this number is too large')
-  if (token.kind === kinds.Quoted || token.kind === kinds.Number || token.kind === kinds.Literal) return
-  if (token.kind !== kinds.PropertyAccess)
-    throw syntaxError(check.text, token.begin, 'ranges and parentheses are not supported')
-  const { variable, props, end } = token as PropertyAccessToken
-  const [root, ...path] = props as Token[]
-  if (variable !== undefined || root?.kind !== kinds.Word)
-    throw syntaxError(check.text, token.begin, 'expected a value such as data.number')
-  if (!check.variables.includes(root.getText())) throw unknownVariable(check, root)
-  for (const part of path) checkPathPart(check, part)
-  if (check.text.slice(token.begin, end).trimEnd().endsWith('.'))
-    throw syntaxError(check.text, end, 'expected a property name after "."')
-}
-
-/** A name after a dot, or a value in brackets. */
-function checkPathPart(check: Check, part: Token): void {
-  if (part.kind === check.library.TokenKind.Word) {
-    if (part.size() === 0)
-      throw syntaxError(check.text, part.begin, 'expected a name or index between "[" and "]"')
-    return
-  }
-  checkValue(check, part)
-  if (!/^\s*\]/.test(check.text.slice(part.end))) throw syntaxError(check.text, part.end, 'expected "]"')
-}
-
-function unknownVariable({ text, variables }: Check, root: Token): CofferError {
-  const known = variables.length === 0 ? 'variables cannot be used here' : `use ${variables.join(' or ')}`
-  return syntaxError(text, root.begin, `unknown variable; ${known}`)
-}
-
-function checkFilter(text: string, filter: FilterToken, use: ExpressionUse): void {
-  const own = OWN_FILTERS.get(filter.name)
-  const [, least = own?.least, most = own?.most] = LIBRARY_FILTERS.get(filter.name) ?? []
-  if (least === undefined || most === undefined) {
-    const ours = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].join(', ')
-    const reason = `unknown filter "${filter.name}"; there are those of standard Liquid, and ${ours}`
-    throw syntaxError(text, filter.begin, reason)
-  }
-  if (own?.onlyIn !== undefined && own.onlyIn !== use)
-    throw syntaxError(text, filter.begin, `filter "${filter.name}" works in token ids only`)
-  if (filter.args.length < least || filter.args.length > most) {
-    const amount = least === most ? `${least}` : `${least} to ${most}`
-    throw syntaxError(
-      text,
-      filter.begin,
-      `filter "${filter.name}" takes ${amount} argument${most === 1 ? '' : 's'}`,
-    )
-  }
-}
-
-function checkFollower(text: string, filter: FilterToken, next: FilterToken | undefined): void {
-  const followers = OWN_FILTERS.get(filter.name)?.followers
-  if (followers === undefined) return
-  if (followers.length === 0 && next !== undefined)
-    throw syntaxError(text, next.begin, `filter "${filter.name}" must be the last`)
-  if (followers.length > 0 && (next === undefined || !followers.includes(next.name)))
-    throw syntaxError(text, filter.begin, `after filter "${filter.name}" comes ${followers.join(' or ')}`)
-}
-
-function checkArgument(check: Check, filter: FilterToken, argument: FilterToken['args'][number]): void {
-  if (!Array.isArray(argument)) {
-    checkValue(check, argument)
-    return
-  }
-  const [name, value] = argument
-  if (filter.name !== 'default' || name !== 'allow_false' || value === undefined)
-    throw syntaxError(
-      check.text,
-      filter.begin,
-      `filter "${filter.name}" takes no named argument like this one`,
-    )
-  checkValue(check, value as LiteralToken)
 }

@@ -28,19 +28,8 @@ const CARD_RANGES = [
 ] as const
 /** Of no Federal Reserve district that issues numbers to banks. */
 const ROUTING_PREFIX = '1100000'
-const NAMES = [
-  'Ada',
-  'Alan',
-  'Barbara',
-  'Edsger',
-  'Grace',
-  'John',
-  'Katherine',
-  'Linus',
-  'Margaret',
-  'Tim',
-] as const
-const SURNAMES = ['Example', 'Fixture', 'Mock', 'Placeholder', 'Sample', 'Stub', 'Template', 'Test'] as const
+const NAMES = 'Ada Alan Barbara Edsger Grace John Katherine Linus Margaret Tim'.split(' ')
+const SURNAMES = 'Example Fixture Mock Placeholder Sample Stub Template Test'.split(' ')
 
 const GENERATORS: Readonly<Record<TokenTypeName, (draw: Draw) => unknown>> = {
   token: (draw) => {

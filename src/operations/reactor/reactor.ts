@@ -1,4 +1,6 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
+
+import type { Audit } from '../../domain/audit.js'
 import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
@@ -152,9 +154,7 @@ async function readBody(
   { store, caller }: Context,
   { name, code, configuration, application, runtime }: Given,
   formula_id: string | undefined,
-): Promise<
-  Pick<ReactorRecord, 'name' | 'formula_id' | 'code' | 'configuration' | 'application_id' | 'runtime'>
-> {
+): Promise<Omit<ReactorRecord, 'id' | 'tenant_id' | keyof Audit>> {
   const errors: PropertyErrors = {}
   const given = configuration ?? {}
   const formula =
@@ -195,10 +195,11 @@ async function viewReactor(context: Context, record: ReactorRecord): Promise<Inf
   const { id, tenant_id, name, ...dates } = rest
   const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
-  const application =
-    bound === undefined
-      ? {}
-      : { application: { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' } }
+  const application = bound && {
+    id: bound.id,
+    name: bound.name,
+    type: bound.type as 'public' | 'private',
+  }
   return {
     id,
     tenant_id,
@@ -206,8 +207,7 @@ async function viewReactor(context: Context, record: ReactorRecord): Promise<Inf
     state: 'active',
     ...omitUndefined({ formula, code }),
     configuration,
-    ...application,
-    ...omitUndefined({ runtime }),
+    ...omitUndefined({ application, runtime }),
     ...dates,
   }
 }
