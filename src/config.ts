@@ -8,10 +8,7 @@ export type Config = ReturnType<typeof readConfig>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-/**
- * Reads the configuration from `flags` (with commander's names) and `env`.
- * @throws CofferError `usage` that names the flag or variable with an invalid value.
- */
+/** `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid value */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: keyof typeof SETTINGS): string | undefined => {
     const setting: Setting = SETTINGS[name]

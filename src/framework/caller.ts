@@ -46,10 +46,7 @@ interface Decider {
   holds(...permissions: readonly Permission[]): boolean
   /** Whether the caller has the permission on every container of every token. */
   holdsEverywhere(permission: Permission): boolean
-  /**
-   * The strictest transform of `permission`, or where it is not granted of `orBy`, on the containers of a token;
-   * undefined if one of them grants neither.
-   */
+  /** The strictest of `permission`, else of `orBy`, on a token's containers; undefined if one grants neither. */
   transform(permission: Permission, target: Target, orBy?: Permission): Transform | undefined
 }
 

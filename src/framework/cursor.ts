@@ -1,7 +1,4 @@
-/**
- * Lists by cursor: pages without totals, each found from where the one before ended, at the same cost however many records
- * there are and however deep it is.
- */
+/** Lists by cursor: pages without totals, each found from the end of the one before, at the same cost at any depth. */
 import type { Kind, RecordOf } from '../domain/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation } from '../storage/store.js'

@@ -1,7 +1,4 @@
-/**
- * Explains an authorization: performs an operation on tokens as another caller, in a unit of work that is rolled back,
- * and records every decision of the access rules.
- */
+/** Performs an operation on tokens as another caller, in a unit that is rolled back, and records every decision. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { type Permission, stricterTransform } from '../domain/permissions.js'
 import { CofferError, type PropertyErrors, usage } from '../errors.js'

@@ -1,7 +1,4 @@
-/**
- * The records of kept answers. A row has few index fields, so an answer about many tokens has further records, by which
- * it is found through the rest of them.
- */
+/** The records of kept answers. One about many tokens has further records, as a row has few index fields. */
 import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import type { Transform } from '../domain/permissions.js'
 import type { TokenRecord } from '../domain/records.js'

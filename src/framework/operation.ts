@@ -108,10 +108,7 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
-  /**
-   * Checks the input of another operation; the function that it gives runs it as `caller` within a unit of work.
-   * @throws CofferError as `perform` does
-   */
+  /** Checks another operation's input; what it gives runs it as `caller` in a unit. @throws CofferError as `perform` */
   prepare(
     caller: Caller,
     definition: AnyOperation,
@@ -176,10 +173,7 @@ export interface Operation<
   readonly summary: string
   /** Further paragraphs of the help and the API reference. */
   readonly details?: string
-  /**
-   * `owner`: the owner of the vault only. `command`: callers with the permissions, but not over HTTP. Absent: callers
-   * with the permissions, also over HTTP.
-   */
+  /** `owner`: only that of the vault. `command`: who has the permissions, but not over HTTP. Absent: also over HTTP. */
   readonly audience?: 'owner' | 'command'
   /** `vault`: concerns the whole vault, and works when the tenant that the owner chose is deleted. */
   readonly scope?: 'vault'
@@ -197,10 +191,7 @@ export interface Operation<
   readonly relay?: Relay
   /** 201 for an operation that creates; by default 200, or 204 without an output. Only with a route. */
   readonly success?: 200 | 201 | 202
-  /**
-   * The input properties that are positional arguments of the command, in order. With a route they follow the parameters
-   * of the path, and are flags as well.
-   */
+  /** Properties that are positional arguments, in order: with a route after those of its path, and flags as well. */
   readonly positionals?: readonly string[]
   /** A form of another operation's command, which performs it when given this flag, and has its flags too. */
   readonly form?: { readonly command: string; readonly flag: string }
@@ -239,10 +230,7 @@ export interface Operation<
   readonly isRevealable?: true
   /** What is destroyed, for the confirmation prompt; absent without one. */
   readonly destroys?: string
-  /**
-   * The log record for each entity passed to `reached`; with audience `owner`, also one for the tenant. Absent for
-   * operations that are not logged.
-   */
+  /** A log record for what is `reached`, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
   /**
    * Validates what a schema cannot express, without stored data. Its errors and those of the schema are reported

@@ -93,10 +93,7 @@ function toOutcome(result: unknown, success: number): Outcome {
   return { status: statusCode, headers, result: body }
 }
 
-/**
- * Runs a request that `definition` relays. Contract: {@link authorize} accepted the caller, or the relay admitted it.
- * @throws CofferError those of the operation
- */
+/** Contract: {@link authorize} accepted the caller, or the relay did. @throws CofferError those of the operation */
 export async function performRelay(
   host: Host,
   caller: Caller,

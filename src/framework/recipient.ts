@@ -8,10 +8,7 @@ export interface Recipient {
   readonly isStrict: boolean
   /** Whether values are answered as {@link JsonText}. */
   readonly wantsText: boolean
-  /**
-   * Reserves memory for an answer of so many bytes, instead of an earlier reservation; called before reads are logged.
-   * @throws CofferError `unavailable`
-   */
+  /** Reserves so many bytes in all for an answer; called before reads are logged. @throws CofferError `unavailable` */
   reserve(bytes: number): void
 }
 

@@ -39,10 +39,7 @@ export interface RegisteredOperation extends AnyOperation {
   readonly verb: string
   readonly permissions: readonly Permission[]
   readonly columns: readonly string[]
-  /**
-   * The input properties that are positional arguments of the command, in order: with a route, the path's parameters,
-   * then others that are flags too.
-   */
+  /** Properties that are positional arguments, in order: a route's parameters, then others that are flags too. */
   readonly positionals: readonly string[]
   /** Absent without a route. */
   readonly endpoint?: Endpoint

@@ -1,7 +1,4 @@
-/**
- * The access log: one line for each request, without secrets. It contains no bodies, keys or queries, and the pattern of
- * the route instead of the path with its ids.
- */
+/** The access log: a line for each request, with the pattern of its route: no bodies, keys, queries or ids. */
 
 export interface AccessEntry {
   /** `-` of what is no HTTP request. */
@@ -33,10 +30,7 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 /** Buffered text; beyond this, lines are dropped and counted. */
 const MOST_WAITING_BYTES = 65_536
 
-/**
- * Combines the lines of one iteration of the event loop into one write. If the reader is too slow, lines are dropped.
- * `clock` is ms since the epoch.
- */
+/** One write for the lines of an iteration of the event loop; where the reader is too slow, lines are dropped. */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',

@@ -7,10 +7,7 @@ import { readHeader } from './headers.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
 
-/**
- * Reads the body of a request. Checks content type, size and JSON in this order.
- * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
- */
+/** Content type, size and JSON, in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
 export async function readJsonBody(ask: Ask, definition: AnyOperation, limitBytes: number): Promise<unknown> {
   checkContentType(ask, definition)
   const bytes = await ask.readBody(limitBytes)

@@ -25,10 +25,7 @@ export async function pourStream(response: ServerResponse, stream: AsyncIterable
   response.end()
 }
 
-/**
- * Writes `pieces`, which it empties, and yields to the event loop after each chunk. Resolves when all data
- * is written or the client has disconnected.
- */
+/** Empties `pieces`, yielding to the event loop after each chunk, until all is written or the client is gone. */
 export async function pour(response: ServerResponse, pieces: (string | Uint8Array)[]): Promise<void> {
   let giveUp = () => {}
   response.once('close', () => giveUp())

@@ -74,10 +74,7 @@ export interface Draft
   seal(rev: number): Uint8Array
 }
 
-/**
- * An entry of a tenant's log. To an engine it is opaque: it never reads more of it than this, and stores it only as the
- * rows that {@link LogSealer.seal} makes.
- */
+/** An entry of a tenant's log, opaque to an engine, which stores it as the rows that {@link LogSealer.seal} makes. */
 export interface LogEntry {
   readonly tenant: number
   /** About as many bytes as it takes in a row. */

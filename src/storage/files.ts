@@ -81,10 +81,7 @@ export function makeDirectories(files: Files, path: string): void {
   if (files.makeDirectory(path)) files.syncDirectory(parent)
 }
 
-/**
- * A whole file of at most `limit` bytes, or undefined when nothing is there.
- * @throws CofferError `vault_damaged` when it is larger: nothing of that size is read into memory.
- */
+/** A whole file, if there is one. @throws CofferError `vault_damaged` for one of more than `limit` bytes, unread */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = files.open(path, 'read')
   if (file === undefined) return undefined

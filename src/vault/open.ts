@@ -1,7 +1,4 @@
-/**
- * Creates and opens vaults by address: chooses the kind of storage, takes the lock, opens the keys and the engine, and
- * passes them to {@link createApp}.
- */
+/** Creates and opens vaults by address: kind of storage, lock, keys and engine, which {@link createApp} is given. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -183,10 +180,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
   }
 }
 
-/**
- * The vault in `location.directory` for one command: through the server that has it open, or else opened here.
- * @throws CofferError as {@link openVault}
- */
+/** For one command: through the server that has it open, else opened here. @throws CofferError as {@link openVault} */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)

@@ -65,10 +65,7 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/**
- * Opens the keyring with `secret`; reads the header unless given. `upgraded` is the header of a vault of an older format
- * as it has to be in the present one.
- */
+/** Reads the header unless given. `upgraded`: the header of a vault of an older format as the present one has it. */
 export async function openKeyring(
   { random, files, directory }: { random: RandomSource; files: Files; directory: string },
   primitives: Primitives,

@@ -12,10 +12,7 @@ import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
 /** The permissions whose decisions include a transform. */
 const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']
 
-/**
- * `key`: of the caller, undefined for the owner. `application`: the id of the one to explain; overrides the key.
- * @throws CofferError `not_found` for an unknown application
- */
+/** `key`: undefined for the owner. `application`: instead of it. @throws CofferError `not_found` for an unknown one */
 export async function explainOperation(
   context: CommandContext,
   { name }: AnyOperation,

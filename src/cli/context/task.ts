@@ -1,7 +1,4 @@
-/**
- * How an operation runs from the command line, and what its command may add: arguments, options, a confirmation, another
- * form of output. Most commands add nothing.
- */
+/** How an operation runs from the command line, and what its command may add, such as options or a confirmation. */
 import type { OperationInput } from '../../framework/operation.js'
 import type { EachOutcome } from '../../framework/perform-each.js'
 import type { RegisteredOperation } from '../../framework/registry.js'

@@ -1,7 +1,4 @@
-/**
- * The default tenant of commands. Stored per vault id in the user's settings, so that it applies to this user only and
- * survives a move of the vault.
- */
+/** The default tenant of commands: of this user, by vault id in their settings, so it survives a move of the vault. */
 import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from './context.js'
 import { placeOf } from './credentials.js'

@@ -81,10 +81,7 @@ export interface InputReader {
   openStream(path: string, flag: string): Promise<ByteStream>
   /** Whether standard input was already read. */
   readonly isStdinTaken: boolean
-  /**
-   * The first line of a file that is not a link and that only its owner can read.
-   * @throws CofferError `vault_exposed` if others can read it, `usage`
-   */
+  /** The first line of a file, no link, of its owner alone. @throws CofferError `vault_exposed`, `usage` */
   readSecretFile(path: string, flag: string): Promise<string>
   /** The first line of standard input. @throws CofferError `usage` */
   readStdinLine(flag: string): Promise<string>

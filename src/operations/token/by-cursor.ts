@@ -1,7 +1,4 @@
-/**
- * Lists and searches of tokens by cursor: pages without totals, each found from where the one before ended, at the same
- * cost however many tokens there are.
- */
+/** Lists and searches of tokens by cursor: pages without totals, at the same cost however many tokens there are. */
 import { isContainerPath } from '../../domain/container.js'
 import { metadataLookups } from '../../domain/index-fields.js'
 import type { Permission } from '../../domain/permissions.js'

@@ -82,10 +82,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
   return viewWritten(record, transform)
 }
 
-/**
- * Applies a validated merge patch, or answers with the token that the result would duplicate and changes nothing.
- * @throws CofferError `validation`, `forbidden`
- */
+/** Applies a merge patch, or changes nothing and gives the duplicate. @throws CofferError `validation`, `forbidden` */
 export async function updateFrom(
   context: Context,
   before: TokenRecord,

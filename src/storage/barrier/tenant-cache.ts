@@ -27,10 +27,7 @@ export function createTenantCache(keys: VaultKeys) {
   }
   return {
     vault: keys.vault,
-    /**
-     * `counter` is the change counter of tenants; nothing is remembered where it is undefined.
-     * @throws CofferError `not_found` when there is no such tenant any more.
-     */
+    /** Without `counter`, that of tenants, nothing is remembered. @throws CofferError `not_found` without a tenant */
     keysOf(rows: EngineReader, tenant: number, counter: number | undefined): MaybePromise<RecordKeys> {
       const known = opened.get(tenant)
       if (known !== undefined && known.counter === counter) return known.keys

@@ -1,7 +1,4 @@
-/**
- * Counts the changes of each kind of row in this process: what was read of a kind is valid while its count is the same.
- * The counts are not stored.
- */
+/** Counts the changes of each kind of row in this process: what was read is valid while its count is the same. */
 import { type Change, DROP } from './sstable/row-change.js'
 
 const KINDS = 256

@@ -1,7 +1,4 @@
-/**
- * Queries: `get` and `find` over memtables and sorted tables. Merges their rows newest first, counts exactly, and reads
- * only the records of the page that is asked for.
- */
+/** `get` and `find` over memtables and sorted tables: newest first, counted exactly. Only a page's records are read. */
 import { asBuffer, toText } from '../bytes.js'
 import type { Key, LogEntry, OldLog, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'

@@ -76,10 +76,7 @@ export class Wal {
     return this.#position
   }
 
-  /**
-   * Seals a frame and writes it after the last one, without a sync.
-   * @throws CofferError `storage_failed`; the caller then truncates to the position from before.
-   */
+  /** Seals and writes a frame, unsynced. @throws CofferError `storage_failed`; the caller then truncates to before */
   append(plain: Uint8Array): void {
     const { bytes, position } = sealFrame(this.#context.wal, plain, this.id, this.#position)
     this.#context.files.write(this.#file, bytes, this.#position.end)
@@ -172,10 +169,7 @@ export function openWal(context: WalContext, ref: WalRef): OpenedWal {
   return { wal, frames, torn: bytes.length - position.end, acknowledged }
 }
 
-/**
- * What can be read of a log however damaged it is. The first frame is found only where `previous` is right.
- * @throws CofferError `vault_damaged` when there is no such file.
- */
+/** What can be read of a damaged log, from `previous` on. @throws CofferError `vault_damaged` when there is no file */
 export function readDamagedWal(context: WalContext, { id, previous }: WalRef): ReadableFrames {
   const bytes = readWal(context, walPath(context.directory, id))
   return readFrames(context.wal, bytes, id, { frames: 0, end: WAL_HEADER, tag: previous })

@@ -1,7 +1,4 @@
-/**
- * Repairs the records of a salvaged vault: removes links to lost records, makes anew what can be, and notes in each
- * tenant's log how many log records are missing.
- */
+/** Repairs a salvaged vault: removes links to lost records, makes anew what can be, notes in logs what these lack. */
 import { keysOf } from '../../../domain/application.js'
 import { containerSet, containerSetId } from '../../../domain/container.js'
 import { formatDate } from '../../../domain/dates.js'

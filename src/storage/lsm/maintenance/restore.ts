@@ -23,10 +23,7 @@ const FRAME_LIMIT = PIECE + 4096
 
 const NAMES = /^(state|journal-[a-z2-7]{26}|segments\/[rl]-[a-z2-7]{26})$/
 
-/**
- * The header of the vault that a backup holds, by which its keys are opened.
- * @throws CofferError `not_found` when there is no such file, `vault_damaged`, `vault_unsupported`.
- */
+/** The header in a backup, for its keys. @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */
 export function readBackupHeader(files: Files, path: string): Header {
   const file = openBackup(files, path)
   try {

@@ -1,7 +1,4 @@
-/**
- * Finds the logs and tables of a vault, also of one that does not open any more, and reports what is wrong with them.
- * Does not read the rows of tables. Changes nothing.
- */
+/** Finds logs and tables of a vault that may not open, and what is wrong with them. Reads no rows, changes nothing. */
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { decodeId, isEqual } from '../../bytes.js'
 import type { Finding } from '../../engine.js'

@@ -1,7 +1,4 @@
-/**
- * Verification: reads every byte that the vault relies on, and reports what is damaged and what is readable, also of a
- * vault that does not open any more. Changes nothing.
- */
+/** Reads every byte that a vault, which may not open, relies on: what is damaged, what is readable. Changes nothing. */
 import { formatDate } from '../../../domain/dates.js'
 import { CofferError } from '../../../errors.js'
 import { asBuffer, toText } from '../../bytes.js'

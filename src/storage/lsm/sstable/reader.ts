@@ -1,7 +1,4 @@
-/**
- * Reads one immutable sorted table, one sealed block at a time, when an entry in it is asked for. Which of its rows are
- * dead is the business of {@link LiveSSTable}.
- */
+/** Reads an immutable sorted table, a sealed block at a time. Which rows are dead is known to {@link LiveSSTable}. */
 import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { damaged } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'

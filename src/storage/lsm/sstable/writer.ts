@@ -1,7 +1,4 @@
-/**
- * Writes one sorted table from front to back: records, then each section in sealed blocks, footer and tail. Used by
- * flush and compaction. Holds one block in memory.
- */
+/** Writes a sorted table from front to back: records, sections in sealed blocks, footer, tail; one block in memory. */
 import { CofferError } from '../../../errors.js'
 import type { Row } from '../../engine.js'
 import type { Files } from '../../files.js'
