@@ -3,6 +3,7 @@
  * which checks it in the round trip that it takes anyway.
  */
 import { CofferError } from '../errors.js'
+import { isPromise, type MaybePromise } from '../maybe-promise.js'
 import type { StoreReader } from '../storage/store.js'
 
 /** The records that made the caller may have changed: it is authenticated again. */
@@ -42,16 +43,20 @@ export function createBelief<Caller>(
 }
 
 /** What `work` gives for the caller; it is done again where it fails for a caller that is only believed. */
-export async function withCertainty<Caller extends { belief?: Belief<Caller> }, T>(
+export function withCertainty<Caller extends { belief?: Belief<Caller> }, T>(
   caller: Caller,
-  work: (caller: Caller) => T | Promise<T>,
-): Promise<T> {
+  work: (caller: Caller) => MaybePromise<T>,
+): MaybePromise<T> {
   const { belief } = caller
   if (belief === undefined) return work(caller)
-  try {
-    return await work(caller)
-  } catch (error) {
+  const workAgain = async (error: unknown) => {
     if (!belief.mayExplain(error)) throw error
     return work(await belief.renew())
+  }
+  try {
+    const done = work(caller)
+    return isPromise(done) ? done.catch(workAgain) : done
+  } catch (error) {
+    return workAgain(error)
   }
 }

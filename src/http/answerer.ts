@@ -7,6 +7,7 @@ import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
+import { isPromise } from '../maybe-promise.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
@@ -152,7 +153,8 @@ async function runOperation(
 ): Promise<Answer> {
   const { endpoint } = operation
   // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-  await withCertainty(caller, (certain) => authorize(certain, operation))
+  const authorizing = withCertainty(caller, (certain) => authorize(certain, operation))
+  if (isPromise(authorizing)) await authorizing
   const body = endpoint.takesBody
     ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
     : {}

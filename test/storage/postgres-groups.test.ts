@@ -207,7 +207,7 @@ t.test('a group is no larger than it may be, and no more are under way', async (
       await new Promise<void>((resolve) => ends.push(resolve))
       return asks.map((ask) => (ask === 3 ? new Error('three') : ask * 10))
     },
-    { most: 2, mostWeight: 8, weigh: (ask) => ask, atOnce: 2 },
+    { most: 2, mostWeight: 8, weigh: (ask) => ask, atOnce: 2, patienceMs: 1000 },
   )
   const answers = Promise.allSettled([1, 2, 3, 4, 5].map((ask) => gatherer.ask(ask)))
   const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -232,6 +232,35 @@ t.test('a group is no larger than it may be, and no more are under way', async (
     [10, 20, 'three', 40, 50],
   )
 })
+
+t.test(
+  'what waits behind a group is not sent where that fails late, and is where it fails soon',
+  async (t) => {
+    const ends: (() => void)[] = []
+    const gatherer = new Gatherer<number, number>(
+      async (asks) => {
+        await new Promise<void>((resolve) => ends.push(resolve))
+        if (asks[0] === 1) throw new Error('away')
+        return [...asks]
+      },
+      { most: 1, mostWeight: 9, weigh: () => 1, atOnce: 1, patienceMs: 20 },
+    )
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    for (const ms of [0, 30]) {
+      const answers = Promise.allSettled([1, 2, 3].map((ask) => gatherer.ask(ask)))
+      await turn()
+      await new Promise((resolve) => setTimeout(resolve, ms))
+      ends[0]!()
+      for (let left = 20; left > 0; left--) {
+        await turn()
+        for (const end of ends) end()
+      }
+      const statuses = (await answers).map(({ status }) => status)
+      t.strictSame(statuses.slice(1), Array(2).fill(ms === 0 ? 'fulfilled' : 'rejected'))
+      ends.length = 0
+    }
+  },
+)
 
 t.test('arrays in binary form are those that were given', async (t) => {
   const pool = new ConnectionPool(await createTables(await sharedDatabase()))

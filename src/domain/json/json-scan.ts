@@ -128,7 +128,10 @@ function takeString(scan: Scan): string | undefined {
   let isEscaped = false
   scan.at++
   for (;;) {
-    scan.at += match(PLAIN, text, scan.at)!.length
+    PLAIN.lastIndex = scan.at
+    // It matches nothing too. Asked like this it makes no array of the match.
+    PLAIN.test(text)
+    scan.at = PLAIN.lastIndex
     const character = text[scan.at]
     if (character === '"') break
     if (character === undefined) return 'the text ends inside a string; expected a closing quote'

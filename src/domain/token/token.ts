@@ -155,8 +155,9 @@ function refuseUnsupported(input: Readonly<Record<string, unknown>>, errors: Pro
 }
 
 function mapKept(read: (name: KeptName) => unknown): RequestedToken['kept'] {
-  const names = Object.keys(KEPT_AS_GIVEN) as KeptName[]
-  return Object.fromEntries(names.map((name) => [name, read(name)]))
+  const kept: RequestedToken['kept'] = {}
+  for (const name in KEPT_AS_GIVEN) kept[name as KeptName] = read(name as KeptName)
+  return kept
 }
 
 function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {

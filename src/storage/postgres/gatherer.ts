@@ -17,6 +17,8 @@ interface Limits<Ask> {
   weigh(ask: Ask): number
   /** Groups that are under way. */
   atOnce: number
+  /** Where one takes longer and fails, whoever waited for it has waited long enough, and fails too. */
+  patienceMs: number
 }
 
 export class Gatherer<Ask, Answer> {
@@ -65,6 +67,7 @@ export class Gatherer<Ask, Answer> {
   }
 
   async #sendGroup(group: readonly Waiting<Ask, Answer>[]): Promise<void> {
+    const since = performance.now()
     try {
       const answers = await this.#send(group.map(({ ask }) => ask))
       for (const [at, { resolve, reject }] of group.entries()) {
@@ -73,7 +76,8 @@ export class Gatherer<Ask, Answer> {
         else resolve(answer)
       }
     } catch (error) {
-      for (const { reject } of group) reject(error)
+      const isLate = performance.now() - since > this.#limits.patienceMs
+      for (const { reject } of [...group, ...(isLate ? this.#waiting.splice(0) : [])]) reject(error)
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Units of work that go to the store in one statement: those that read one row, and those that only put what is new. */
 import type { LogEntry, Row } from '../engine.js'
 import type { Waiting } from './log-sql.js'
-import { Collision, type ConnectionPool, missing } from './pool.js'
+import { Collision, type ConnectionPool, missing, PATIENCE_MS } from './pool.js'
 import {
   getManyStatement,
   type RowName,
@@ -17,14 +17,17 @@ import { insertStatement } from './write-sql.js'
 /** How often a statement that has read nothing before is sent again, after a collision. */
 const MOST_ATTEMPTS = 5
 
-export const READS = { most: 32, mostWeight: 32, weigh: () => 1, atOnce: 2 }
-/** Weighed in bytes. */
+/** Half of what a store that does not answer is waited for. */
+const patienceMs = PATIENCE_MS / 2
+export const READS = { most: 32, mostWeight: 32, weigh: () => 1, atOnce: 2, patienceMs }
+/** Weighed in bytes. One at once: what comes meanwhile is a group of more, which costs less than two of fewer. */
 export const COMMITS = {
   most: 64,
   mostWeight: 1_000_000,
   weigh: ({ news, entries }: Commit) =>
     [...news.rows, ...news.waiting].reduce((sum, { sealed }) => sum + sealed.length, entries.length * 100),
-  atOnce: 2,
+  atOnce: 1,
+  patienceMs,
 }
 
 export async function readTogether(
