@@ -38,8 +38,26 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
   })
   for (const tag of Object.keys(liquid.tags)) delete liquid.tags[tag]
   const decimal = new WeakSet<FilterToken>()
-  const handlers = createHandlers(library, tools)
-  handlers.set('divided_by', charged(library, divideBy(library, decimal)))
+  const handlers = new Map<string, Handler>()
+  for (const [name, [kind]] of LIBRARY_FILTERS) {
+    const filter = library.filters[name as keyof typeof library.filters] as unknown as Handler
+    add(name, function (value, ...args) {
+      const [operand, ...operands] = prepareOperands(kind, value, args)
+      return library.toValueSync(filter.call(this, operand, ...operands) as never)
+    })
+  }
+  const plain = (value: unknown) => library.toValue(value) ?? null
+  for (const [name, rule] of OWN_FILTERS)
+    add(name, function (value, ...args) {
+      return rule.run(plain(value), args.map(plain), { ...tools, budget: budgetOf(this) })
+    })
+  const divide = library.filters.divided_by as unknown as Handler
+  const isInteger = (value: unknown) => Number.isInteger(Number(value)) && !String(value).includes('.')
+  // Standard Liquid rounds integer division down; the library does so only on request.
+  add('divided_by', function (value, divisor) {
+    const operands = [library.toValue(value), library.toValue(divisor)]
+    return divide.call(this, value, divisor, !decimal.has(this.token) && operands.every(isInteger))
+  })
   return {
     read(text, piece, use) {
       const { initial, filters } = readOutput(library, text, piece, use)
@@ -68,6 +86,17 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
       }
     },
   }
+
+  /** Adds a filter that charges the budget. */
+  function add(filter: string, handler: Handler): void {
+    handlers.set(filter, function (value, ...args) {
+      const { input: text, begin: at, name } = this.token
+      const operands = [value, ...args].map((operand) => library.toValue(operand))
+      return callFilter({ text, at, name }, operands, budgetOf(this), () =>
+        handler.call(this, value, ...args),
+      )
+    })
+  }
 }
 
 interface FilterCall {
@@ -77,36 +106,6 @@ interface FilterCall {
 }
 
 type Handler = (this: FilterCall, value: unknown, ...args: unknown[]) => unknown
-
-function createHandlers(library: Library, tools: LiquidTools): Map<string, Handler> {
-  const handlers = new Map<string, Handler>()
-  for (const [name, [kind]] of LIBRARY_FILTERS) {
-    const filter = library.filters[name as keyof typeof library.filters] as unknown as Handler
-    const handler: Handler = function (value, ...args) {
-      const [operand, ...operands] = prepareOperands(kind, value, args)
-      return library.toValueSync(filter.call(this, operand, ...operands) as never)
-    }
-    handlers.set(name, charged(library, handler))
-  }
-  const plain = (value: unknown) => library.toValue(value) ?? null
-  for (const [name, rule] of OWN_FILTERS) {
-    const handler: Handler = function (value, ...args) {
-      return rule.run(plain(value), args.map(plain), { ...tools, budget: budgetOf(this) })
-    }
-    handlers.set(name, charged(library, handler))
-  }
-  return handlers
-}
-
-/** Standard Liquid rounds integer division down; the library does so only on request. `decimal`: see {@link listDecimal}. */
-function divideBy(library: Library, decimal: WeakSet<FilterToken>): Handler {
-  const divide = library.filters.divided_by as unknown as Handler
-  const isInteger = (value: unknown) => Number.isInteger(Number(value)) && !String(value).includes('.')
-  return function (value, divisor) {
-    const operands = [library.toValue(value), library.toValue(divisor)]
-    return divide.call(this, value, divisor, !decimal.has(this.token) && operands.every(isInteger))
-  }
-}
 
 /** The filters with an operand written as a decimal, such as `7.0`, which Liquid does not treat as an integer. */
 function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]): FilterToken[] {
@@ -118,14 +117,6 @@ function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]
     if (['ceil', 'floor', 'round'].includes(name) && args.length === 0) isReached = false
     return isReached
   })
-}
-
-function charged(library: Library, handler: Handler): Handler {
-  return function (value, ...args) {
-    const { input: text, begin: at, name } = this.token
-    const operands = [value, ...args].map((operand) => library.toValue(operand))
-    return callFilter({ text, at, name }, operands, budgetOf(this), () => handler.call(this, value, ...args))
-  }
 }
 
 function budgetOf(call: FilterCall): Budget {

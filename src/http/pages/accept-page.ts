@@ -28,70 +28,57 @@ export function createAcceptPage(
   drawBytes: (count: number) => Uint8Array,
   clock: () => number,
 ): Record<'page' | 'form', Page> {
-  const context = { powers, tokens: createFormTokens(drawBytes, clock), guesses: createGuard(clock) }
-  return {
-    page: (ask) => guarded(context, ask, () => showInvitation(context, ask)),
-    form: (ask, traceId) => guarded(context, ask, () => receiveForm(context, ask, traceId)),
-  }
-}
-
-interface PageContext {
-  powers: AcceptContext
-  tokens: ReturnType<typeof createFormTokens>
-  guesses: ReturnType<typeof createGuard>
-}
-
-function createGuard(clock: () => number) {
+  const tokens = createFormTokens(drawBytes, clock)
   const limit = createRateLimit(GUESSES, clock)
+  /** Until when clients have to wait. */
   const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
   return {
-    /** Whole seconds that the client has to wait; 0 for none. */
-    wait: (client: string) => Math.max(0, Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)),
-    miss(client: string): void {
-      const seconds = limit.take(client)
-      blocked.delete(client)
-      if (seconds > 0) blocked.set(client, clock() + seconds * 1000)
-    },
+    page: (ask) => guarded(ask, () => showInvitation(ask)),
+    form: (ask, traceId) => guarded(ask, () => receiveForm(ask, traceId)),
   }
-}
 
-async function guarded({ guesses }: PageContext, ask: Ask, work: () => Promise<Answer>): Promise<Answer> {
-  const client = ask.client ?? ''
-  const seconds = guesses.wait(client)
-  if (seconds > 0) return refuseHaste(seconds)
-  try {
-    const answer = await work()
-    if (answer.status === DEAD_LINKS.unknown.status) guesses.miss(client)
-    return answer
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.status >= 500) throw error
-    return answerMessage(error.status, 'This could not be done', error.message)
+  async function guarded({ client = '' }: Ask, work: () => Promise<Answer>): Promise<Answer> {
+    const seconds = Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)
+    if (seconds > 0) return refuseHaste(seconds)
+    try {
+      const answer = await work()
+      if (answer.status === DEAD_LINKS.unknown.status) noteGuess(client)
+      return answer
+    } catch (error) {
+      if (!(error instanceof CofferError) || error.status >= 500) throw error
+      return answerMessage(error.status, 'This could not be done', error.message)
+    }
   }
-}
 
-async function showInvitation({ powers, tokens }: PageContext, { target }: Ask): Promise<Answer> {
-  const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
-  const invited = await inspectLink(powers, secret)
-  if ('reason' in invited) return answerDead(invited)
-  return answerForm({ invited, secret, token: tokens.create(secret) })
-}
+  function noteGuess(client: string): void {
+    const seconds = limit.take(client)
+    blocked.delete(client)
+    if (seconds > 0) blocked.set(client, clock() + seconds * 1000)
+  }
 
-async function receiveForm(context: PageContext, ask: Ask, traceId: string): Promise<Answer> {
-  const { powers, tokens } = context
-  const fields = await readForm(ask)
-  const secret = fields.get('token') ?? ''
-  const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
-  const isOurs = tokens.take(fields.get('form') ?? '', secret)
-  const invited = await inspectLink(powers, secret)
-  if ('reason' in invited) return answerDead(invited)
-  const again = { invited, secret, names }
-  if (!isOurs) return answerForm({ ...again, token: tokens.create(secret), status: 403, note: FORM_IS_OLD })
-  try {
-    const outcome = await acceptInvitation(powers, { secret, names, traceId })
-    return 'reason' in outcome ? answerDead(outcome) : answerWelcome(outcome.invited)
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.errors === undefined) throw error
-    return answerForm({ ...again, token: tokens.create(secret), status: 400, errors: error.errors })
+  async function showInvitation({ target }: Ask): Promise<Answer> {
+    const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
+    const invited = await inspectLink(powers, secret)
+    if ('reason' in invited) return answerDead(invited)
+    return answerForm({ invited, secret, token: tokens.create(secret) })
+  }
+
+  async function receiveForm(ask: Ask, traceId: string): Promise<Answer> {
+    const fields = await readForm(ask)
+    const secret = fields.get('token') ?? ''
+    const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
+    const isOurs = tokens.take(fields.get('form') ?? '', secret)
+    const invited = await inspectLink(powers, secret)
+    if ('reason' in invited) return answerDead(invited)
+    const again = { invited, secret, names }
+    if (!isOurs) return answerForm({ ...again, token: tokens.create(secret), status: 403, note: FORM_IS_OLD })
+    try {
+      const outcome = await acceptInvitation(powers, { secret, names, traceId })
+      return 'reason' in outcome ? answerDead(outcome) : answerWelcome(outcome.invited)
+    } catch (error) {
+      if (!(error instanceof CofferError) || error.errors === undefined) throw error
+      return answerForm({ ...again, token: tokens.create(secret), status: 400, errors: error.errors })
+    }
   }
 }
 

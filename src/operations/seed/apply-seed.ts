@@ -93,54 +93,51 @@ async function checkSeed(seed: Lenient<Seed>, tools: CheckTools): Promise<Part[]
   const errors: PropertyErrors = {}
   const keys = new Set<string>()
   const { tenants = [], ...own } = seed
-  const parts = [await checkContents('seed', own, tools, errors, keys)]
+  const parts = [await checkContents('seed', own)]
   for (const [index, contents = {}] of tenants.entries())
-    parts.push(await checkContents(`seed.tenants[${index}]`, contents, tools, errors, keys))
+    parts.push(await checkContents(`seed.tenants[${index}]`, contents))
   refuseErrors(errors)
   return parts
-}
 
-async function checkContents(
-  place: string,
-  contents: Lenient<SeedContents>,
-  tools: CheckTools,
-  errors: PropertyErrors,
-  keys: Set<string>,
-): Promise<Part> {
-  const { applications, formulas, tokens, associations } = contents
-  const each = <T, R>(
-    list: string,
-    items: readonly (T | undefined)[] | undefined,
-    check: (item: Partial<T>, at: string) => R | Promise<R>,
-  ) =>
-    Promise.all(
-      (items ?? []).map((item, index) => {
-        const at = `${place}.${list}[${index}]`
-        return collectBelow(errors, at, async () => check(item ?? {}, at))
-      }),
+  async function checkContents(place: string, contents: Lenient<SeedContents>): Promise<Part> {
+    const { applications, formulas, tokens, associations } = contents
+    const each = <T, R>(
+      list: string,
+      items: readonly (T | undefined)[] | undefined,
+      check: (item: Partial<T>, at: string, index: number) => R | Promise<R>,
+    ) =>
+      Promise.all(
+        (items ?? []).map((item, index) => {
+          const at = `${place}.${list}[${index}]`
+          return collectBelow(errors, at, async () => check(item ?? {}, at, index))
+        }),
+      )
+    if (contents.name !== undefined)
+      await collectBelow(errors, place, async () => updateTenant.check?.({ name: contents.name }, tools))
+    const expiries = await each('applications', applications, ({ key, ...application }, at, index) => {
+      if (key !== undefined && !isKey(key, API_KEY))
+        addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
+      if (key !== undefined && keys.has(key))
+        addError(errors, `${at}.key`, 'is the key of another application')
+      if (key !== undefined) keys.add(key)
+      if (applications!.findIndex((other) => other?.name === application.name) < index)
+        addError(errors, `${at}.name`, 'is the name of another application')
+      return createApplication.check!(application, tools)
+    })
+    await each('formulas', formulas, (formula) => createFormula.check!(formula, tools))
+    const rows = await checkRows(tokens ?? [], tools)
+    await each('tokens', rows, (row) => refuseRow(row))
+    await each('associations', associations, (both) => linkTokens.check!(both, tools))
+    await each('reactors', contents.reactors, ({ formula, application: _, ...reactor }) =>
+      createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
     )
-  if (contents.name !== undefined)
-    await collectBelow(errors, place, async () => updateTenant.check?.({ name: contents.name }, tools))
-  const expiries = await each('applications', applications, ({ key, ...application }, at) => {
-    if (key !== undefined && !isKey(key, API_KEY))
-      addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
-    if (key !== undefined && keys.has(key)) addError(errors, `${at}.key`, 'is the key of another application')
-    if (key !== undefined) keys.add(key)
-    if (applications!.findIndex((other) => other?.name === application.name) < Number(/\d+(?=\]$)/.exec(at)))
-      addError(errors, `${at}.name`, 'is the name of another application')
-    return createApplication.check!(application, tools)
-  })
-  await each('formulas', formulas, (formula) => createFormula.check!(formula, tools))
-  const rows = await checkRows(tokens ?? [], tools)
-  await each('tokens', rows, (row) => refuseRow(row))
-  await each('associations', associations, (both) => linkTokens.check!(both, tools))
-  await each('reactors', contents.reactors, ({ formula, application: _, ...reactor }) =>
-    createReactor.check!({ ...reactor, ...(formula && { formula: { id: formula } }) }, tools),
-  )
-  await each('proxies', contents.proxies, ({ application: _, ...proxy }) => createProxy.check!(proxy, tools))
-  await each('members', contents.members, (member) => createInvitation.check!(member, tools))
-  await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
-  return { place, contents: contents as SeedContents, isFirst: place === 'seed', expiries, rows }
+    await each('proxies', contents.proxies, ({ application: _, ...proxy }) =>
+      createProxy.check!(proxy, tools),
+    )
+    await each('members', contents.members, (member) => createInvitation.check!(member, tools))
+    await each('invitations', contents.invitations, (input) => createInvitation.check!(input, tools))
+    return { place, contents: contents as SeedContents, isFirst: place === 'seed', expiries, rows }
+  }
 }
 
 /** @throws CofferError why the row is refused */
