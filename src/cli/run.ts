@@ -237,10 +237,8 @@ async function sweepExpired({ terminal }: CommandContext, vault: Vault, { endpoi
     await vault.sweep(endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined)
   } catch (error) {
     const reason = error instanceof CofferError ? error.message : 'The reason is unknown.'
-    await printNotice(
-      terminal,
-      `Expired tokens could not be purged; a later command will try again. ${reason}`,
-    )
+    const what = 'Expired tokens could not be purged; a later command will try again.'
+    await printNotice(terminal, `${what} ${reason}`)
   }
 }
 

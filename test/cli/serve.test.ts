@@ -64,7 +64,7 @@ t.test('a seed gives an ephemeral server its contents, and its errors name their
   for (const [applications, tried] of [
     [
       [reader, application],
-      /curl \S+\/applications\/key -H 'SVC-API-KEY: key_1{21}r'\n[\s\S]* app whoami --profile/,
+      /curl \S+\/tokens -H 'SVC-API-KEY: <the key of one that may create and list tokens>'\n/,
     ],
     [[reader, able], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}a'\n[\s\S]* token list --profile/],
     [[application, ruled], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}u'\n/],

@@ -86,7 +86,7 @@ async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undef
 function chooseFormat(given: unknown, path: string): RowFormat {
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = ROW_FORMATS.find((known) => known === (given ?? ending))
-  if (format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
+  if (format === undefined) throw usage(`An export is ${ROW_FORMATS.join(', ')}: give it as --format.`)
   return format
 }
 

@@ -120,9 +120,9 @@ async function checkServer(context: CommandContext): Promise<Verdict> {
   const key = await readApiKey(context)
   const as = key === undefined ? { reveal: false } : { key }
   const ask = { operation: 'app whoami', input: {}, as } as const
-  const application: unknown = await context.reachVault(async (vault) => (await vault.ask(ask)).result)
-  if (isObject(application) && typeof application.name === 'string')
-    return ok(`It answers, and the key is that of the application ${application.name}.`)
+  const { result }: { result: unknown } = await context.reachVault((vault) => vault.ask(ask))
+  if (isObject(result) && typeof result.name === 'string')
+    return ok(`It answers, and the key is that of the application ${result.name}.`)
   return wrong('Something else than a server of the interface answers.', 'Correct the address.')
 }
 

@@ -84,11 +84,9 @@ function requireProfile({ profiles }: UserSettings, name: string): Texts {
 /** Lists the profiles with their settings (an API key concealed), and marks the default one. */
 export async function listProfiles(context: CommandContext): Promise<void> {
   const { profile, profiles } = await readUserSettings(context.config.directory)
-  const rows = Object.entries(profiles).map(([name, texts]) => ({
-    name,
-    is_used: name === profile,
-    settings: conceal(texts),
-  }))
+  const rows = Object.entries(profiles).map(([name, texts]) => {
+    return { name, is_used: name === profile, settings: conceal(texts) }
+  })
   await print(context, rows)
 }
 
@@ -129,10 +127,8 @@ export async function useProfile(context: CommandContext, name: string | undefin
     requireProfile(settings, name)
     return { ...settings, profile: name }
   })
-  await printNotice(
-    context.terminal,
-    name === undefined ? 'No profile is in use.' : `The profile ${name} is now in use.`,
-  )
+  const used = name === undefined ? 'No profile is in use.' : `The profile ${name} is now in use.`
+  await printNotice(context.terminal, used)
 }
 
 /** @throws CofferError `usage` */

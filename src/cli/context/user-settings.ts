@@ -78,10 +78,8 @@ export async function writeUserSettings(
     const draft = `${path}.${pid}.tmp`
     // Removes the file of a killed command, and a link, which would redirect the write.
     await rm(draft, { force: true })
-    await writeFile(draft, `${JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)}\n`, {
-      mode: 0o600,
-      flag: 'wx',
-    })
+    const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
+    await writeFile(draft, `${text}\n`, { mode: 0o600, flag: 'wx' })
     await rename(draft, path)
   } catch (cause) {
     throw new CofferError('storage_failed', `The settings could not be written to ${path}.`, { cause })

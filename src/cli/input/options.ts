@@ -208,10 +208,8 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
   // What only `JSON.parse` takes is refused, not taken for text.
-  const isPlain = isText || tryJson(text) === undefined
-  return schema.type === undefined && !BEGINS_AS_JSON.test(text) && isPlain
-    ? text
-    : readJson(name, text, schema)
+  const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
+  return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
 /** The start of an array, a string or an object; two braces start an expression. */
@@ -226,8 +224,7 @@ function readJson(name: string, text: string, { type }: Schema = {}): unknown {
     return parseJson(text, { source: name, code: 'usage' })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const hint =
-      type !== undefined || BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
+    const hint = type || BEGINS_AS_JSON.test(text) ? '' : ` Give text as a JSON string: ${name} '"…"'.`
     throw usage(`${error.message}.${hint}`, { cause: error })
   }
 }

@@ -147,11 +147,9 @@ async function warnOfExposed({ terminal }: GatheringContext, flags: readonly Fla
   })
   if (exposed.length === 0) return
   const names = exposed.map(({ name }) => name)
+  const danger = `Other processes can see the arguments of a command (${names.join(', ')}).`
   const advice = `Give a file as ${names[0]} @FILE, or JSON on standard input.`
-  await printWarning(
-    terminal,
-    `Other processes can see the arguments of a command (${names.join(', ')}). ${advice}`,
-  )
+  await printWarning(terminal, `${danger} ${advice}`)
 }
 
 /** Tells that the command reads from the terminal. */

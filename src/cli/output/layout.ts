@@ -9,10 +9,7 @@ export type Bold = (text: string) => string
 /** Longer labels do not move the values of other lines to the right. */
 const LONGEST_ALIGNED_LABEL = 24
 
-/**
- * One object, one line per field. Values are never truncated; JSON that is too wide is indented below its label, and a time
- * that is has seconds.
- */
+/** One object, one line per field. Of what is too wide, JSON is indented below its label, and a time has seconds. */
 export function drawOne(value: unknown, fields: readonly string[] | undefined, width: number, bold: Bold) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
   const entries = (fields ?? Object.keys(value)).map((path) => [

@@ -65,8 +65,9 @@ export async function announce(
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    const tried = await chooseTried(app, samples, seed !== undefined)
-    const text = introduce(announced, { ...tried, header, program, profile: profile.join(''), command })
+    // Of the samples the private one alone may create and list tokens.
+    const key = seed === undefined ? samples.private?.key : await findAble(app, samples)
+    const text = introduce(announced, { header, program, profile: profile.join(''), command }, key)
     await write(terminal.stdout, text)
   }
   const gaps = describeConfinementGaps(sandbox)
@@ -77,38 +78,30 @@ export async function announce(
   }
 }
 
-/** The key for the lines to try, and whether its application may create and list tokens everywhere. */
-async function chooseTried(app: App, samples: Announced['samples'], isSeed: boolean) {
-  const all = Object.values(samples)
-  const given = all.length === 0 ? 'KEY' : '<the key of the private one>'
-  // Of the samples the private one alone may.
-  if (!isSeed) return { key: samples.private?.key ?? given, mayStore: true }
-  const keys = all.flatMap(({ key }) => key ?? [])
-  for (const key of keys) {
-    const { permissions = [], rules } = (await app.ask({ operation: 'app whoami', input: {}, as: { key } }))
-      .result
-    const everywhere = rules?.filter(({ container }) => container === '/') ?? []
-    const granted = [permissions, everywhere.map((rule) => rule.permissions)].flat(2)
-    if (granted.includes('token:create') && granted.includes('token:read')) return { key, mayStore: true }
+/** The key of the first application that may create and list tokens everywhere. */
+async function findAble(app: App, samples: Announced['samples']): Promise<string | undefined> {
+  for (const { key } of Object.values(samples)) {
+    if (key === undefined) continue
+    const { result } = await app.ask({ operation: 'app whoami', input: {}, as: { key } })
+    const everywhere = result.rules?.filter(({ container }) => container === '/') ?? []
+    const granted = [result.permissions ?? [], everywhere.map(({ permissions }) => permissions)].flat(2)
+    if (granted.includes('token:create') && granted.includes('token:read')) return key
   }
-  return { key: keys[0] ?? given, mayStore: keys.length === 0 }
+  return undefined
 }
-
-type Lines = Record<'header' | 'program' | 'profile' | 'command' | 'key', string> & { mayStore: boolean }
 
 /** `profile` and `command`: command lines that a person pastes. */
 function introduce(
   { url, pageUrl, controlKey, place, samples, sandbox }: Announced,
-  { header, program, profile, command, key, mayStore }: Lines,
+  { header, program, profile, command }: Record<'header' | 'program' | 'profile' | 'command', string>,
+  known: string | undefined,
 ): string {
   const keys = Object.entries(samples).map(([type, sample]) => `  ${type.padEnd(11)} ${tellKey(sample)}`)
   const isNew = Object.values(samples).some(({ key }) => key !== undefined)
   const title = isNew ? 'Applications, with their keys' : 'Applications'
   const list = keys.length === 0 ? '' : `${title}:\n${keys.join('\n')}\n`
-  const send = (path: string) => `  curl ${url}${path} -H '${header}: ${key}'`
-  const store = `${send('/tokens')} -H 'Content-Type: application/json' \\
-    -d '{"type":"card_number","data":"4242424242424242"}'
-${send('/tokens')}`
+  const whose = isNew ? 'one that may create and list tokens' : 'the private one'
+  const key = known ?? (keys.length === 0 ? 'KEY' : `<the key of ${whose}>`)
   const advice = keys.length === 0 ? 'There is no application yet: --starter-apps creates three.\n' : ''
   const control =
     controlKey === undefined ? '' : `Control plane, for tests: ${url}${CONTROL_PATH}, key ${controlKey}\n`
@@ -119,10 +112,12 @@ ${page}Vault: ${place}
 ${describeConfinement(sandbox)}
 ${control}${list}${advice}
 Try:
-${command}${mayStore ? store : send('/applications/key')}
+${command}  curl ${url}/tokens -H '${header}: ${key}' -H 'Content-Type: application/json' \\
+    -d '{"type":"card_number","data":"4242424242424242"}'
+  curl ${url}/tokens -H '${header}: ${key}'
 Or with the same commands, once a profile has the address and a key:
 ${profile}  ${program} profile set local api-key
-  ${program} ${mayStore ? 'token list' : 'app whoami'} --profile local
+  ${program} token list --profile local
 
 Press Ctrl-C to stop.
 `
