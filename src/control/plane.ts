@@ -14,7 +14,7 @@ const MOST_SNAPSHOTS = 100
 const MOST_FORKS = 100
 
 /** A vault in memory, whose state and clock can be set. */
-export interface Controlled {
+interface Controlled {
   memory: MemoryVault
   clock: TestClock
   /** Of the applications that the vault began with, by their ids. */

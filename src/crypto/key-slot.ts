@@ -16,7 +16,7 @@ import { createCipher } from './seal.js'
 export type ScryptCost = Record<'n' | 'r' | 'p', number>
 
 /** 128 MiB and about a quarter of a second on a laptop of 2026. */
-export const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
+const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
 // Bounds for headers: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
 const LEAST_N = 2 ** 14
@@ -104,11 +104,7 @@ export async function openSlot(
 }
 
 /** The digest that `vault.json` carries: 32 bytes over its other fields, by a key derived from the root. */
-export function headerDigest(
-  library: Primitives,
-  header: Omit<SealedHeader, 'mac'>,
-  root: Uint8Array,
-): Uint8Array {
+function headerDigest(library: Primitives, header: Omit<SealedHeader, 'mac'>, root: Uint8Array): Uint8Array {
   const primitives = withDigest(library, header.digest)
   return digestOf(header, createMac(primitives, deriveKey(primitives, root, 'header')))
 }

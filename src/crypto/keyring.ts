@@ -15,7 +15,7 @@ export interface TenantKeys extends RecordKeys {
 }
 
 /** Raw keys of a tenant, 32 bytes each, random. */
-export type RawTenantKeys = Record<'data' | 'index' | 'fingerprint', Uint8Array>
+type RawTenantKeys = Record<'data' | 'index' | 'fingerprint', Uint8Array>
 
 export type Keyring = ReturnType<typeof createKeyring>
 

@@ -6,7 +6,7 @@ const POOL_BYTES = 4096
 const LARGEST_POOLED = 64
 
 /** Fills `target` from the system's cryptographic generator. */
-export type Fill = (target: Uint8Array) => void
+type Fill = (target: Uint8Array) => void
 
 /** Bytes are erased from the pool once they are handed out. */
 export function createRandom(fill: Fill = randomFillSync): RandomSource {

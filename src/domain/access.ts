@@ -45,7 +45,7 @@ export interface PassedOver {
 }
 
 /** The result for one container: `decidedBy` is the priority of the rule that applied; absent if access is refused. */
-export interface Decision {
+interface Decision {
   container: string
   decidedBy?: number | 'permissions'
   transform?: Transform

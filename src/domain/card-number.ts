@@ -15,7 +15,7 @@ const BRANDS = [
   ['unionpay', /^(?:62|81)/],
 ] as const
 
-export type CardBrand = (typeof BRANDS)[number][0]
+type CardBrand = (typeof BRANDS)[number][0]
 export const CARD_BRANDS = BRANDS.map(([brand]) => brand)
 
 /** The network that issues numbers with these leading digits; undefined for any other. */

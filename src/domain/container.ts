@@ -3,9 +3,9 @@ import type { PropertyErrors } from '../errors.js'
 import { addError } from './property-errors.js'
 
 /** These limits together bound the number of a token's index fields. */
-export const MAX_CONTAINERS = 20
-export const MAX_CONTAINERS_WITH_ANCESTORS = 100
-export const MAX_CONTAINER_LENGTH = 400
+const MAX_CONTAINERS = 20
+const MAX_CONTAINERS_WITH_ANCESTORS = 100
+const MAX_CONTAINER_LENGTH = 400
 
 const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
 

@@ -5,7 +5,7 @@ import type { Lenient } from './omit-undefined.js'
 import { addError, refuseErrors } from './property-errors.js'
 
 export const VALUE_TYPES = ['string', 'boolean', 'number'] as const
-export type ValueType = (typeof VALUE_TYPES)[number]
+type ValueType = (typeof VALUE_TYPES)[number]
 type Value = string | boolean | number
 
 export interface ConfigurationElement {

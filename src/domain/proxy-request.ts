@@ -14,7 +14,7 @@ export interface ProxyRequest {
 }
 
 /** The texts with expressions, by place; their values have the same shape. */
-export interface ProxyDocument<T = string> {
+interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
   headers: Readonly<Record<string, T>>

@@ -157,7 +157,7 @@ export interface ApplicationRecord extends Audit {
 export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at', string>
 
 /** The application that an API key belongs to, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
-export interface ApiKeyRecord {
+interface ApiKeyRecord {
   id: string
   tenant: number
   application_id?: string

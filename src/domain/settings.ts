@@ -95,7 +95,7 @@ export const VAULT_SETTINGS = {
   },
 } as const satisfies Record<string, SettingEntry<unknown>>
 
-export type SettingName = keyof typeof VAULT_SETTINGS
+type SettingName = keyof typeof VAULT_SETTINGS
 type ValueOf<N extends SettingName> = ReturnType<(typeof VAULT_SETTINGS)[N]['read']>
 type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { default: unknown }
   ? never

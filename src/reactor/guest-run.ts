@@ -27,7 +27,7 @@ const LONG_MS = 250
 /** ms that a guest may take from its answer until it is idle. */
 const IDLE_MS = 250
 
-export type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
+type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
 
 export interface RunServices {
   clock: PoolClock

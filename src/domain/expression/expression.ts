@@ -19,7 +19,7 @@ export type { ExpressionUse, Scope } from './expression-value.js'
 export type { RandomSource } from './filters.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */
-export const MAX_EXPRESSION_LENGTH = 400
+const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000
 
 /** A checked expression, which can be rendered repeatedly. */

@@ -11,11 +11,11 @@ export interface RandomSource {
 
 export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown[]
 
-export const HMAC_ALGORITHMS = ['sha-1', 'sha-256', 'sha-512'] as const
+const HMAC_ALGORITHMS = ['sha-1', 'sha-256', 'sha-512'] as const
 
 export type Hmac = (algorithm: (typeof HMAC_ALGORITHMS)[number], key: string, message: string) => Uint8Array
 
-export interface FilterTools {
+interface FilterTools {
   readonly random: RandomSource
   readonly budget: Budget
   /** Present if the expression uses the `json` filter. */

@@ -16,7 +16,7 @@ export interface LiquidReader {
   read(text: string, piece: OutputPiece, use: ExpressionUse): LiquidOutput
 }
 
-export interface LiquidOutput extends Output {
+interface LiquidOutput extends Output {
   /** Whether it uses the `json` filter, so that `jsonPath` of the tools must be set before it is evaluated. */
   usesJsonPath: boolean
 }

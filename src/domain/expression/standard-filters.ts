@@ -9,7 +9,7 @@ import { formatDateFilter } from './strftime.js'
  * (`text`), or the members of an array (`list`), are converted to canonical JSON first. The argument of a `property`
  * filter is the path of a property.
  */
-export type FilterKind = 'text' | 'list' | 'property' | 'any'
+type FilterKind = 'text' | 'list' | 'property' | 'any'
 
 type Signature = readonly [kind: FilterKind, least: number, most: number]
 

@@ -6,7 +6,7 @@ import { MAX_JSON_DEPTH } from '../json/json.js'
 import { collect, collectLater } from '../property-errors.js'
 
 /** The maximum number of values in a mask, including arrays and objects. */
-export const MAX_MASK_VALUES = 2000
+const MAX_MASK_VALUES = 2000
 
 /** Adds errors under paths that begin with `path`. @throws CofferError `validation` for a mask that is too large or too deep */
 export async function compileMask(

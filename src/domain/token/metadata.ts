@@ -2,9 +2,9 @@
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
-export const MAX_METADATA_ENTRIES = 50
-export const MAX_METADATA_NAME_LENGTH = 100
-export const MAX_METADATA_VALUE_LENGTH = 2000
+const MAX_METADATA_ENTRIES = 50
+const MAX_METADATA_NAME_LENGTH = 100
+const MAX_METADATA_VALUE_LENGTH = 2000
 
 /** Checks a given map; adds to `errors` under `metadata`. Lengths are in UTF-16 units. */
 export function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {

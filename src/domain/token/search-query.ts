@@ -2,7 +2,7 @@
 import { type CofferError, invalid } from '../../errors.js'
 
 export const MAX_QUERY_LENGTH = 2000
-export const MAX_TERMS = 50
+const MAX_TERMS = 50
 
 export type SearchQuery =
   | { kind: 'and' | 'or'; parts: SearchQuery[] }

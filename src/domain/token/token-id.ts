@@ -1,8 +1,8 @@
 /** The syntax of token ids. */
 import { validationError } from '../../errors.js'
 
-export const MIN_TOKEN_ID_LENGTH = 3
-export const MAX_TOKEN_ID_LENGTH = 400
+const MIN_TOKEN_ID_LENGTH = 3
+const MAX_TOKEN_ID_LENGTH = 400
 
 /** @throws CofferError `validation` for an invalid id; the message does not contain it. Lengths are in code points. */
 export function checkTokenId(id: string): void {

@@ -10,7 +10,7 @@ import { addError, collectLater } from '../property-errors.js'
 import { compileMask } from './mask.js'
 import { checkTokenId } from './token-id.js'
 
-export const MAX_SEARCH_INDEXES = 20
+const MAX_SEARCH_INDEXES = 20
 
 export interface Rendering {
   expressions: Expressions

@@ -4,7 +4,7 @@ import { encodeHtml } from '../../domain/html.js'
 import { type Answer, answerText } from '../exchange.js'
 
 /** `body` is HTML in which all user text is escaped. */
-export interface HtmlPage {
+interface HtmlPage {
   status?: number
   title: string
   body: string

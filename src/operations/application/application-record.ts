@@ -96,7 +96,7 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-export interface ApplicationInput extends RequestedGrants {
+interface ApplicationInput extends RequestedGrants {
   name: string
   expires_at?: string
 }

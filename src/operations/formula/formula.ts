@@ -100,7 +100,7 @@ export const deleteFormula = formulas.delete({
 })
 
 /** A formula of the tenant, or an official one. @throws CofferError `not_found` */
-export async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
+async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
   const record = await findFormula(context.store, context.caller.tenant, formulaId)
   if (record !== undefined) return record
   throw new CofferError('not_found', 'There is no formula with this id.')

@@ -14,7 +14,7 @@ import { endLink, findLink, type SecretHashing } from './link.js'
 import { dropSecrets } from './mail.js'
 
 /** Why a link does not work. `member`: the person is already a member of the tenant. */
-export type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
+type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
 
 export interface Refused {
   reason: DeadLink

@@ -64,7 +64,7 @@ function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): MailReco
 }
 
 /** Oldest first. */
-export async function findMail(
+async function findMail(
   reader: StoreReader,
   tenant: number,
   where: { field: 'invitation' | 'state'; value: string },

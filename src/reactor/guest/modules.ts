@@ -15,7 +15,7 @@ import { Headers, Request, Response } from './web-facade.js'
 const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/
 
 /** Evaluates CommonJS code and returns its `module.exports`. */
-export type EvaluateModule = (text: string, fileName: string) => unknown
+type EvaluateModule = (text: string, fileName: string) => unknown
 
 /** The modules that all runs share. They must be hardened before reactor code gets them. */
 export function createBuiltins(
