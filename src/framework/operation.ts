@@ -21,7 +21,7 @@ import type { Existing, HttpAnswer } from './outcome.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
 import type { RelayAnswer, RelayRequest } from './relay.js'
-import type { Answer, Infer, ObjectSchema, Schema } from './schema.js'
+import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
 import type { OfflineVault, OpenVault } from './vault-port.js'
 
 /** The effects of a vault's process, beside its store. */
@@ -260,6 +260,9 @@ export function operation<
 >(definition: Operation<I, O, Checked, Name, Route>): Operation<I, O, Checked, Name, Route> {
   return definition
 }
+
+/** What operations of the owner on the whole vault declare; most take no input. */
+export const onVault = { audience: 'owner', scope: 'vault', input: closedInput([], {}) } as const
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
 export type AnyOperation = Operation<any, Schema | undefined, any>

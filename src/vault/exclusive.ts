@@ -1,7 +1,6 @@
 /** Exclusive access to a vault that no process has open: its lock, header, and engine options. */
 import type { Secret } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
-import type { Primitives } from '../crypto/primitives.js'
 import { formatDate } from '../domain/dates.js'
 import { Budget, sizeOf } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -18,7 +17,7 @@ import type { Store } from '../storage/store.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 import { loadExpressions } from './app.js'
 import type { Effects } from './location.js'
-import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
+import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
 
 const CACHE_BYTES = 4 * 1024 * 1024
 
@@ -60,7 +59,7 @@ export function refuseBesideServer(effects: Effects): void {
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
-type Opened = Awaited<ReturnType<typeof openKeyring>> & { primitives: Primitives; secret: Secret }
+type Opened = Awaited<ReturnType<typeof openKeyring>> & { secret: Secret }
 
 /** The same for a vault whose keys `work` needs; the secret is asked for before the lock is held. */
 export async function runUnlocked<T>(
@@ -68,12 +67,9 @@ export async function runUnlocked<T>(
   choose: ChooseOpener,
   work: (opened: Opened) => Promise<T>,
 ): Promise<T> {
-  const { files, directory, role } = effects
+  const { files, directory } = effects
   const secret = toSecret(await choose(describeLocked(await readHeader(files, directory))))
-  return runExclusive(effects, async () => {
-    const primitives = await choosePrimitives(role)
-    return work({ ...(await openKeyring(effects, primitives, secret)), primitives, secret })
-  })
+  return runExclusive(effects, async () => work({ ...(await openKeyring(effects, secret)), secret }))
 }
 
 /** Runs `work` over the records in `engine`, which is closed afterwards. */

@@ -29,7 +29,6 @@ import { createMemoryVault, type MemoryVault } from './memory-vault.js'
 import { createHeader } from './new-header.js'
 import {
   type ChooseOpener,
-  choosePrimitives,
   choosePrimitivesLater,
   describeLocked,
   type LockedVault,
@@ -158,9 +157,8 @@ async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
   const { random, role } = effects
-  const primitives = await choosePrimitives(role)
   // Read under the lock: the previous holder may have changed the header.
-  const { header, upgraded, keyring } = await openKeyring(effects, primitives, secret)
+  const { header, upgraded, keyring, primitives } = await openKeyring(effects, secret)
   const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
   const app = createApp({ engine, keyring, random, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
@@ -184,27 +182,23 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
-  const opener = await choose(describeLocked(await readHeader(effects.files, effects.directory)))
-  const secret = toSecret(opener)
+  const secret = toSecret(await choose(describeLocked(await readHeader(effects.files, effects.directory))))
   const remote = await findRemote(effects, secret)
   if (remote !== undefined) return remote
   try {
     return await owning(effects, (lock) => openOwned(effects, lock, secret))
   } catch (error) {
     // A server may have started and taken the lock since the first attempt.
-    const late =
-      error instanceof CofferError && error.code === 'unavailable'
-        ? await findRemote(effects, secret)
-        : undefined
-    if (late !== undefined) return late
-    throw error
+    if (!(error instanceof CofferError) || error.code !== 'unavailable') throw error
+    const late = await findRemote(effects, secret)
+    if (late === undefined) throw error
+    return late
   }
 }
 
 async function findRemote(effects: Effects, secret: Secret): Promise<Vault | undefined> {
   if (!hasVaultSocket(effects)) return undefined
-  const primitives = await choosePrimitives(effects.role)
-  const { keyring } = await openKeyring(effects, primitives, secret)
+  const { keyring } = await openKeyring(effects, secret)
   const peer = await connectToVault(vaultSocketOptions(effects, keyring))
   keyring.wipe()
   return peer === undefined ? undefined : createRemoteVault(peer)

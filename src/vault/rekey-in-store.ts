@@ -11,7 +11,7 @@ import { createSearchRenderer } from './exclusive.js'
 import { completeEffects, type VaultLocation } from './location.js'
 import { droppedSlots, renewKeys } from './rekey.js'
 import { connectStore } from './store-vault.js'
-import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
+import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
 
 /** As `rekey` does, with random keys; servers answer 503 from the beginning on. @throws CofferError as {@link rekeyStore} */
 export async function rekeyInStore(
@@ -20,14 +20,13 @@ export async function rekeyInStore(
   progress: (done: number, total: number) => void,
 ): Promise<{ dropped: { id: string; kind: string }[] }> {
   const effects = completeEffects(location)
-  const { random, role, clock } = effects
+  const { random, clock } = effects
   const pool = await connectStore(effects)
   try {
     await requireTables(pool)
     const { header: present } = await readStored(pool, withoutRekey)
     const secret = toSecret(await choose(describeLocked(present)))
-    const primitives = await choosePrimitives(role)
-    const { keyring, slot } = await openKeyring(effects, primitives, secret, present)
+    const { keyring, slot, primitives } = await openKeyring(effects, secret, present)
     const seed = random.bytes(KEY_BYTES)
     const renewed = await renewKeys({ primitives, random, clock }, present, { seed, secret })
     const tenants = new Map<number, TenantKeyBytes>()

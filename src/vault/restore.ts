@@ -14,7 +14,7 @@ import { beginVault, writeHeader } from '../storage/vault-file.js'
 import { createSearchRenderer, lsmOptions, runUnlocked, usingRecords } from './exclusive.js'
 import type { Progress } from './fill-directory.js'
 import { completeEffects, isStore, requireDirectory, type VaultLocation } from './location.js'
-import { type ChooseOpener, choosePrimitives, describeLocked, openKeyring, toSecret } from './unlock.js'
+import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
 
 /** Creates a vault at `location` from the backup in `file`. @throws CofferError `conflict` if one exists */
 export async function restoreVault(
@@ -37,8 +37,7 @@ export async function restoreVault(
   const { files, random, directory } = effects
   const header = readBackupHeader(files, file)
   const secret = toSecret(await choose(describeLocked(header)))
-  const primitives = await choosePrimitives(effects.role)
-  const { keyring } = await openKeyring(effects, primitives, secret, header)
+  const { keyring } = await openKeyring(effects, secret, header)
   await restoreBackup({ files, keys: keyring.engine, random }, file, directory)
   keyring.wipe()
 }

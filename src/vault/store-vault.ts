@@ -21,14 +21,7 @@ import type { Header } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import type { Effects, VaultLocation } from './location.js'
 import { createHeader } from './new-header.js'
-import {
-  type ChooseOpener,
-  choosePrimitives,
-  describeLocked,
-  type NewOpener,
-  openKeyring,
-  toSecret,
-} from './unlock.js'
+import { type ChooseOpener, describeLocked, type NewOpener, openKeyring, toSecret } from './unlock.js'
 
 /** @throws CofferError `conflict` if there is a vault already, `usage`, `unavailable`, `storage_failed` */
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
@@ -74,8 +67,7 @@ export function usingStore<T>(
     await requireTables(pool)
     const { header } = await readStored(pool)
     const secret = toSecret(await choose(describeLocked(header)))
-    const primitives = await choosePrimitives(effects.role)
-    const { keyring, slot } = await openKeyring(effects, primitives, secret, header)
+    const { keyring, slot, primitives } = await openKeyring(effects, secret, header)
     const store = { pool, header, keyring, primitives }
     return work({ ...store, engine: await openEngine(effects, store, slot) })
   })

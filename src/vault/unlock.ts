@@ -18,8 +18,8 @@ import type { Primitives } from '../crypto/primitives.js'
 import { quicken } from '../crypto/quicken.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
-import type { Files } from '../storage/files.js'
 import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
+import type { Effects } from './location.js'
 
 /** The secret that opens a vault: the text of a key file, or a passphrase. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
@@ -65,13 +65,13 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** Reads the header unless given. `upgraded`: the header of a vault of an older format as the present one has it. */
+/** With the primitives of the role. Reads the header unless given. `upgraded`: the header of a vault of an older format as the present one has it. */
 export async function openKeyring(
-  { random, files, directory }: { random: RandomSource; files: Files; directory: string },
-  primitives: Primitives,
+  { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
   header?: Header,
-): Promise<{ header: Header; upgraded?: Header; keyring: Keyring; slot: Slot }> {
+): Promise<{ header: Header; upgraded?: Header; keyring: Keyring; slot: Slot; primitives: Primitives }> {
+  const primitives = await choosePrimitives(role)
   const current = header ?? (await readHeader(files, directory))
   const sealed = { ...current, slots: parseSlots(current.slots) }
   const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
@@ -79,7 +79,7 @@ export async function openKeyring(
   const isPresent = current.format === FORMAT
   const upgraded = isPresent ? {} : { upgraded: sealHeader(primitives, { ...sealed, format: FORMAT }, root) }
   primitives.wipe(root)
-  return { header: current, ...upgraded, keyring, slot }
+  return { header: current, ...upgraded, keyring, slot, primitives }
 }
 
 export function toSecret(opener: Opener): Secret {

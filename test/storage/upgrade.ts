@@ -1,7 +1,6 @@
 /** A vault of format 1 on a disk in memory or a real one, and what it holds. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { nativePrimitives } from '../../src/crypto/native.js'
 import type { EngineKeys, RandomSource } from '../../src/crypto/ports.js'
 import { createRandom } from '../../src/crypto/random.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
@@ -38,7 +37,7 @@ export interface OpenedOld {
 
 function unlock(place: { files: Files; directory: string; random: RandomSource }) {
   const secret = toSecret({ kind: 'key-file', text: readFileSync(join(SOURCE, KEY_FILE), 'utf8') })
-  return openKeyring(place, nativePrimitives, secret)
+  return openKeyring({ ...place, role: 'command' }, secret)
 }
 
 export async function keysOf(files: Files): Promise<EngineKeys> {

@@ -1,7 +1,7 @@
 /** The settings of the vault, for its owner. `domain/settings` defines and validates them. */
 import { about } from '../../domain/property-errors.js'
 import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
-import { type Context, operation } from '../../framework/operation.js'
+import { type Context, onVault, operation } from '../../framework/operation.js'
 import { anyJson, arrayOf, boolean, object, text } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readSettings } from './settings-record.js'
@@ -16,8 +16,7 @@ const columns = ['name', 'value', 'is_set', 'description']
 const name = { type: 'string', description: 'See coffer config list.' } as const
 
 const ofOneSetting = {
-  audience: 'owner',
-  scope: 'vault',
+  ...onVault,
   input: closedInput(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
@@ -26,11 +25,9 @@ const ofOneSetting = {
 } as const
 
 export const listSettings = operation({
+  ...onVault,
   name: 'config list',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'List the settings of the vault.',
-  input: closedInput([], {}),
   output: arrayOf(settingOutput),
   columns,
   examples: ['coffer config list'],
@@ -49,9 +46,8 @@ export const getSetting = operation({
 })
 
 export const setSetting = operation({
+  ...onVault,
   name: 'config set',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Change a setting of the vault.',
   details: 'For a value that contains a password, use the prompt, @FILE or standard input.',
   input: closedInput(['name', 'value'], {

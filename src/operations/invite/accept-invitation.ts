@@ -5,7 +5,7 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
 import { DEFAULT_ROLE } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
-import { operation } from '../../framework/operation.js'
+import { onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { type MemberView, memberOutput, viewMember } from '../member/member.js'
@@ -47,9 +47,8 @@ export async function acceptInvitation(
 
 /** Accepts an invitation without a browser. The actor of its log records is the invited person. */
 export const acceptInvitationLink = operation({
+  ...onVault,
   name: 'invite accept',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Accept an invitation on behalf of the invited person.',
   input: closedInput(['link'], {
     link: { type: 'string', description: 'The link in the mail, or its token; - reads standard input.' },

@@ -1,7 +1,7 @@
 /** Operations on all tenants of a vault, for its owner. Applications cannot see other tenants. */
 import { about } from '../../domain/property-errors.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
-import { operation } from '../../framework/operation.js'
+import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf, boolean, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
@@ -9,9 +9,8 @@ import { tenantAttributes, tenantOutput, viewTenant } from './tenant.js'
 import { createTenant as createRecords, findTenant } from './tenant-create.js'
 
 export const createTenant = operation({
+  ...onVault,
   name: 'tenant create',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Create another tenant in the vault.',
   input: closedInput(['name'], { name: { type: 'string', description: 'The name of the tenant.' } }),
   positionals: ['name'],
@@ -25,11 +24,9 @@ export const createTenant = operation({
 })
 
 export const listTenants = operation({
+  ...onVault,
   name: 'tenant list',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'List the tenants of the vault, newest first.',
-  input: closedInput([], {}),
   output: arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
   columns: ['name', 'id', 'is_used', 'created_at'],
   examples: ['coffer tenant list'],
@@ -37,9 +34,8 @@ export const listTenants = operation({
 })
 
 export const useTenant = operation({
+  ...onVault,
   name: 'tenant use',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Set the default tenant of commands.',
   details:
     'The default is stored for this vault in your own configuration. --tenant and COFFER_TENANT override it.',

@@ -1,6 +1,6 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError, conflict, usage } from '../../errors.js'
-import { operation } from '../../framework/operation.js'
+import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { findings, slotOutput } from '../../framework/vault-port.js'
@@ -102,12 +102,10 @@ export const changeKeys = operation({
 
 /** Logs the rekey afterwards, because no record can be written during it. */
 export const noteRekey = operation({
+  ...onVault,
   name: 'vault note-rekey',
-  audience: 'owner',
-  scope: 'vault',
   isInternal: true,
   summary: 'Log that every key was changed.',
-  input: closedInput([], {}),
   examples: [],
   log: { operation: 'update', message: 'Vault keys changed' },
   run: async () => undefined,

@@ -1,5 +1,5 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
-import { operation } from '../../framework/operation.js'
+import { onVault, operation } from '../../framework/operation.js'
 import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import type { VaultHeader } from '../../framework/vault-port.js'
@@ -35,12 +35,10 @@ export const describeVault = operation({
 })
 
 export const verifyVault = operation({
+  ...onVault,
   name: 'vault verify',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Verify every byte of the vault and list what is damaged.',
   details: 'Also counts what is still readable. Exit code 7 if anything is damaged.',
-  input: closedInput([], {}),
   output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
   runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
@@ -53,12 +51,10 @@ function verdict<V extends { findings: readonly unknown[] }>(verification: V): {
 }
 
 export const compactVault = operation({
+  ...onVault,
   name: 'vault compact',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Flush the write-ahead log and compact until nothing is due.',
   details: 'Confirms the clock: tokens that have expired by it are purged now.',
-  input: closedInput([], {}),
   examples: ['coffer vault compact'],
   runDetached: async (session) => {
     await session.inUnit(async ({ store }) => store.noteTime({ isTrusted: true }))
@@ -70,13 +66,11 @@ export const compactVault = operation({
 })
 
 export const upgradeVault = operation({
+  ...onVault,
   name: 'vault upgrade',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Bring a vault of an older format to the present one.',
   details:
     'The first command that writes does so too. A backup is made first, beside the vault; standard error names it.',
-  input: closedInput([], {}),
   output: object({ format: count, upgraded: boolean }),
   examples: ['coffer vault upgrade'],
   runDetached: async (session) => {
@@ -93,9 +87,8 @@ export const upgradeVault = operation({
 })
 
 export const backUpVault = operation({
+  ...onVault,
   name: 'vault backup',
-  audience: 'owner',
-  scope: 'vault',
   summary: 'Write the whole vault into one sealed file.',
   details:
     'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
@@ -114,12 +107,10 @@ export const backUpVault = operation({
 
 /** For the process that changes the key slots, because only that one has the secrets. */
 export const readHeader = operation({
+  ...onVault,
   name: 'vault header',
-  audience: 'owner',
-  scope: 'vault',
   isInternal: true,
   summary: 'Read the header of the vault.',
-  input: closedInput([], {}),
   output: anyJson('The header as the file of the vault has it.'),
   examples: [],
   runDetached: async (session) => session.vault().maintenance().readHeader(),
@@ -127,9 +118,8 @@ export const readHeader = operation({
 
 /** `replaces` is the `mac` of the header that the new one was made from. */
 export const replaceHeader = operation({
+  ...onVault,
   name: 'vault replace-header',
-  audience: 'owner',
-  scope: 'vault',
   isInternal: true,
   summary: 'Replace the header of the vault.',
   input: closedInput(['header', 'replaces'], {
