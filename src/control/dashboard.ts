@@ -46,12 +46,9 @@ export type Dashboard = ReturnType<typeof createDashboard>
 /** `prefix`: of header names. `isSecure`: the cookie is for TLS alone. `clock`: ms of a monotonic clock. */
 export function createDashboard(
   base: Plane,
-  {
-    prefix,
-    isSecure,
-    clock = () => performance.now(),
-  }: { prefix: string; isSecure: boolean; clock?(): number },
+  options: { prefix: string; isSecure: boolean; clock?(): number },
 ) {
+  const { prefix, isSecure, clock = () => performance.now() } = options
   const drawBytes = (count: number) => base.app.random.bytes(count)
   const drawText = (count: number) => Buffer.from(drawBytes(count)).toString('base64url')
   const logins = createFormTokens(drawBytes, clock, LOGIN_LIFE_MS)

@@ -18,12 +18,10 @@ const LINK_GONE = '(the link is not kept here)'
  * The subject is fixed: a tenant's name in it would be user text in a header. `html` is the content of the body;
  * {@link wrapLetter} makes a whole document of it.
  */
-export function composeLetter({
-  tenantName,
-  email,
-  link,
-  linkExpiresAt,
-}: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string }) {
+export function composeLetter(
+  facts: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string },
+) {
+  const { tenantName, email, link, linkExpiresAt } = facts
   const until = describeDate(linkExpiresAt)
   const tenant = onOneLine(tenantName)
   const opening = `You are invited to join the tenant "${tenant}" with this address, ${email}.`

@@ -82,11 +82,8 @@ export async function serveVaultSocket(
 }
 
 /** Whether a server may be listening; cheaper to ask than to connect, which takes the vault's keys. */
-export function hasVaultSocket({
-  files,
-  directory,
-}: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
-  return files.stat(`${directory}/${SOCKET}`) !== undefined
+export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
+  return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
 
 /** Connects to the server of this vault; undefined when none listens, or when it does not hold the vault's key. */

@@ -19,15 +19,8 @@ export function Fault({ text }: { text: string }) {
 }
 
 /** `again`: reads what is below it once more. */
-export function Heading({
-  text,
-  again,
-  children,
-}: {
-  text: string
-  again?: () => void
-  children?: ComponentChildren
-}) {
+export function Heading(given: { text: string; again?: () => void; children?: ComponentChildren }) {
+  const { text, again, children } = given
   return (
     <div class="heading">
       <h1>{text}</h1>
@@ -38,6 +31,7 @@ export function Heading({
 }
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement>
+type FormProps = FormHTMLAttributes<HTMLFormElement>
 
 /** A button that sends no form. */
 export function Button({ text, act, ...rest }: ButtonProps & { text: string; act(): unknown }) {
@@ -51,10 +45,7 @@ export function Button({ text, act, ...rest }: ButtonProps & { text: string; act
 export type Fields = Record<string, string>
 
 /** Sends the fields that are not empty. */
-export function Form({
-  send,
-  ...rest
-}: FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): void }) {
+export function Form({ send, ...rest }: FormProps & { send(fields: Fields): void }) {
   return (
     <form
       {...rest}
@@ -124,17 +115,13 @@ export function Code({ label, text, isCopied = false }: { label: string; text: s
 }
 
 /** {@link Shown} of a page of a list, with buttons for the others. */
-export function Paged<T extends { pagination: { total_pages: number } }>({
-  of,
-  page,
-  turn,
-  children,
-}: {
+export function Paged<T extends { pagination: { total_pages: number } }>(given: {
   of: Asked<T>
   page: number
   turn(page: number): void
   children: (result: T) => ComponentChildren
 }) {
+  const { of, page, turn, children } = given
   const pages = of.result?.pagination.total_pages ?? 0
   return (
     <Shown of={of}>
@@ -157,15 +144,10 @@ export function Paged<T extends { pagination: { total_pages: number } }>({
 }
 
 /** Details whose content is made when they are opened; `about` is the second line of their summary. */
-export function Details({
-  title,
-  about,
-  children,
-}: {
-  title: ComponentChildren
-  about: ComponentChildren
-  children: () => ComponentChildren
-}) {
+export function Details(
+  given: Record<'title' | 'about', ComponentChildren> & { children: () => ComponentChildren },
+) {
+  const { title, about, children } = given
   const [isOpen, setOpen] = useState(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>

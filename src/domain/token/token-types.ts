@@ -151,7 +151,14 @@ const showableName = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
 const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"
-const VALUE_AND_PARTS = ['{{ data }}', WITHOUT_HYPHENS, '{{ data | last4 }}']
+/** A number with its type alone, and one that people write with hyphens. */
+const PLAIN = { fingerprint_expression: '{{ data }}', mask: REVEAL_LAST_4 }
+const HYPHENATED = {
+  containers: ['/pii/high/'],
+  fingerprint_expression: WITHOUT_HYPHENS,
+  mask: REVEAL_LAST_4,
+  search_indexes: ['{{ data }}', WITHOUT_HYPHENS, '{{ data | last4 }}'],
+}
 
 /** In the order in which error messages list them. */
 const RULES = {
@@ -189,29 +196,11 @@ const RULES = {
     isStructured: true,
     check: structure({ routing_number: routingNumber, account_number: digitsBetween(1, 17) }),
   },
-  card_number: {
-    containers: ['/pci/high/'],
-    fingerprint_expression: '{{ data }}',
-    mask: REVEAL_LAST_4,
-    check: primitive(cardNumber),
-  },
-  us_bank_account_number: {
-    containers: ['/bank/high/'],
-    fingerprint_expression: '{{ data }}',
-    mask: REVEAL_LAST_4,
-    check: primitive(digitsBetween(3, 17)),
-  },
-  us_bank_routing_number: {
-    containers: ['/bank/low/'],
-    fingerprint_expression: '{{ data }}',
-    mask: REVEAL_LAST_4,
-    check: primitive(routingNumber),
-  },
+  card_number: { containers: ['/pci/high/'], ...PLAIN, check: primitive(cardNumber) },
+  us_bank_account_number: { containers: ['/bank/high/'], ...PLAIN, check: primitive(digitsBetween(3, 17)) },
+  us_bank_routing_number: { containers: ['/bank/low/'], ...PLAIN, check: primitive(routingNumber) },
   social_security_number: {
-    containers: ['/pii/high/'],
-    fingerprint_expression: WITHOUT_HYPHENS,
-    mask: REVEAL_LAST_4,
-    search_indexes: VALUE_AND_PARTS,
+    ...HYPHENATED,
     check: primitive(
       matching(
         /^(?:[0-9]{9}|[0-9]{3}-[0-9]{2}-[0-9]{4})$/,
@@ -220,10 +209,7 @@ const RULES = {
     ),
   },
   employer_id_number: {
-    containers: ['/pii/high/'],
-    fingerprint_expression: WITHOUT_HYPHENS,
-    mask: REVEAL_LAST_4,
-    search_indexes: VALUE_AND_PARTS,
+    ...HYPHENATED,
     check: primitive(
       matching(/^(?:[0-9]{9}|[0-9]{2}-[0-9]{7})$/, 'a string of nine digits, plain or as 2-7 with a hyphen'),
     ),
