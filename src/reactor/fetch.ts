@@ -90,25 +90,27 @@ function send(hop: Hop, address: Resolved, secureContext: SecureContext | undefi
   // Every lookup returns the address that was checked.
   const pinned: LookupFunction = (_host, options, callback) =>
     options.all ? callback(null, [address]) : callback(null, address.address, address.family)
-  const options = {
-    method,
-    signal,
-    lookup: pinned,
-    agent: false as const,
-    headers: toHeaders(headers, body, method),
-    ...(url.username === ''
-      ? {}
-      : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
-    ...(secureContext === undefined ? {} : { secureContext }),
-  }
   return new Promise<IncomingMessage>((resolve, reject) => {
     const fail = (cause: unknown) =>
       reject(new CofferError('unavailable', `the connection failed${describeCode(cause)}`, { cause }))
     try {
+      const options = {
+        method,
+        signal,
+        lookup: pinned,
+        agent: false as const,
+        headers: toHeaders(headers, body, method),
+        ...(url.username === ''
+          ? {}
+          : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
+        ...(secureContext === undefined ? {} : { secureContext }),
+      }
       const request: ClientRequest =
         url.protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options)
       request.once('response', resolve)
       request.on('error', fail)
+      // Without an error: the server wanted another protocol.
+      request.once('close', fail)
       request.end(body)
     } catch (cause) {
       fail(cause)

@@ -31,6 +31,8 @@ import type { FetchOptions } from './fetch.js'
 const KEEP_IDLE_MS = 1_000
 const MOST_IDLE = 64
 const MOST_HEADER_BYTES = 64 * 1024
+/** What is less, such as 101, is no answer, or none that a status line can have. */
+const LEAST_STATUS = 200
 /** Destinations that are remembered after they were judged, and for how long. */
 const MOST_REMEMBERED = 256
 const REMEMBER_MS = 5_000
@@ -161,7 +163,11 @@ function createDestination(
         request.on('error', fail)
         // Without an error: it wanted another protocol.
         request.once('close', fail)
-        request.once('response', (response) => finish(() => resolve(response)))
+        request.once('response', (response) => {
+          if (response.statusCode! >= LEAST_STATUS) return finish(() => resolve(response))
+          fail()
+          request.destroy()
+        })
         request.end(body)
       }
       attempt(addresses)

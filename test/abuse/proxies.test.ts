@@ -90,6 +90,10 @@ t.test('answers that are broken, endless or cut off', async (t) => {
     `HTTP/1.1 200 OK\r\n${SECRET}\x00: x\r\n\r\n`,
     `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n${SECRET}`,
     `HTTP/1.1 200 OK\r\nx: ${SECRET.repeat(10_000)}\r\n\r\n`,
+    'HTTP/1.1 000 x\r\ncontent-length: 0\r\n\r\n',
+    'HTTP/1.1 099 x\r\ncontent-length: 0\r\n\r\n',
+    'HTTP/1.1 101 x\r\n\r\n',
+    'HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
     '',
   ]) {
     answer((socket) => void socket.end(bytes))

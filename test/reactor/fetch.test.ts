@@ -249,6 +249,15 @@ t.test('answers and bodies are bounded', async (t) => {
   })
 })
 
+t.test('a server that wants another protocol, and a user that is no text, fail at once', async (t) => {
+  const port = await serve(t, ({ socket }) =>
+    socket.end('HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n'),
+  )
+  const fetch = createHostFetch({ allowNet: ['localhost'], resolve: async () => [LOOPBACK] })
+  for (const user of ['', '%E0@'])
+    await t.rejects(fetch(get(`http://${user}localhost:${port}/`), signal), { code: 'unavailable' })
+})
+
 t.test('an invocation that is over takes its requests with it', async (t) => {
   let closed: () => void = () => undefined
   const isClosed = new Promise<void>((resolve) => {
