@@ -5,18 +5,18 @@ import { TERMINAL_COMMANDS } from './commands/terminal-commands.js'
 import { listFlags } from './input/options.js'
 
 /** The verbs that other programs have for ours. */
-const SYNONYMS: Readonly<Record<string, string>> = {
-  add: 'create',
-  edit: 'update',
-  find: 'search',
-  ls: 'list',
-  new: 'create',
-  remove: 'delete',
-  rm: 'delete',
-  set: 'update',
-  show: 'get',
-  view: 'get',
-}
+const SYNONYMS: ReadonlyMap<string, string> = new Map([
+  ['add', 'create'],
+  ['edit', 'update'],
+  ['find', 'search'],
+  ['ls', 'list'],
+  ['new', 'create'],
+  ['remove', 'delete'],
+  ['rm', 'delete'],
+  ['set', 'update'],
+  ['show', 'get'],
+  ['view', 'get'],
+])
 
 /** Advice on an unknown command or option; `message` is commander's. */
 export function adviseOnLine(message: string, argv: readonly string[], registry: Registry): string {
@@ -33,7 +33,7 @@ export function adviseOnLine(message: string, argv: readonly string[], registry:
     const see = command === undefined ? 'See: coffer --help' : `See: coffer ${command} --help`
     return flags.length === 0 ? see : `coffer ${name} takes ${flags.join(', ')}. ${see}`
   }
-  const [first = '', second = ''] = words.map((word) => SYNONYMS[word] ?? word)
+  const [first = '', second = ''] = words.map((word) => SYNONYMS.get(word) ?? word)
   const singular = second.replace(/s$/, '')
   const swapped = [`${first} ${second}`, `${singular} ${first}`].find((each) => registry.find(each))
   if (swapped !== undefined) return `Did you mean coffer ${swapped}?`

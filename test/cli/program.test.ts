@@ -109,6 +109,8 @@ t.test('help is folded to the width of the terminal', async (t) => {
 t.test('misspelled words and flags get a suggestion, and nothing runs', async (t) => {
   const home = createHome(t)
   for (const [line, message] of [
+    ['token constructor', "Unknown command 'constructor'. See: coffer token --help"],
+    ['__proto__ toString', "Unknown command '__proto__'. See: coffer --help"],
     ['tokn list', "Unknown command 'tokn' (Did you mean token?)"],
     ['token creat', "Unknown command 'creat' (Did you mean create?)"],
     ['token lsit', "Unknown command 'lsit' (Did you mean list?)"],
