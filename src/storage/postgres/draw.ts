@@ -19,5 +19,5 @@ export function drawStep(random: RandomSource): number {
 
 /** That of another vault: a server that had an earlier one open in the same place takes it for no vault of its own. */
 export function drawGeneration(random: RandomSource): number {
-  return Buffer.from(random.bytes(BYTES)).readUIntLE(0, BYTES)
+  return random.bytes(BYTES).reduce((number, byte) => number * 256 + byte, 0)
 }
