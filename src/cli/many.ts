@@ -155,12 +155,7 @@ function fateOf(answer: Answer): Fate {
 }
 
 /** The error with what it is about, the first of `names`; what came before stays done, and what would have come is not. */
-function tell(
-  error: CofferError,
-  done: number,
-  names: readonly string[],
-  fates: readonly Fate[],
-): CofferError {
+function tell(error: CofferError, done: number, names: string[], fates: readonly Fate[]): CofferError {
   const { code, message, errors, status, traceId } = error
   const isInterrupted = code === 'interrupted'
   const list = (fate: Fate) => {

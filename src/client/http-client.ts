@@ -155,10 +155,8 @@ function readAnswer({ status, headers, text }: WholeAnswer) {
   const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined
   if (status >= 300 && status < 400) {
     // Following it would send the key to whom it names.
-    throw new CofferError(
-      'unavailable',
-      'The server redirects elsewhere. Give the address of the vault itself.',
-    )
+    const message = 'The server redirects elsewhere. Give the address of the vault itself.'
+    throw new CofferError('unavailable', message)
   }
   if (status >= 300) return { status, body: parseJsonOrNothing(text), retryAfter }
   if (status === 204 || text === '') return { status, body: undefined }

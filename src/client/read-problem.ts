@@ -52,9 +52,8 @@ function findCode(
   if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
   const isReact = noun === 'reactor' && verb === 'react'
   const fits = (code: string) => !isReact || ERRORS[code as ErrorCode].exit === 8
-  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter(
-    (code) => ERRORS[code].status === status && !OWN.includes(code),
-  )
+  const isAlike = (code: ErrorCode) => ERRORS[code].status === status && !OWN.includes(code)
+  const codes = (Object.keys(ERRORS) as ErrorCode[]).filter(isAlike)
   return codes.find(fits) ?? codes[0] ?? (status >= 500 ? 'unavailable' : 'validation')
 }
 

@@ -22,14 +22,14 @@ function splitMapping(text: string): [column: string, path: string] {
 }
 
 /**
- * `mappings`: `column=path`, where a column has another name than the path; an empty path leaves it out.
+ * `given`: `column=path`, where a column has another name than the path; an empty path leaves it out.
  * @throws CofferError `usage` for columns without a place, `validation` for what is not CSV
  */
 export async function* readCsv(
   texts: AsyncIterable<string>,
-  mappings: readonly string[],
+  given: readonly string[],
 ): AsyncGenerator<Row[]> {
-  const map = new Map(mappings.map(splitMapping))
+  const map = new Map(given.map(splitMapping))
   const { parse } = await import('csv-parse')
   const { Readable } = await import('node:stream')
   const parser = parse({
@@ -109,12 +109,8 @@ function readPath(name: string, text: string): Path | undefined {
 function readRecord(cells: readonly string[], paths: readonly (Path | undefined)[], line: number): Row {
   const value: Record<string, unknown> = {}
   const length = cells.reduce((sum, cell) => sum + cell.length, 0)
-  if (cells.length !== paths.length)
-    return {
-      line,
-      length,
-      fault: `The row has ${cells.length} cells, and ${paths.length} columns have a name.`,
-    }
+  const fault = `The row has ${cells.length} cells, and ${paths.length} columns have a name.`
+  if (cells.length !== paths.length) return { line, length, fault }
   try {
     cells.forEach((cell, at) => {
       const path = paths[at]

@@ -91,11 +91,7 @@ function chooseFormat(given: unknown, path: string): RowFormat {
 }
 
 /** Rows with masked data have `masked`: true, which an import refuses. */
-function createForm(
-  format: RowFormat,
-  fields: readonly string[] | undefined,
-  isMasked: IsMasked | undefined,
-) {
+function createForm(format: RowFormat, fields: readonly string[] | undefined, isMasked?: IsMasked) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
   const mark = (token: TokenView) =>

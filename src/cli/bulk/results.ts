@@ -115,13 +115,8 @@ async function readPosition(path: string): Promise<Position | undefined> {
   }
   const position = text.length > 64 * 1024 ? undefined : parseJsonOrNothing(text)
   const isCount = (value: unknown) => Number.isSafeInteger(value) && (value as number) >= 0
-  if (
-    isObject(position) &&
-    RUN.test(`${position.run}`) &&
-    isCount(position.rows) &&
-    isCount(position.results)
-  )
-    return position as unknown as Position
+  const areCounts = isObject(position) && isCount(position.rows) && isCount(position.results)
+  if (areCounts && RUN.test(`${position.run}`)) return position as unknown as Position
   throw usage(`--resume: ${path} was not written by an import.`)
 }
 
@@ -133,7 +128,7 @@ async function writePosition(path: string, position: Position): Promise<void> {
     await writeFile(`${path}.tmp`, `${JSON.stringify(position)}\n`, { mode: 0o600, flag: 'wx', flush: true })
     await rename(`${path}.tmp`, path)
   } catch (cause) {
-    throw new CofferError('storage_failed', `How far the import came cannot be written to ${path}.`, {
+    throw new CofferError('storage_failed', `How far it came cannot be written to ${path}.`, {
       cause,
     })
   }

@@ -40,10 +40,8 @@ export async function printCurl(
       : []),
   ]
   const text = lines.join(' \\\n  ')
-  await write(
-    terminal.stdout,
-    `${isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text}\n`,
-  )
+  const shown = isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text
+  await write(terminal.stdout, `${shown}\n`)
   if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, words, options))
 }
 

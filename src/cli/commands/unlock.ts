@@ -41,10 +41,8 @@ export async function unlock(context: CommandContext, options: Options): Promise
   requireVault(context)
   if (options.foreground === true) return keepOpen(context, durationMs)
   const until = await retryPassphrase(context, () => startInBackground(context, text))
-  await printNotice(
-    context.terminal,
-    `The vault is open until ${until}, and any process of yours can use it. To lock it before: ${lockLine(context)}`,
-  )
+  const what = `The vault is open until ${until}, and any process of yours can use it.`
+  await printNotice(context.terminal, `${what} To lock it before: ${lockLine(context)}`)
 }
 
 /** Names the vault where this command line does. */

@@ -218,10 +218,8 @@ async function tellOfForeignKey(context: CommandContext, path: string, usual: st
   const isDemo = findVaultDirectory(context).endsWith(join(DEMO_DIRECTORY, 'vault'))
   if (typed.isKeyTold === true || isDemo) return
   typed.isKeyTold = true
-  await printNotice(
-    terminal,
-    `The key of this vault was found beside it, at ${path}: who else has that file can read what you store. If it is yours, move it to ${usual}`,
-  )
+  const danger = `The key of this vault was found beside it, at ${path}: who else has that file can read what you store.`
+  await printNotice(terminal, `${danger} If it is yours, move it to ${usual}`)
 }
 
 /** The passphrase from the file, descriptor or command in the settings; undefined without one. */

@@ -169,11 +169,8 @@ export function createForm(
   /** Which of the properties is to be asked for, of which at least one is needed. */
   async function chooseOneOf(item: ObjectSchema, path: string, input: OperationInput) {
     const { needsOneOf = [] } = item
-    if (
-      needsOneOf.length === 0 ||
-      needsOneOf.some((property) => valueAt(input, path)[property] !== undefined)
-    )
-      return undefined
+    const isGiven = needsOneOf.some((property) => valueAt(input, path)[property] !== undefined)
+    if (needsOneOf.length === 0 || isGiven) return undefined
     const prefix = path === '' ? '' : `${path}.`
     const verdicts = await Promise.all(
       needsOneOf.map(async (property) => {

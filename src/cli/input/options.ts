@@ -60,9 +60,8 @@ export function keyOf(word: string): string {
 
 /** Whether the value is text, which may depend on other properties. */
 export function isTextOf({ schema }: Flag, given: Options): boolean {
-  return Object.entries(schema.textWhere ?? {}).some(([name, values]) =>
-    values.includes(given[name] as string),
-  )
+  const conditions = Object.entries(schema.textWhere ?? {})
+  return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 
 /** The positional arguments of the operation's command, in commander's syntax. */

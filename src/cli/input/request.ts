@@ -77,10 +77,8 @@ function resolvePaths(
     return schema?.type === 'string' && schema.isPath === true && typeof value === 'string' && value !== ''
   }
   const paths = Object.entries(values).filter(isPath)
-  return {
-    ...values,
-    ...Object.fromEntries(paths.map(([name, path]) => [name, resolve(cwd, path as string)])),
-  }
+  const whole = paths.map(([name, path]) => [name, resolve(cwd, path as string)])
+  return { ...values, ...Object.fromEntries(whole) }
 }
 
 /** The values of flags by property: booleans, or texts with the contents of files. */

@@ -21,10 +21,8 @@ export function createUnknownNotice(terminal: Terminal, definition: RegisteredOp
   return async (bodies: readonly unknown[]): Promise<void> => {
     for (const body of bodies)
       for (const name in isObject(body) ? body : {}) {
-        if (left === 0) return
-        if (passed.has(name)) continue
+        if (passed.has(name) || left-- <= 0) continue
         passed.add(name)
-        left--
         const shown = truncate(display(name), MOST_COLUMNS)
         const nearest = suggestName(name, names) || '.'
         await printNotice(terminal, `Ignored: ${command} takes no property "${shown}"${nearest}`)

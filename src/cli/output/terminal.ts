@@ -110,10 +110,8 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
     stream.write(text, (error) => {
       if (!error) return resolve(true)
       if (READER_GONE.includes(codeOf(error))) return resolve(false)
-      const reason = codeOf(error) || 'unknown reason'
-      reject(
-        new CofferError('storage_failed', `The output could not be written (${reason}).`, { cause: error }),
-      )
+      const message = `The output could not be written (${codeOf(error) || 'unknown reason'}).`
+      reject(new CofferError('storage_failed', message, { cause: error }))
     })
   })
 }

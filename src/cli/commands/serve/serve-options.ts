@@ -79,7 +79,7 @@ function readAddresses(host: string | undefined, isAllowed: boolean) {
   if (LOOPBACK.includes(host)) return { addresses: [host], hostName: bracket(host), isRemote: false }
   if (!isAllowed)
     throw usage(
-      `--host ${host} makes the server reachable from other machines. To allow that, add --allow-remote.`,
+      `--host ${host} makes the server reachable from other machines. Allow it with --allow-remote.`,
     )
   const isEverywhere = host === '0.0.0.0' || host === '::'
   return { addresses: [host], hostName: isEverywhere ? 'localhost' : bracket(host), isRemote: true }
