@@ -110,8 +110,7 @@ async function openForm(
 ): Promise<Form> {
   const { createForm } = await import('./input/form.js')
   const { createCheckTools } = await import('./bulk/send.js')
-  const tools = createCheckTools(clock)
-  return createForm({ terminal, input, env, signal }, definition, { list, tools })
+  return createForm({ terminal, input, env, signal }, definition, { list, tools: createCheckTools(clock) })
 }
 
 async function askAndPrint(task: Task): Promise<void> {

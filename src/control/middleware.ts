@@ -143,10 +143,7 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
         return answererOf(plane).api(asked)
       const started = performance.now()
       let sent: Promise<Uint8Array | undefined> | undefined
-      const readBody = (limitBytes: number) => {
-        sent ??= asked.readBody(limitBytes)
-        return sent
-      }
+      const readBody = (limitBytes: number) => (sent ??= asked.readBody(limitBytes))
       const relayed = findRelay(path)
       const operation = relayed?.operation ?? findOperation(router, asked.method, path)
       const rules = await plane.faults.choose({

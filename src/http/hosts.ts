@@ -49,8 +49,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
 /** The host names in a request, in lower case: of the header Host, which HTTP/1.0 can omit, and of an absolute URL. */
 function readNames({ headers, target }: Ask): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
-  const given = url === null ? [headers.host] : [headers.host, url[1]]
-  return given
+  return (url === null ? [headers.host] : [headers.host, url[1]])
     .filter((authority) => authority !== undefined)
     .map((authority) => AUTHORITY.exec(String(authority))?.[1]?.toLowerCase() ?? '')
 }

@@ -22,8 +22,7 @@ export async function listen<S extends Server>(
       let chosen = port
       for (const address of addresses) {
         const server = create()
-        const isBound = await bind(server, address, chosen, servers.length === 0)
-        if (isBound) servers.push(server)
+        if (await bind(server, address, chosen, servers.length === 0)) servers.push(server)
         chosen = portOf(servers[0]!)
       }
       return { servers, port: chosen }

@@ -204,8 +204,7 @@ function createConnections(options: ServerOptions, create: CreateServer) {
       left: (listener) => onLeave(exchange, listener),
     }
     try {
-      const answer = await options.answerer(ask)
-      await send(answer, exchange, { share, body, isStopping })
+      await send(await options.answerer(ask), exchange, { share, body, isStopping })
     } catch (error) {
       // An answer that cannot be sent must not affect other connections.
       request.socket.destroy()

@@ -49,10 +49,7 @@ export function answerLater(make: () => Promise<Answerer>): {
   begin(): Promise<unknown>
 } {
   let made: Promise<Answerer> | undefined
-  const begin = () => {
-    made ??= make()
-    return made
-  }
+  const begin = () => (made ??= make())
   let answer: Answerer = async (ask) => {
     answer = await begin()
     return answer(ask)

@@ -82,8 +82,7 @@ export async function startServer(options: ServerOptions = {}): Promise<CofferSe
     const isRemote = addresses?.some((address) => !LOOPBACK.includes(address)) === true
     if (isRemote) vault.admitOthers()
     const dashboard = isRemote ? undefined : vault.createDashboard(tls !== undefined)
-    const service = vault.serviceOf(handling, dashboard)
-    const server = await serveHttp(service, { port, ...sockets })
+    const server = await serveHttp(vault.serviceOf(handling, dashboard), { port, ...sockets })
     const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
     vault.listenAt(url)
     dashboard?.listenAt(url)
@@ -96,10 +95,7 @@ export async function startServer(options: ServerOptions = {}): Promise<CofferSe
 
 function stopper(vault: OpenCoffer, server: RunningServer, isOwned: boolean): () => Promise<void> {
   let stopping: Promise<void> | undefined
-  return () => {
-    stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined))
-    return stopping
-  }
+  return () => (stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined)))
 }
 
 /** `vault`, or a fork of it, as a server answers for it. */

@@ -158,10 +158,8 @@ function headerAdapter(files: Files, directory: string, nonce: string): Adapter<
       const bytes = readWhole(files, `${directory}/${HEADER_FILE}`, HEADER_LIMIT)
       return bytes === undefined ? null : parse(bytes, `${directory}/${HEADER_FILE}`)
     },
-    write: async (header) => {
-      const bytes = Buffer.from(headerText(header as Header))
-      replaceWhole(files, directory, HEADER_FILE, bytes, nonce)
-    },
+    write: async (header) =>
+      replaceWhole(files, directory, HEADER_FILE, Buffer.from(headerText(header as Header)), nonce),
   }
 }
 

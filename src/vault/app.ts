@@ -100,12 +100,10 @@ export function createApp(parts: {
       : loadConfinement().then(({ confineThisNode }) => confineThisNode(modulesDirectory))
     return found
   }
-  const loadReactors = () => {
-    reactors ??= import('../reactor/start.js').then(({ createReactors }) =>
+  const loadReactors = () =>
+    (reactors ??= import('../reactor/start.js').then(({ createReactors }) =>
       createReactors(reactorOptions, confine),
-    )
-    return reactors
-  }
+    ))
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
   const background = createBackground()
@@ -135,21 +133,16 @@ export function createApp(parts: {
     },
     ask: (request) => answerRequest(app, request),
     validate: validateInput,
-    expressions: () => {
-      expressions ??= loadExpressions(random)
-      return expressions
-    },
+    expressions: () => (expressions ??= loadExpressions(random)),
     configureReactors: (options) => {
       reactorOptions = { ...reactorOptions, ...options }
     },
     reactors: async (values) => (await loadReactors()).fit(values),
     ownPorts,
-    outbound: () => {
-      outbound ??= import('../reactor/outbound.js').then(({ createOutbound }) =>
+    outbound: () =>
+      (outbound ??= import('../reactor/outbound.js').then(({ createOutbound }) =>
         createOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
-      )
-      return outbound
-    },
+      )),
     sandbox: async () => (await loadConfinement()).describeSandbox(await confine()),
     deriveUuid: async (text, reader) => {
       const digest = await hash(text, reader, UUID_BYTES)

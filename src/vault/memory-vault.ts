@@ -74,12 +74,8 @@ async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, st
       const { created_by, created_at } = application
       const entry = { id: app.createUuid(), hash, created_by, created_at }
       const record: ApplicationRecord = { ...rest, tenant_id: id, keys: [entry] }
-      await store.insert(
-        'api_key',
-        0,
-        { id: hash, tenant: tenant.number, application_id: application.id },
-        { fresh: true },
-      )
+      const held = { id: hash, tenant: tenant.number, application_id: application.id }
+      await store.insert('api_key', 0, held, { fresh: true })
       await store.replace('application', tenant.number, record)
     }
   }

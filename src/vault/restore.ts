@@ -45,10 +45,7 @@ export async function restoreVault(
 /** Asks once. */
 function remember(choose: ChooseOpener): ChooseOpener {
   let chosen: ReturnType<ChooseOpener> | undefined
-  return (vault) => {
-    chosen ??= choose(vault)
-    return chosen
-  }
+  return (vault) => (chosen ??= choose(vault))
 }
 
 /**

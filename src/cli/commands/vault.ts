@@ -15,11 +15,9 @@ const SALVAGING =
 export const status: Steps = {
   run: async ({ context, ask, print }) => {
     const place = findVaultDirectory(context)
-    const inStore = context.config.store !== undefined
-    const held_by = inStore ? undefined : readHolder(placeOf(context))
+    const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
     const until = (await readSession(context, place))?.untilMs
-    const unlocked_until = until === undefined ? undefined : formatDate(until)
-    const found = omitUndefined({ held_by, unlocked_until })
+    const found = omitUndefined({ held_by, unlocked_until: until && formatDate(until) })
     await print({ ...describePlace(context, place), ...found, ...((await ask()) as object) })
   },
 }

@@ -40,17 +40,13 @@ export async function askOffline(
       createOpener: (slot) => createOpener(context, slot),
       progress: progress.show,
     }),
-    reactors: () => {
-      reactors ??= reactorOptions(context).then(openReactors)
-      return reactors
-    },
+    reactors: () => (reactors ??= reactorOptions(context).then(openReactors)),
     notice: async (text) => {
       await progress.finish()
       await printNotice(context.terminal, text)
     },
     ask: async ({ name }) => {
-      const tenant = await findTenantChoice(context)
-      const as = { reveal: false, tenant }
+      const as = { reveal: false, tenant: await findTenantChoice(context) }
       return context.reachVault(async (vault) => (await vault.ask({ operation: name, input: {}, as })).result)
     },
   }

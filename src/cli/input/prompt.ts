@@ -133,8 +133,7 @@ async function prompt(terminal: Terminal, missing: string, question: InquirerQue
     const { answer } = await askThis<{ answer: unknown }>([{ ...question, name: 'answer' }])
     return answer
   } catch (error) {
-    const isOver = error instanceof Error && OVER.includes(error.name)
-    if (isOver) throw interrupted({ cause: error })
+    if (error instanceof Error && OVER.includes(error.name)) throw interrupted({ cause: error })
     throw new CofferError('internal', 'The prompt failed.', { cause: error })
   } finally {
     for (const event of INPUT_OVER) stdin.off(event, stop)

@@ -130,8 +130,7 @@ type ReadCall = Awaited<ReturnType<typeof readCall>>
 async function readCall(session: Session, asked: RelayRequest) {
   const { method, path, query, headers, prefix, readBody } = asked
   const request = await settle(async () => {
-    const body = await readBody()
-    return { method, path, query, headers: passRequestHeaders(headers, prefix), body }
+    return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
   })
   const template = await settle(async () => {
     const template = findTemplate(request())

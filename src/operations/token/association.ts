@@ -122,8 +122,7 @@ async function requireBoth(
   { parent_id, child_id }: { parent_id: string; child_id: string },
 ) {
   const parent = await requireRecord(context, 'token', parent_id)
-  const child = await requireRecord(context, 'token', child_id)
-  return { parent, child }
+  return { parent, child: await requireRecord(context, 'token', child_id) }
 }
 
 /** @throws CofferError `conflict` if the link exists */

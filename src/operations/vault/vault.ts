@@ -129,8 +129,10 @@ export const replaceHeader = operation({
   examples: [],
   log: { operation: 'update', message: 'Vault key slots changed' },
   runDetached: async (session, { header, replaces }) => {
-    const maintenance = session.vault().maintenance()
-    await maintenance.replaceHeader(header as VaultHeader, replaces)
+    await session
+      .vault()
+      .maintenance()
+      .replaceHeader(header as VaultHeader, replaces)
     return undefined
   },
 })

@@ -58,8 +58,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
 
   async function flushInBackground(): Promise<void> {
     await attempt(notice, 'flushed', async () => {
-      const isDone = await inSlices(() => tree.advanceFlush())
-      if (isDone) await runExclusive(() => tree.finishFlush())
+      if (await inSlices(() => tree.advanceFlush())) await runExclusive(() => tree.finishFlush())
     })
     flushing = undefined
     compactSoon()

@@ -121,10 +121,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
         tasks.add({ run, refuse: reject })
       }),
     /** Resolves when everything is durable and, where due, flushed. */
-    close: () => {
-      closing ??= close()
-      return closing
-    },
+    close: () => (closing ??= close()),
     status: () => runExclusive(async () => tree.status()),
     attach: (sealer) => {
       groupCommit.sealer = sealer
