@@ -9,7 +9,7 @@ import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-k
 import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RoutedOperation } from '../framework/registry.js'
-import { nameHeaders, PREFIX } from '../http/headers.js'
+import { nameHeaders } from '../http/headers.js'
 import { readGiven } from './read-given.js'
 import { readProblem } from './read-problem.js'
 import { type SpelledRequest, spellRequest } from './spell-request.js'
@@ -61,7 +61,6 @@ const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 export function createHttpClient(options: HttpClientOptions) {
   const { key, prefix = 'svc', signal = new AbortController().signal } = options
   if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
-  if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const names = nameHeaders(prefix)
   return {
     /**

@@ -1,10 +1,15 @@
 /** Names and values of our own headers. */
+import { usage } from '../errors.js'
 import type { Ask } from './exchange.js'
 
 export type HeaderNames = ReturnType<typeof nameHeaders>
 
-/** The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`; in lower case. */
+/**
+ * The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`; in lower case.
+ * @throws CofferError `usage` for a prefix that could be more than a part of a name, where a shell reads it
+ */
 export function nameHeaders(prefix: string) {
+  if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const start = prefix.toLowerCase()
   return {
     apiKey: `${start}-api-key`,

@@ -167,6 +167,8 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
       .replace("a'\\''b", 'a%27b')
       .replace('%27', "'\\''"),
   )
+  const hostile = await run(['token', 'list', '--curl', '--prefix', '$(x)'])
+  t.match(hostile, { code: 2, stdout: '', stderr: /The prefix takes a letter/ }, 'a shell runs nothing of it')
   const secret = '4242424242424242'
   const words = ['token', 'create', '--type', 'card_number', '--data', secret, '--curl', '--prefix', 'bt']
   const create = await run(words, `{"data":"${secret}"}`)
