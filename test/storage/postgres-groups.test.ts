@@ -207,7 +207,7 @@ t.test('a group is no larger than it may be, and no more are under way', async (
       await new Promise<void>((resolve) => ends.push(resolve))
       return asks.map((ask) => (ask === 3 ? new Error('three') : ask * 10))
     },
-    { most: 2, mostWeight: 8, weigh: (ask) => ask, atOnce: 2, patienceMs: 1000 },
+    { most: 2, mostWeight: 8, weigh: (ask) => ask, atOnce: 2, crowd: 9, patienceMs: 1000 },
   )
   const answers = Promise.allSettled([1, 2, 3, 4, 5].map((ask) => gatherer.ask(ask)))
   const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -243,7 +243,7 @@ t.test(
         if (asks[0] === 1) throw new Error('away')
         return [...asks]
       },
-      { most: 1, mostWeight: 9, weigh: () => 1, atOnce: 1, patienceMs: 20 },
+      { most: 1, mostWeight: 9, weigh: () => 1, atOnce: 2, crowd: 1, patienceMs: 20 },
     )
     const turn = () => new Promise((resolve) => setImmediate(resolve))
     for (const ms of [0, 30]) {

@@ -17,6 +17,8 @@ interface Limits<Ask> {
   weigh(ask: Ask): number
   /** Groups that are under way. */
   atOnce: number
+  /** While so many asks are under way no further group goes: one of more costs less than two of fewer. */
+  crowd: number
   /** Where one takes longer and fails, whoever waited for it has waited long enough, and fails too. */
   patienceMs: number
 }
@@ -26,6 +28,7 @@ export class Gatherer<Ask, Answer> {
   readonly #limits: Limits<Ask>
   #waiting: Waiting<Ask, Answer>[] = []
   #underWay = 0
+  #asked = 0
   #isDue = false
 
   constructor(send: Send<Ask, Answer>, limits: Limits<Ask>) {
@@ -47,10 +50,14 @@ export class Gatherer<Ask, Answer> {
   }
 
   #sendGroups(): void {
-    while (this.#underWay < this.#limits.atOnce && this.#waiting.length > 0) {
+    const { atOnce, crowd } = this.#limits
+    while (this.#underWay < atOnce && this.#asked < crowd && this.#waiting.length > 0) {
+      const group = this.#takeGroup()
       this.#underWay++
-      void this.#sendGroup(this.#takeGroup()).then(() => {
+      this.#asked += group.length
+      void this.#sendGroup(group).then(() => {
         this.#underWay--
+        this.#asked -= group.length
         this.#sendGroups()
       })
     }

@@ -19,14 +19,15 @@ const MOST_ATTEMPTS = 5
 
 /** Half of what a store that does not answer is waited for. */
 const patienceMs = PATIENCE_MS / 2
-export const READS = { most: 32, mostWeight: 32, weigh: () => 1, atOnce: 2, patienceMs }
-/** Weighed in bytes. One at once: what comes meanwhile is a group of more, which costs less than two of fewer. */
+export const READS = { most: 32, mostWeight: 32, weigh: () => 1, atOnce: 2, crowd: 64, patienceMs }
+/** Weighed in bytes. */
 export const COMMITS = {
   most: 64,
   mostWeight: 1_000_000,
   weigh: ({ news, entries }: Commit) =>
     [...news.rows, ...news.waiting].reduce((sum, { sealed }) => sum + sealed.length, entries.length * 100),
-  atOnce: 1,
+  atOnce: 2,
+  crowd: 12,
   patienceMs,
 }
 
