@@ -2,8 +2,10 @@
  * The vault's small documents, read and replaced whole through lowdb: `vault.json` (plain header), `state` and `rekey`
  * (sealed); their shapes, and the permissions that the files must have.
  */
+
 import { type Adapter, Low } from 'lowdb'
 import type { Cipher, RandomSource } from '../crypto/ports.js'
+import { quoteWord } from '../domain/quote-word.js'
 import { CofferError, conflict, damaged } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
@@ -110,11 +112,14 @@ function checkPath(files: Files, path: string, kind: 'file' | 'directory'): void
   if (stat.owner !== files.user)
     throw new CofferError(
       'vault_exposed',
-      `${path} belongs to another user (id ${stat.owner}). Use a vault of your own, or run \`chown ${files.user} ${path}\`.`,
+      `${path} belongs to another user (id ${stat.owner}). Use a vault of your own, or run \`chown ${files.user} ${quoteWord(path)}\`.`,
     )
   if ((stat.mode & EXPOSED) === 0) return
   const mode = kind === 'directory' ? '700' : '600'
-  throw new CofferError('vault_exposed', `Other users may read ${path}. Run \`chmod ${mode} ${path}\` first.`)
+  throw new CofferError(
+    'vault_exposed',
+    `Other users may read ${path}. Run \`chmod ${mode} ${quoteWord(path)}\` first.`,
+  )
 }
 
 export function hasHeader(files: Files, directory: string): boolean {

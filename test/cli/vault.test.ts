@@ -1,6 +1,7 @@
 import {
   chmodSync,
   cpSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -296,6 +297,24 @@ t.test('every way a vault cannot be opened has its message and its code', async 
       6,
       `error: There is no vault in ${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`,
     ],
+  )
+})
+
+t.test('of names of files and columns no advice makes commands', async (t) => {
+  const home = await createVaultHome(t)
+  const place = join(home.place, "it's $(x)")
+  mkdirSync(place)
+  await home.json(['init'], { cwd: place })
+  const vault = join(place, '.coffer')
+  chmodSync(vault, 0o755)
+  const quoted = `'${vault.replace("'", `'\\''`)}'`
+  t.match((await home.run(['token', 'list'], { cwd: place })).stderr, `Run \`chmod 700 ${quoted}\` first.`)
+  t.match((await home.run(['doctor'], { cwd: place })).stdout, JSON.stringify(`Run: chmod -R go= ${quoted}`))
+  chmodSync(vault, 0o700)
+  const columns = home.write('columns.csv', "it's $(x),data\n1,2\n")
+  t.match(
+    (await home.run(['token', 'import', columns, '--type', 'token'], { cwd: place })).stderr,
+    `Give it one: --map 'it'\\''s $(x)=metadata.it'\\''s $(x)', or none: --map 'it'\\''s $(x)='.`,
   )
 })
 

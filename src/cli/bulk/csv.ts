@@ -1,5 +1,7 @@
 /** CSV as rows: each column is a path of a token, such as `data.number`. csv-parse is imported here only. */
+
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
+import { quoteWord } from '../../domain/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
@@ -102,7 +104,7 @@ function readPath(name: string, text: string): Path | undefined {
   const isDeep = path.length > MAX_JSON_DEPTH
   if (isKnown && !isDeep && !path.includes('') && !path.includes('__proto__')) return path
   throw usage(
-    `The column "${name}" is no path of a token. Give it one: --map '${name}=metadata.${name}', or none: --map '${name}='.`,
+    `The column "${name}" is no path of a token. Give it one: --map ${quoteWord(`${name}=metadata.${name}`)}, or none: --map ${quoteWord(`${name}=`)}.`,
   )
 }
 

@@ -1,7 +1,9 @@
 /** `coffer doctor`: examines this machine, the settings and the vault, and says what to do about what it finds. */
+
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../../domain/json/json.js'
+import { quoteWord } from '../../domain/quote-word.js'
 import { CofferError } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
@@ -112,7 +114,9 @@ async function checkPermissions(context: CommandContext): Promise<Verdict> {
   if (open.length === 0) return ok('Only you can read the vault, its key and your settings.')
   const [first] = open
   const more = open.length === 1 ? '' : ` and ${open.length - 1} more`
-  const whole = open.some((path) => path.startsWith(directory)) ? `-R go= ${directory}` : `go= ${first}`
+  const whole = open.some((path) => path.startsWith(directory))
+    ? `-R go= ${quoteWord(directory)}`
+    : `go= ${quoteWord(first!)}`
   return wrong(`Other users may read ${first}${more}.`, `Run: chmod ${whole}`)
 }
 

@@ -3,6 +3,7 @@ import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
+import { quoteWord } from '../../domain/quote-word.js'
 import { checkTenantName } from '../../domain/tenant-name.js'
 import type { App } from '../../vault/app.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
@@ -19,7 +20,6 @@ import {
 import { saveKeyFile } from '../context/save-key-file.js'
 import type { Options } from '../context/task.js'
 import { printForRun, printNotice } from '../output/output.js'
-import { quoteWord } from '../output/shell.js'
 
 const DEFAULT_TENANT = 'default'
 

@@ -1,8 +1,10 @@
 /** The user's settings file, `config.json`: profiles and default tenants. Private, as a profile may have an API key. */
+
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { quoteWord } from '../../domain/quote-word.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
 
 export type Texts = Readonly<Record<string, string>>
@@ -32,7 +34,10 @@ export async function readUserSettings(directory: string): Promise<UserSettings>
   const settings = parseSettings(file.text, path)
   const mayOthers = (file.mode & OTHERS_MAY) !== 0
   if (mayOthers && Object.keys(settings.profiles).length > 0)
-    throw new CofferError('vault_exposed', `Other users can read or change ${path}. Run: chmod 600 ${path}`)
+    throw new CofferError(
+      'vault_exposed',
+      `Other users can read or change ${path}. Run: chmod 600 ${quoteWord(path)}`,
+    )
   return settings
 }
 

@@ -1,5 +1,6 @@
 /** What `coffer serve` prints when it answers: the address, the keys, and command lines that a person pastes. */
 import type { Plane } from '../../../control/plane.js'
+import { quoteWord } from '../../../domain/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
 import { nameHeaders } from '../../../http/headers.js'
@@ -10,7 +11,6 @@ import type { CommandContext } from '../../context/context.js'
 import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
 import { display } from '../../output/display.js'
 import { printNotice } from '../../output/output.js'
-import { quoteWord } from '../../output/shell.js'
 import { write } from '../../output/terminal.js'
 import type { ServeOptions } from './serve-options.js'
 
