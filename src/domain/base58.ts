@@ -20,8 +20,7 @@ export function base58(bytes: Uint8Array, least = 0): string {
   }
   const zeros = bytes.findIndex((byte) => byte !== 0)
   const leading = '1'.repeat(zeros < 0 ? bytes.length : zeros)
-  const significant = digits.startsWith('1') ? digits.replace(/^1+/, '') : digits
-  return (leading + significant).padStart(least, '1')
+  return (leading + (digits.startsWith('1') ? digits.replace(/^1+/, '') : digits)).padStart(least, '1')
 }
 
 /** 128 random bits: a prefix that says what it is, and 22 characters. */

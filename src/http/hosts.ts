@@ -26,16 +26,9 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     known = { counter, name: typeof url === 'string' ? new URL(url).hostname : undefined }
     return known.name
   }
-  let accepted: string | string[] | undefined
   return (ask) => {
-    const { host } = ask.headers
-    const isUsual = host === accepted && ask.target.startsWith('/')
-    if (isUsual) return undefined
     const strange = readNames(ask).filter((name) => !isAddress(name) && !own.has(name))
-    if (strange.length === 0) {
-      accepted = host
-      return undefined
-    }
+    if (strange.length === 0) return undefined
     return findPublicName().then((name) => {
       if (strange.every((each) => each === name)) return
       throw new CofferError(

@@ -89,19 +89,14 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
   }
 }
 
-async function resealAllWaiting(
-  connection: Connection,
-  reseal: RekeyOptions['resealWaiting'],
-): Promise<void> {
+async function resealAllWaiting(store: Connection, reseal: (waiting: Waiting) => Waiting) {
   for (let after: Uint8Array = new Uint8Array(0); ; ) {
-    const [found] = await connection.send([
-      { text: READ_WAITING, values: [after, ...MOST_WAITING], isSlow: true },
-    ])
+    const [found] = await store.send([{ text: READ_WAITING, values: [after, ...MOST_WAITING], isSlow: true }])
     const page: Waiting[] = found!.rows
     if (page.length === 0) return
     const ids = page.map(({ id }) => id)
     const news = insertStatement({ rows: [], waiting: page.map(reseal) })
-    await connection.send([endWaitingStatement(ids), { ...news, isSlow: true }])
+    await store.send([endWaitingStatement(ids), { ...news, isSlow: true }])
     after = ids.at(-1)!
   }
 }
