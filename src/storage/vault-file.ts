@@ -96,7 +96,7 @@ export function checkExposure(files: Files, directory: string): void {
 export function noVault(directory: string): CofferError {
   return new CofferError(
     'vault_missing',
-    `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
+    `There is no vault in ${directory}. Create one with: coffer init --vault ${quoteWord(directory)}`,
   )
 }
 

@@ -311,6 +311,8 @@ t.test('of names of files and columns no advice makes commands', async (t) => {
   t.match((await home.run(['token', 'list'], { cwd: place })).stderr, `Run \`chmod 700 ${quoted}\` first.`)
   t.match((await home.run(['doctor'], { cwd: place })).stdout, JSON.stringify(`Run: chmod -R go= ${quoted}`))
   chmodSync(vault, 0o700)
+  const { stderr } = await home.run(['token', 'list', '--vault', join(place, 'none')])
+  t.match(stderr, `coffer init --vault ${quoted.replace('.coffer', 'none')}`)
   const columns = home.write('columns.csv', "it's $(x),data\n1,2\n")
   t.match(
     (await home.run(['token', 'import', columns, '--type', 'token'], { cwd: place })).stderr,

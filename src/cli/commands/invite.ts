@@ -1,5 +1,7 @@
 /** `coffer invite outbox | accept | create | resend`: prints mail and its delivery state. */
+
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { quoteWord } from '../../domain/quote-word.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
 import type { Steps } from '../context/task.js'
 import { readGivenValue } from '../input/given-value.js'
@@ -57,7 +59,7 @@ function describeMail(mail: OutboxMail): string {
 const STATES: Record<OutboxMail['state'], (mail: OutboxMail) => [where: string, advice?: string]> = {
   outbox: ({ id }) => [
     'No mail server is configured, so the mail stays in the outbox.',
-    `Read it: coffer invite outbox ${id}`,
+    `Read it: coffer invite outbox ${quoteWord(id)}`,
   ],
   waiting: ({ server, failure }) =>
     failure === undefined
@@ -69,7 +71,7 @@ const STATES: Record<OutboxMail['state'], (mail: OutboxMail) => [where: string, 
   sent: ({ server }) => [`The mail was sent to ${server}.`],
   refused: ({ server, failure, invitation_id }) => [
     `The mail was rejected by ${server}: ${failure}`,
-    `It is not sent again. Send a new one: coffer invite resend ${invitation_id}`,
+    `It is not sent again. Send a new one: coffer invite resend ${quoteWord(invitation_id)}`,
   ],
   dropped: () => ['The mail was not sent, because its link had ended.'],
 }

@@ -1,6 +1,8 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
+
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { quoteWord } from '../../domain/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'
@@ -75,7 +77,7 @@ export function requireVault(context: CommandContext): void {
   if (context.config.store !== undefined || existsSync(directory)) return
   throw new CofferError(
     'vault_missing',
-    `There is no vault in ${directory}. Create one with: coffer init --vault ${directory}`,
+    `There is no vault in ${directory}. Create one with: coffer init --vault ${quoteWord(directory)}`,
   )
 }
 
