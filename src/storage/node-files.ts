@@ -53,7 +53,10 @@ export function nodeFiles(): Files {
       if (file === undefined) return undefined
       if (!fs.fstatSync(file).isFile()) {
         fs.closeSync(file)
-        throw new CofferError('storage_failed', `Cannot open ${path}: it is no file. Remove it.`)
+        throw new CofferError(
+          'storage_failed',
+          `Cannot open ${path}: it is no file, but a pipe, a device or a folder.`,
+        )
       }
       paths.set(file, path)
       // A wider umask cannot add bits to 0600, a narrower one may have taken some away.

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { CofferError } from '../../src/errors.js'
 import { listRuns } from '../../src/operations/reactor/reactor-log.js'
+import { findExpressions } from '../../src/operations/token/detokenize.js'
 import { openTestVault, permissionsOf, setSetting } from './vault.js'
 
 type Json = Record<string, unknown>
@@ -322,7 +323,20 @@ t.test('a hundred distinct tokens may be named, and each as often as one likes',
   const all = [...ids.slice(0, 100), ...ids.slice(0, 100)].map((each) => `{{ ${each} }}`)
   t.same(await react(id, { all }), { raw: 200 })
   const { errors } = await failureOf(react(id, { all: [...all, `{{ ${ids[100]} }}`] }))
-  t.match(errors?.args?.[0], /101 tokens; at most 100/)
+  t.match(errors?.args?.[0], /more than 100 tokens/)
+})
+
+t.test('no more expressions are compiled than show that the tokens are too many', async (t) => {
+  const compiled: string[] = []
+  const expressions = await app.expressions()
+  const compile: typeof expressions.compile = (text, use) => {
+    compiled.push(text)
+    return expressions.compile(text, use)
+  }
+  const document = Array.from({ length: 1000 }, (_, at) => `{{ many-${at} }}`)
+  const finding = findExpressions(document, { expressions: async () => ({ ...expressions, compile }) })
+  await t.rejects(finding, { code: 'validation' })
+  t.equal(compiled.length, 101)
 })
 
 t.test('token:use is needed on each container of what is used', async (t) => {

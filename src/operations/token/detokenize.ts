@@ -90,16 +90,19 @@ export async function findExpressions(
 ): Promise<FoundExpressions> {
   const errors: PropertyErrors = {}
   const found = new Map<string, Found>()
+  const tokens = new Set<string>()
   for (const [text, at] of places) {
-    if (isFull(errors)) break
+    // To compile them all could take seconds.
+    if (isFull(errors) || tokens.size > most) break
     const place = at || whole
     const expressions = await tools.expressions()
     const expression = await collectLater(errors, place, () => expressions.compile(text, 'detokenize'))
-    if (expression !== undefined) found.set(text, { path: place, expression })
+    if (expression === undefined) continue
+    found.set(text, { path: place, expression })
+    for (const id of expression.references) tokens.add(id)
   }
-  const { size } = pathsOfTokens(found)
-  if (size > most)
-    addError(errors, whole, `refers to ${size} tokens; at most ${most} can be detokenized at once`)
+  if (tokens.size > most)
+    addError(errors, whole, `refers to more than ${most} tokens, as many as can be detokenized at once`)
   refuseErrors(errors)
   return found
 }
