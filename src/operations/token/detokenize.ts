@@ -102,7 +102,7 @@ export async function findExpressions(
     for (const id of expression.references) tokens.add(id)
   }
   if (tokens.size > most)
-    addError(errors, whole, `refers to more than ${most} tokens, as many as can be detokenized at once`)
+    addError(errors, whole, `refers to more than ${most} tokens; at most ${most} can be detokenized at once`)
   refuseErrors(errors)
   return found
 }
