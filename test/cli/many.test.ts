@@ -158,8 +158,16 @@ t.test('a server is asked for several at the same time, and results come in orde
   const { run, through, left } = await serve(t, all)
   let under = 0
   let most = 0
+  let fill = () => {}
+  /** Once eight were under way, or after so long that they never will be. */
+  const filled = new Promise<void>((resolve) => {
+    fill = resolve
+    t.teardown(clearTimeout.bind(undefined, setTimeout(resolve, 10_000)))
+  })
   const fetch = through(async (url) => {
     most = Math.max(most, ++under)
+    if (under === 8) fill()
+    await filled
     await new Promise((resolve) => setTimeout(resolve, /(?:0|5)$/.test(url) ? 20 : 1))
     under--
   })
