@@ -2,6 +2,7 @@
 import { type Environment, readConfig } from '../config.js'
 import { CofferError, interrupted, toProblem } from '../errors.js'
 import { createRegistry } from '../framework/registry.js'
+import { SETTINGS, type Setting } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import { openOutput } from './closed-output.js'
@@ -168,7 +169,7 @@ function ignore(): void {}
 async function reportFailure(
   streams: Streams,
   argv: readonly string[],
-  { env, terminal = detectTerminal({ streams, env, flags: {} }) }: Settled,
+  { env, terminal = detectFrom(streams, argv, env) }: Settled,
   error: unknown,
 ): Promise<number> {
   const { printProblem } = await import('./output/output.js')
@@ -178,11 +179,29 @@ async function reportFailure(
   return error instanceof CofferError ? error.exit : 1
 }
 
-/** Whether the output is JSON. Reads the command line itself, because parsing it may be what failed. */
+/** The terminal of a command line that could not be parsed. */
+function detectFrom(streams: Streams, argv: readonly string[], env: Environment): Terminal {
+  const color = scanFlag(argv, 'color') ?? env.COFFER_COLOR
+  const { choices = [] } = SETTINGS.color as Setting
+  return detectTerminal({
+    streams,
+    env,
+    flags: color !== undefined && choices.includes(color) ? { color } : {},
+  })
+}
+
 function wantsJson({ stdout }: Streams, env: Environment, argv: readonly string[]): boolean {
-  const at = argv.findIndex((word) => /^(--output|-o)$/.test(word))
-  const [, joined] =
-    /^(?:--output=|-o=?)(.+)$/.exec(argv.find((word) => /^(--output=|-o.)/.test(word)) ?? '') ?? []
-  const format = (at === -1 ? joined : argv[at + 1]) ?? (env.COFFER_OUTPUT || undefined)
+  const format = scanFlag(argv, 'output', 'o') ?? (env.COFFER_OUTPUT || undefined)
   return format === undefined ? !isTerminal(stdout) : format === 'json' || format === 'ndjson'
+}
+
+/** The last value of a flag in `argv`. Works without the parser, because parsing may be what failed. */
+function scanFlag(argv: readonly string[], long: string, short?: string): string | undefined {
+  const separate = short === undefined ? `--${long}` : `--${long}|-${short}`
+  const joined = short === undefined ? `--${long}=` : `--${long}=|-${short}=?`
+  const values = argv.flatMap((word, at) => {
+    if (new RegExp(`^(?:${separate})$`).test(word)) return argv[at + 1] ?? []
+    return new RegExp(`^(?:${joined})(.+)$`, 's').exec(word)?.[1] ?? []
+  })
+  return values.at(-1)
 }

@@ -7,6 +7,7 @@ import { type List, listOf } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
+import type { Format } from '../global-flags.js'
 import type { Task } from './context/task.js'
 import { isList } from './output/layout.js'
 
@@ -16,14 +17,20 @@ const NAMES_AT_ONCE = 50
 /** Things among which a name is looked up. */
 const MOST_NAMES = 10_000
 
-/** Prints all pages: as ndjson and ids while they are read, else after that. */
+/** Limits what is held in memory until the last page is read, in bytes of JSON. */
+const MOST_GATHERED_BYTES = 128 * 1024 * 1024
+/** Counted for each page, so that pages without items end too. */
+const PAGE_BYTES = 1024
+const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
+
+/** Prints all pages: as ndjson, ids and values while they are read, else after that. */
 export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
   const pages = walkPages(task, { ...input, size }, context.signal)
   // As a server: who reads the output may run commands on the same vault before it takes more of it.
-  if (format === 'ndjson' || format === 'id') await task.together(() => task.print(itemsOf(pages)), 'server')
-  else await task.print(await task.together(() => collectPages(pages)))
+  if (STREAMED.includes(format)) await task.together(() => task.print(itemsOf(pages)), 'server')
+  else await task.print(await task.together(() => collectPages(pages, format)))
 }
 
 function pageSizeOf({ input }: RegisteredOperation): number {
@@ -96,8 +103,18 @@ export async function listAll({ context, ask, together }: Task, noun: string): P
 const endless = (noun: string) =>
   `coffer ${noun} list has more than ${MOST_NAMES}, or the same again and again, so no name is looked up. Give an id.`
 
-async function collectPages(pages: AsyncIterable<AnyPage>): Promise<List<unknown>> {
+/** @throws CofferError `too_large` */
+async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Promise<List<unknown>> {
   const items: unknown[] = []
-  for await (const item of itemsOf(pages)) items.push(item)
+  let bytes = 0
+  for await (const { data } of pages) {
+    bytes += PAGE_BYTES + JSON.stringify(data).length
+    if (bytes > MOST_GATHERED_BYTES)
+      throw new CofferError(
+        'too_large',
+        `The list has more than ${MOST_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}. Print it line by line: -o ndjson`,
+      )
+    for (const item of data) items.push(item)
+  }
   return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })
 }

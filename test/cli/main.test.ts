@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import t from 'tap'
 import { VERSION } from '../../src/version.js'
-import { runProcess } from './fake-process.js'
+import { type Run, runProcess } from './fake-process.js'
 import { createHome, createVaultHome } from './home.js'
 
 t.test('the version is one line', async (t) => {
@@ -153,4 +153,19 @@ t.test('an error has the colours that the flags say', async (t) => {
   t.match(never.stderr, /^error: /)
   const always = await home.run(['token', 'list', '--color', 'always', '-o', 'table'], { env })
   t.match(always.stderr, /^\u001b\[31m/)
+  for (const words of [
+    ['tokn', 'list'],
+    ['token', 'list', '--sise', '5'],
+    ['token', 'list', '-o', 'xml'],
+  ]) {
+    const run = async (more: string[], options: Partial<Run>) =>
+      (await home.run([...words, ...more], options)).stderr
+    const terminal = { columns: 80, env }
+    t.match(await run([], terminal), /^\u001b\[31m/, 'an error of parsing too')
+    t.match(await run(['--color', 'never'], terminal), /^error: /)
+    t.match(await run(['--color=always', '--color=never'], terminal), /^error: /, 'the last one decides')
+    t.match(await run([], { columns: 80, env: { ...env, COFFER_COLOR: 'never' } }), /^error: /)
+    t.match(await run(['--color', 'always'], { env: { ...env, COFFER_OUTPUT: 'table' } }), /\u001b\[31m/)
+    t.match(await run(['--color', 'sometimes'], terminal), /^\u001b\[31m/, 'no such value: as without')
+  }
 })

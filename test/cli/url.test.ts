@@ -117,6 +117,20 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   t.equal(asked, 201)
   t.match(await get(serve(() => page(1))), refusal)
   t.equal(asked, 2)
+  const large = { id: 'x', name: 'x'.repeat(2 ** 20) }
+  for (const format of ['json', 'table', 'csv']) {
+    const fetch = serve(() => [large, large, large, large])
+    t.match(
+      await home.run(['token', 'list', '--all', '--size', '4', '-o', format], { fetch, env }),
+      {
+        code: 2,
+        stdout: '',
+        stderr: new RegExp(`more than 128 MiB, the limit of --all -o ${format}.*-o ndjson`),
+      },
+      format,
+    )
+    t.equal(asked, 32, 'nor gathered without end')
+  }
   for (const words of [
     ['app', 'get', 'front'],
     ['token', 'list', '--all', '--output', 'id'],
