@@ -48,7 +48,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     registry.operations,
   )
   const answerReady = async () => {
-    await host.store.read((reader) => reader.get('settings', 0, 'vault'))
+    await host.store.checkReady()
     return answerResult(200, { status: 'ok' })
   }
   return {

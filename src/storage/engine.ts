@@ -3,6 +3,7 @@
  * network. The port above it is `store.ts`; `barrier/` translates between the two.
  */
 import type { Clock } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
 import type { MaybePromise } from '../maybe-promise.js'
 import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
 import type { Header } from './vault-file.js'
@@ -79,6 +80,15 @@ export interface LogEntry {
   readonly tenant: number
   /** About as many bytes as it takes in a row. */
   readonly bytes: number
+}
+
+/** An engine refuses reads that are logged once an entry of an earlier read has waited so long to be stored, ms. */
+export const MOST_PENDING_MS = 2_000
+
+/** The refusal; `reason` is a sentence. */
+export function logUnavailable(reason: string): CofferError {
+  const message = `Reads are refused, because the log records of earlier reads cannot be stored. ${reason}`
+  return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
 }
 
 /** Makes rows of log entries: what the barrier gives an engine. */
@@ -202,6 +212,8 @@ export interface Engine {
    * now. A unit that asked for it does not end, well or not, without being sure that it is right.
    */
   believedCounter?(kind: number): number | undefined
+  /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
+  checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
   readonly branches?: EngineBranches
   close(): Promise<void>

@@ -160,5 +160,7 @@ export interface Store {
   readonly isShared: boolean
   /** Walks a tenant's log, and checks that each record follows from those before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
+  /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
+  checkReady(): Promise<void>
   close(): Promise<void>
 }

@@ -886,6 +886,83 @@ t.test('when the database is away the answer is 503, soon, and it comes back by 
   t.equal((await get('/readyz')).status, 200)
 })
 
+/** Ways in which the database of `address` still answers reads, and takes no log record; each gives what ends it. */
+const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<() => Promise<unknown>> }> = {
+  'the database is read-only': {
+    why: /read-only/,
+    async begin(address) {
+      const name = `${/\/(coffer_\w+)/.exec(address)![1]}`
+      const setReadOnly = async (value: string) => {
+        const client = new pg.Client(address)
+        await client.connect()
+        await client.query('set default_transaction_read_only = off')
+        await client.query(`alter database ${name} set default_transaction_read_only = ${value}`)
+        const others = 'from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()'
+        await client.query(`select pg_terminate_backend(pid) ${others}`, [name])
+        await client.end()
+      }
+      await setReadOnly('on')
+      return () => setReadOnly('off')
+    },
+  },
+  'the table of log records is locked': {
+    why: /locked/,
+    async begin(address) {
+      const client = new pg.Client(address)
+      await client.connect()
+      await client.query('begin; lock table coffer_waiting')
+      return () => client.end()
+    },
+  },
+}
+
+for (const [cause, { why, begin }] of Object.entries(UNWRITABLE))
+  t.test(`no token is revealed for longer than 2 s while ${cause}`, async (t) => {
+    const { address, apps } = await openVaults(t, 1)
+    const [app] = apps as [App]
+    const rules = [
+      { description: 'all', priority: 1, container: '/', transform: 'reveal', permissions: ['token:read'] },
+    ]
+    const { key } = await ask(app, 'app create', { name: 'app', type: 'private', rules })
+    await ask(app, 'token create', token('read'))
+    const answerer = openService(app)
+    const get = async (target: string) => {
+      const headers = { 'svc-api-key': key }
+      const { status, body } = await answerer({
+        method: 'GET',
+        target,
+        headers,
+        readBody: async () => undefined,
+      })
+      return { status, text: String(body) }
+    }
+    const isLogged = async () => {
+      const { total } = await app.store.read(async (reader) =>
+        reader.find('log', (await app.tenant()).number, { page: 1, size: 1 }),
+      )
+      return total
+    }
+    t.match(await get('/tokens/read'), { status: 200, text: /4242424242424242/ })
+    const before = await isLogged()
+    const end = await begin(address)
+    const since = performance.now()
+    t.match(await get('/readyz'), { status: 503, text: why })
+    let revealed = 0
+    let refused = { status: 200, text: '' }
+    for (; performance.now() - since < 10_000; revealed++) {
+      refused = await get('/tokens/read')
+      if (refused.status !== 200 && performance.now() - since > 1500) break
+    }
+    t.ok(performance.now() - since < 8_000, 'it is refused')
+    t.match(refused, { status: 503, text: /log records of earlier reads cannot be stored/ })
+    for (let left = 20; left > 0; left--) t.equal((await get('/tokens/read')).status, 503, 'each one')
+    await end()
+    for (let left = 500; left > 0 && (await get('/readyz')).status !== 200; left--)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    t.match(await get('/tokens/read'), { status: 200, text: /4242424242424242/ }, 'back by itself')
+    t.ok((await isLogged()) >= before + revealed, 'what was revealed is logged')
+  })
+
 t.test('a store that takes connections and never answers is away too', async (t) => {
   if (!('socket' in server)) return
   t.ok(PATIENCE_MS < 2000)

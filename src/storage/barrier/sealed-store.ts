@@ -63,6 +63,10 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     isShared: engine.believedCounter !== undefined,
     believedCounter: (kinds) => sumCounters(kinds, engine.believedCounter?.bind(engine)),
     verifyLogs: (tenant) => engine.read(async (rows) => (await createReader(rows).readLog(tenant)).verify()),
+    checkReady: async () => {
+      await engine.read((rows) => createReader(rows).get('settings', 0, 'vault'))
+      await engine.checkReady?.()
+    },
     close: () => {
       shared.records.clear()
       log.clear()

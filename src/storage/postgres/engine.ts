@@ -19,6 +19,7 @@ import {
 import { createOwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
+import { Readiness } from './readiness.js'
 import { drawOwner, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
@@ -62,6 +63,7 @@ function createEngine(
 ): PostgresEngine {
   const self = drawOwner(random)
   const chain = createOwnChain(pool, self)
+  const readiness = new Readiness(pool, random)
   const running = new Set<Promise<unknown>>()
   let sealer: LogSealer | undefined
   let closing: Promise<void> | undefined
@@ -101,6 +103,10 @@ function createEngine(
       sealer = given
       // Another process may have left some.
       logs.look()
+    },
+    checkReady: async () => {
+      logs.refuseUnstored()
+      await readiness.check()
     },
     send: () => logs.send(),
     fold: () => logs.fold(),
@@ -149,6 +155,7 @@ function createEngine(
       try {
         const result = await work(unit)
         await unit.commit()
+        if (unit.hasWritten) readiness.noteWrite()
         if (closed !== undefined) await open(closed)
         if (unit.entries.length > 0) logs.add(unit.entries)
         if (unit.hasLogged) logs.noteWaiting()
@@ -162,6 +169,7 @@ function createEngine(
         const isLate = performance.now() > until
         if (collision === undefined || isTakenAgain || isLate || attempt === MOST_ATTEMPTS) {
           if (closed !== undefined) await open(closed)
+          if (unit.hasWritten && collision === undefined && isAway(error)) readiness.noteWrite(error)
           throw collision === undefined ? error : isTakenAgain ? taken() : busy()
         }
         wasTaken = collision.reason === 'taken'
@@ -235,6 +243,10 @@ function createEngine(
     const part = 0.5 + shared.random.bytes(1)[0]! / 512
     return new Promise((resolve) => setTimeout(resolve, longest * part))
   }
+}
+
+function isAway(error: unknown): boolean {
+  return error instanceof CofferError && error.code === 'unavailable'
 }
 
 function taken(): CofferError {

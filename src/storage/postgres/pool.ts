@@ -44,6 +44,12 @@ const OUT_OF_DATE = '22012'
 /** A statement of a transaction in which another has failed. */
 const ABORTED = '25P02'
 const UNKNOWN_TABLE = '42P01'
+/** Why a database that answers does not do what it is asked. */
+const REASONS: Readonly<Record<string, string>> = {
+  '25006': 'The database of the store is read-only',
+  '53100': 'The disk of the database is full',
+  '55P03': 'A table of the store is locked by another program',
+}
 /** Classes of errors of a database that is away, starting, stopping, full, overloaded or read-only. */
 const AWAY = new Set(['08', '25', '53', '55', '57', '58', 'XX'])
 /** Classes of errors of who may connect, and of what there is. */
@@ -73,7 +79,8 @@ function translateError(error: unknown): Error {
   if (error instanceof pg.DatabaseError && !AWAY.has(code.slice(0, 2)))
     return new CofferError('internal', `The store does not take a statement (${code}).`)
   const reason = /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
-  return new CofferError('unavailable', `The store does not answer${reason}. Try again.`, {
+  const message = REASONS[code] ?? 'The store does not answer'
+  return new CofferError('unavailable', `${message}${reason}. Try again.`, {
     retryAfterSeconds: RETRY_AFTER_SECONDS,
   })
 }

@@ -46,7 +46,7 @@ export class Unit implements EngineWriter {
   readonly #writes = new HeldWrites()
   readonly #changed = new Set<number>()
   #hasQueried = false
-  #hasWritten = false
+  hasWritten = false
   /** Whether it left log entries in the table of those that wait. */
   hasLogged = false
   dropsTenant = false
@@ -149,8 +149,8 @@ export class Unit implements EngineWriter {
   /** Makes it durable what the unit wrote, and sure what it believed. */
   async commit(): Promise<void> {
     if (this.collision !== undefined) throw this.collision
-    const logs = !this.#options.maySendLater || this.#hasWritten ? this.entries.splice(0) : []
-    this.#hasWritten ||= logs.length > 0
+    const logs = !this.#options.maySendLater || this.hasWritten ? this.entries.splice(0) : []
+    this.hasWritten ||= logs.length > 0
     const notesTime = this.#notesTime()
     const areNew = this.#writes.areNew || (this.#writes.length === 0 && logs.length > 0)
     const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
@@ -160,12 +160,12 @@ export class Unit implements EngineWriter {
     if (step > 0) this.#hold().add([countChangeStatement(step)])
     else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
     if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
-    if (this.#hasWritten && !this.#options.inTransaction) this.#collide('promote')
-    if (!this.#transaction.hasBegun() && !this.#hasWritten) {
+    if (this.hasWritten && !this.#options.inTransaction) this.#collide('promote')
+    if (!this.#transaction.hasBegun() && !this.hasWritten) {
       if (this.#belief.isOpen) this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
       return
     }
-    if (this.#hasWritten) this.#hold().add([sql.checkOpen(this.#options.closed ?? 0)])
+    if (this.hasWritten) this.#hold().add([sql.checkOpen(this.#options.closed ?? 0)])
     if (!(await this.#sending((statements) => this.#transaction.commit(statements))))
       this.#collide('conflict')
     const changes = this.#belief.state.changes + step
@@ -186,7 +186,7 @@ export class Unit implements EngineWriter {
     const isFirst = Math.abs(this.now - this.#shared.notedAt) > NOTE_TIME_MS
     const isTimely = this.clock.isJump || (isOld && isFirst)
     // Two that hold the state would wait for one another to change it.
-    const notes = this.#isNoted || (isTimely && this.#hasWritten && !this.#options.holds)
+    const notes = this.#isNoted || (isTimely && this.hasWritten && !this.#options.holds)
     if (notes) this.#shared.notedAt = this.now
     return notes
   }
@@ -230,7 +230,7 @@ export class Unit implements EngineWriter {
   /** What is to take a write. */
   #hold(): HeldWrites {
     this.#refuseLate()
-    this.#hasWritten = true
+    this.hasWritten = true
     return this.#writes
   }
 
@@ -253,7 +253,7 @@ export class Unit implements EngineWriter {
     if (this.collision !== undefined) throw this.collision
     if (this.#isOver) throw new CofferError('internal', 'A unit of work read after it had ended.')
     // A single statement is a transaction of its own; a second one would see another state.
-    if (!this.#options.inTransaction && (this.#hasQueried || this.#hasWritten)) this.#collide('promote')
+    if (!this.#options.inTransaction && (this.#hasQueried || this.hasWritten)) this.#collide('promote')
     this.#hasQueried = true
     try {
       const answer = await ask()

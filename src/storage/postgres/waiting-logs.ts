@@ -6,7 +6,7 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { nameBatch } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
-import type { LogEntry, LogSealer } from '../engine.js'
+import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Waiting, WaitingPlace, WhichWaiting } from './log-sql.js'
 import type { Batch } from './shared.js'
 import type { Unit } from './unit.js'
@@ -64,17 +64,16 @@ export class WaitingLogs {
   #last: Promise<unknown> = Promise.resolve()
   #lastFold: Promise<unknown> = Promise.resolve()
   #failures = 0
+  /** Why entries could not be sent, the last time. */
+  #reason = ''
 
   constructor(options: WaitingLogsOptions) {
     this.#options = options
   }
 
-  /** Contract: the unit that logged them has ended well. @throws CofferError `unavailable` if too many wait already */
+  /** Contract: the unit that logged them has ended well. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
-    if (this.#count > MOST_UNSENT)
-      throw new CofferError('unavailable', 'The store does not take log records. Try again.', {
-        retryAfterSeconds: 1,
-      })
+    this.refuseUnstored()
     for (const entry of entries) {
       const { tenant } = entry
       const open = this.#open.get(tenant)
@@ -92,6 +91,13 @@ export class WaitingLogs {
     }
     this.#count += entries.length
     this.#sendTimer ??= setTimeout(() => this.#send(), GATHER_MS)
+  }
+
+  /** @throws CofferError `unavailable` if entries wait for too long, or too many */
+  refuseUnstored(): void {
+    const oldest = this.unsent()[0]?.written ?? Number.POSITIVE_INFINITY
+    if (this.#count > MOST_UNSENT || readClock() - oldest > MOST_PENDING_MS * 1000)
+      throw logUnavailable(this.#reason)
   }
 
   /** The id of a new batch. */
@@ -209,7 +215,7 @@ export class WaitingLogs {
   }
 
   #tick(): number {
-    this.#newest = Math.max(this.#newest + 1, Math.floor((performance.timeOrigin + performance.now()) * 1000))
+    this.#newest = Math.max(this.#newest + 1, readClock())
     return this.#newest
   }
 
@@ -226,10 +232,10 @@ export class WaitingLogs {
     work().then(succeed, (error) => {
       const isAway = error instanceof CofferError && error.code === 'unavailable'
       const before = this.#failures
+      this.#reason = error instanceof Error ? error.message : ''
       this.#failures = isAway ? before + 1 : Math.max(before + 1, REPORTED_AT)
       if (before < REPORTED_AT && this.#failures >= REPORTED_AT) {
-        const reason = error instanceof Error ? error.message : ''
-        this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${reason}`)
+        this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
       }
       this.#sendTimer ??= setTimeout(() => this.#send(), RETRY_MS).unref()
       this.look(RETRY_MS)
@@ -267,6 +273,11 @@ export class WaitingLogs {
     await this.#options.sealer().seal(unit, entries, chain, done)
     unit.endWaiting(done)
   }
+}
+
+/** µs since the epoch. */
+function readClock(): number {
+  return Math.floor((performance.timeOrigin + performance.now()) * 1000)
 }
 
 /** Of a process, or of one that died. */
