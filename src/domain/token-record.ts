@@ -1,5 +1,4 @@
 /** What is kept of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
-import type { Grants } from './answer-record.js'
 
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
 export interface TokenRecord {
@@ -22,11 +21,6 @@ export interface TokenRecord {
   modified_at?: string
   /** It counts for the month of `created_at` by itself; without it a record of activity does. */
   counts?: true | undefined
-  /**
-   * What its creator was granted on it, if the token is the answer that is kept for an idempotency key. Its id is then the
-   * answer's. Before the token is changed the answer is written out; this is empty from then on.
-   */
-  answer_granted?: Grants | undefined
 }
 
 /** Attributes that are kept as they are given: what is wrong with a value, if anything. */

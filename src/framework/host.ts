@@ -13,8 +13,6 @@ export interface Host extends OpenVault, Effects {
   readonly ownPorts: Set<number>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  /** A version 4 UUID that the text and the key of `hashSecret` tell. */
-  deriveUuid(text: string, reader: StoreReader): Promise<string>
   readonly callers: KnownCallers
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void

@@ -1,20 +1,22 @@
 /**
- * Idempotency keys. The answer to a request with a key is kept for 24 hours, in the unit of work that does what was
- * asked, and the same request with the same key gets it again: so a retry never does it twice. A kept answer goes with
- * each token, reactor and application that it is about.
+ * Idempotency keys. The answer to a request with a key is stored for 24 hours, in the unit of work that does what was
+ * asked, and a repeated request gets it again.
  */
-import type { AnswerRecord, Grants } from '../domain/answer-record.js'
+import type { AnswerRecord, AnswerSubject, Grants } from '../domain/answer-record.js'
 import { type Permission, stricterTransform } from '../domain/permissions.js'
-import { CofferError } from '../errors.js'
-import { isPromise } from '../maybe-promise.js'
-import type { StoreReader, StoreWriter } from '../storage/store.js'
+import { CofferError, validationError } from '../errors.js'
+import type { StoreReader } from '../storage/store.js'
+import { insertAnswer, readSubjects, removeAnswer, SUBJECT_KINDS } from './answer-records.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { grantsOn, Keeping, SUBJECTS } from './keeping.js'
-import { answerOf, dropAnswers, GONE, readSubjects } from './kept-answers.js'
-import type { AnyOperation, OperationInput, ReachedEntity } from './operation.js'
+import type { AnyOperation, Context, OperationInput, ReachedEntity } from './operation.js'
 import type { Outcome } from './outcome.js'
 import { JsonText, type Recipient } from './recipient.js'
+import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
+
+const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+/** Code of a reactor can reach more. */
+const MOST_SUBJECTS = 10_000
 
 export interface KeyedRequest {
   definition: AnyOperation
@@ -24,86 +26,62 @@ export interface KeyedRequest {
 }
 
 /**
- * The answer kept for the key, else what `work` answers, which is to keep it with the {@link Keeping} that it is given.
- * @throws CofferError `conflict` while the first request runs, `forbidden`, those of `work`
+ * Replays the answer stored for the key, else runs `work`, which stores its answer by the {@link IdempotentAnswer}.
+ * @throws CofferError `conflict` while the first request runs, `forbidden` if the caller has lost access, those of `work`
  */
-export async function answerOnce(
+export async function runIdempotent(
   host: Host,
   caller: Caller,
   request: KeyedRequest,
-  work: (keeping: Keeping) => Promise<Outcome>,
+  work: (answer: IdempotentAnswer) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const scope = spellScope(caller, request)
-  // Of work that is one unit the kept answer refuses the second by itself.
-  const isLong = request.definition.runDetached !== undefined
-  const taking = host.claims.take(caller.tenant, scope, { isLong })
-  const claim = isPromise(taking) ? await taking : taking
+  const { definition, recipient } = request
+  const { tenant } = caller
+  const scope = formatScope(caller, request)
+  const isLong = definition.runDetached !== undefined
+  const claim = await host.claims.take(tenant, scope, { isLong })
   if (claim === undefined)
     throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
-  const { definition, recipient } = request
-  const nameAnswer = (reader: StoreReader) => host.deriveUuid(scope, reader)
-  const first = new Keeping(definition, nameAnswer)
-  const workAfterLook = async (failure?: { error: unknown }) => {
-    const { kept, answer } = await host.store.read(async (reader) => {
-      const kept = await findKept(reader, caller.tenant, definition, await nameAnswer(reader))
-      return { kept, answer: kept && (await findWhole(reader, caller, definition, kept)) }
-    })
-    if (answer !== undefined) return readAnswer(answer, recipient)
-    if (kept === undefined && failure !== undefined && !first.isIdTaken) throw failure.error
-    return work(new Keeping(definition, nameAnswer, { kept }))
-  }
   try {
-    // Work that is one unit fails there if an answer is kept: usually none is, and the look for it is saved.
-    if (isLong) return await workAfterLook()
-    return await work(first)
-  } catch (error) {
-    if (isLong) throw error
-    return await workAfterLook({ error })
+    const { id, stored, isWhole } = await host.store.read(async (reader) => {
+      const id = await host.hashSecret(scope, reader)
+      const stored = await reader.get('answer', tenant, id)
+      return { id, stored, isWhole: stored && (await checkWhole(reader, caller, definition, stored)) }
+    })
+    if (stored !== undefined && isWhole) return replay(stored, recipient)
+    return await work(new IdempotentAnswer(definition, id, stored))
   } finally {
-    const ending = claim.end()
-    if (isPromise(ending)) await ending
+    await claim.end()
   }
 }
 
-/** Caller, method, path and key. A session is a scope of its own. */
-function spellScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
+/** Caller, path and key. A session has a scope of its own. */
+function formatScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
   const { route = '' } = definition
-  const named = route.includes('{') ? [...route.matchAll(/\{([a-z_]+)\}/g)] : []
-  const inPath = named.map(([, name]) => String(input[name!]))
+  const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
   return JSON.stringify(['answer', tenant, actor.type, actor.id, session?.id ?? '', route, inPath, key])
 }
 
-/** The answer with the id: a record of its own, or the token that it is about. */
-async function findKept(reader: StoreReader, tenant: number, { viewWritten }: AnyOperation, id: string) {
-  const kept = await reader.get('answer', tenant, id)
-  if (kept !== undefined || viewWritten === undefined) return kept
-  const token = await reader.get('token', tenant, id)
-  return token && answerOf(token, reader.now, viewWritten)
-}
-
-/** The answer, if all it is about still exists. @throws CofferError `forbidden` if the caller could do less today */
-async function findWhole(
+/** Whether all that the answer is about still exists. @throws CofferError `forbidden` if the caller has lost access */
+async function checkWhole(
   reader: StoreReader,
   caller: Caller,
   definition: AnyOperation,
   answer: AnswerRecord,
-): Promise<AnswerRecord | undefined> {
-  if (answer.status === GONE) return undefined
+) {
   const subjects = await readSubjects(reader, caller.tenant, answer)
-  if (subjects === undefined) return undefined
-  const present: { granted: Grants; now: Grants }[] = []
-  for (const { kind, id, granted } of subjects) {
+  let hasLost = false
+  for (const { kind, id, granted } of subjects ?? []) {
     const record = await reader.get(kind, caller.tenant, id)
-    if (record === undefined) return undefined
-    if (!('containers' in record) || granted === undefined) continue
-    present.push({ granted, now: grantsOn(caller, definition, record) })
+    if (record === undefined) return false
+    if ('containers' in record && granted !== undefined)
+      hasLost ||= isLess(grantsOn(caller, definition, id, record.containers), granted)
   }
-  if (present.some(({ granted, now }) => isLess(now, granted)))
-    throw new CofferError(
-      'forbidden',
-      'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
-    )
-  return answer
+  if (!hasLost) return subjects !== undefined
+  throw new CofferError(
+    'forbidden',
+    'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
+  )
 }
 
 function isLess(now: Grants, before: Grants): boolean {
@@ -113,7 +91,25 @@ function isLess(now: Grants, before: Grants): boolean {
   })
 }
 
-function readAnswer({ status, headers, body }: AnswerRecord, { wantsText, reserve }: Recipient): Outcome {
+/** Returns what the operation's permissions, and token:read, grant on a token. */
+function grantsOn(
+  caller: Caller,
+  { permissions = [], needsOnePermission }: AnyOperation,
+  id: string,
+  containers: readonly string[],
+): Grants {
+  const [first, second] = permissions
+  const grants: Grants = {}
+  for (const permission of new Set<Permission>([...permissions, 'token:read'])) {
+    if (needsOnePermission && permission === second) continue
+    const orBy = needsOnePermission && permission === first ? second : undefined
+    const transform = caller.transform(permission, { id, containers }, orBy)
+    if (transform !== undefined) grants[permission] = transform
+  }
+  return grants
+}
+
+function replay({ status, headers, body }: AnswerRecord, { wantsText, reserve }: Recipient): Outcome {
   const answer = { status, ...(headers && { headers }), isReplayed: true } as const
   if (body === undefined) return { ...answer, result: undefined }
   const json = new JsonText(undefined, body)
@@ -121,14 +117,86 @@ function readAnswer({ status, headers, body }: AnswerRecord, { wantsText, reserv
   return { ...answer, result: wantsText && headers === undefined ? json : json.toJSON() }
 }
 
-/** Removes the kept answers about what was deleted of `reached`. */
-export async function dropAnswersAbout(
-  store: StoreWriter,
-  tenant: number,
-  reached: readonly ReachedEntity[],
-): Promise<void> {
-  for (const { type, id, as } of reached) {
-    const kind = SUBJECTS[type]
-    if (as?.operation === 'delete' && kind !== undefined) await dropAnswers(store, tenant, { kind, id })
+/** Returns the body to be stored, without what is shown once. */
+function encodeBody(output: Schema, result: unknown): JsonText | undefined {
+  if (result === undefined) return undefined
+  if (!showsOnce(output)) return result instanceof JsonText ? result : new JsonText(result)
+  return new JsonText(withoutShownOnce(output, result instanceof JsonText ? result.toJSON() : result))
+}
+
+/** Stores the answer of one operation, and collects what the answer is about. */
+export class IdempotentAnswer {
+  /** Whether a unit of work that stores the answer was committed. */
+  isStored = false
+  readonly #definition: AnyOperation
+  readonly #id: string
+  readonly #stale: AnswerRecord | undefined
+  readonly #earlier: ReachedEntity[] = []
+
+  /** @param stale a stored answer that cannot be replayed, because something that it is about is gone */
+  constructor(definition: AnyOperation, id: string, stale: AnswerRecord | undefined) {
+    this.#definition = definition
+    this.#id = id
+    this.#stale = stale
   }
+
+  /** Adds what a committed unit of work reached. */
+  addReached(reached: readonly ReachedEntity[]): void {
+    // The containers of a token may change before the answer is stored.
+    this.#earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
+  }
+
+  /**
+   * Stores the answer in the unit of work of `context`; not an error, and not an answer about something that is gone.
+   * @throws CofferError `validation` for one that is too large, `conflict` if another server has stored one meanwhile
+   */
+  async store(
+    { store, caller }: Context,
+    reached: readonly ReachedEntity[],
+    outcome: Outcome,
+  ): Promise<void> {
+    const { status, headers, result } = outcome
+    const { tenant, actor } = caller
+    if (status >= 300) return
+    const subjects: AnswerSubject[] = []
+    for (const { kind, id, containers } of listSubjects(caller, [...this.#earlier, ...reached])) {
+      const isKnown = containers !== undefined || (kind === 'application' && id === actor.id)
+      const found = isKnown ? { containers } : await store.get(kind, tenant, id)
+      if (found === undefined) return
+      const present = 'containers' in found ? found.containers : undefined
+      subjects.push({ kind, id, granted: present && grantsOn(caller, this.#definition, id, present) })
+    }
+    const json = encodeBody(this.#definition.output ?? {}, result)
+    if ((json?.bytes ?? 0) > MOST_ANSWER_BYTES || subjects.length > MOST_SUBJECTS)
+      throw validationError(
+        'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+      )
+    const type = headers?.['content-type']
+    const stored = headers && (type === undefined ? {} : { 'content-type': type })
+    await this.#removeStale(store, tenant)
+    await insertAnswer(store, tenant, { id: this.#id, status, headers: stored, body: json?.text, subjects })
+  }
+
+  /** Leaves an answer that another server has stored meanwhile. */
+  async #removeStale(store: Context['store'], tenant: number): Promise<void> {
+    if (this.#stale === undefined) return
+    const present = await store.get('answer', tenant, this.#id)
+    if (JSON.stringify(present) === JSON.stringify(this.#stale)) await removeAnswer(store, tenant, this.#id)
+  }
+}
+
+type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'containers'>
+
+/** Includes the application that asks. */
+function listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+  const subjects = new Map<string, Subject>()
+  if (actor.type === 'application')
+    subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
+  for (const { type, id, as, containers } of reached) {
+    const kind = SUBJECT_KINDS[type]
+    if (kind === undefined) continue
+    if (as?.operation === 'delete') subjects.delete(`${kind}/${id}`)
+    else subjects.set(`${kind}/${id}`, { kind, id, containers })
+  }
+  return subjects.values()
 }

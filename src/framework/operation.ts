@@ -3,12 +3,11 @@
  * and the log record are derived. `perform` runs it.
  */
 import type { RandomSource } from '../crypto/ports.js'
-import type { Grants } from '../domain/answer-record.js'
 import type { EntityType } from '../domain/entity-types.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission, Transform } from '../domain/permissions.js'
-import type { LogRecord, TenantRecord, TokenRecord } from '../domain/records.js'
+import type { LogRecord, TenantRecord } from '../domain/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
@@ -43,12 +42,6 @@ export interface Effects {
   isEqualSecret(a: string, b: string): boolean
 }
 
-/** What makes a new token the kept answer to its creation: its id, and what goes into `answer_granted`. */
-export interface TokenAnswer {
-  readonly id: string
-  grant(containers: readonly string[]): Grants
-}
-
 /** What a handler can use, within one unit of work. The engine may run the unit again. */
 export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'isEqualSecret'> {
   readonly store: StoreWriter
@@ -57,8 +50,6 @@ export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expres
   readonly now: number
   /** `now` as the API formats it. */
   readonly date: string
-  /** For a token that is created without an id of its own, if the answer is kept for an idempotency key. */
-  readonly inToken: TokenAnswer | undefined
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
   /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
@@ -219,11 +210,6 @@ export interface Operation<
   readonly isExplainable?: true
   /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
-  /**
-   * The answer about a token that it created, by what `token:create` grants on it: an idempotency key then keeps no copy
-   * of the answer. Contract: the token is all that it reaches; whatever changes such a token calls `writeOutAnswer` before.
-   */
-  readonly viewWritten?: (record: TokenRecord, transform: Transform) => Answer<O>
   /** The handler may return {@link HttpAnswer}. */
   readonly mayAnswerHttp?: true
   /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */

@@ -3,9 +3,8 @@ import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { answerOnce } from './idempotency.js'
+import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
 import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
-import type { Keeping } from './keeping.js'
 import {
   type AnyOperation,
   type CheckTools,
@@ -30,7 +29,7 @@ export interface PerformOptions {
   idempotencyKey?: string | undefined
 }
 
-/** @throws CofferError `forbidden`, `validation`, those of the operation, of `recipient` and of {@link answerOnce} */
+/** @throws CofferError `forbidden`, `validation`, those of the operation, of `recipient` and of {@link runIdempotent} */
 export function perform(
   host: Host,
   caller: Caller,
@@ -40,14 +39,14 @@ export function perform(
   { misspelled = {}, recipient = LOCAL_RECIPIENT, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
   // Written out: V8 gives an object that is spread with another member a slow form, which costs microseconds.
-  const runAs = (keeping?: Keeping, errors = misspelled) =>
-    run({ host, caller, definition, traceId, recipient, keeping }, input, errors)
+  const runAs = (answer?: IdempotentAnswer, errors = misspelled) =>
+    run({ host, caller, definition, traceId, recipient, answer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
     const wrong = checkIdempotencyKey(key)
     if (wrong !== undefined) return runAs(undefined, { ...misspelled, [IDEMPOTENCY_KEY]: [wrong] })
-    return answerOnce(host, caller, { definition, input, key, recipient }, runAs)
+    return runIdempotent(host, caller, { definition, input, key, recipient }, runAs)
   }
   return runOnce()
 }
@@ -55,7 +54,7 @@ export function perform(
 const keepAll = (outcome: Outcome) => outcome
 
 async function run(facts: Facts, input: OperationInput, misspelled: Readonly<PropertyErrors> = {}) {
-  const { host, caller, definition, recipient, keeping } = facts
+  const { host, caller, definition, recipient, answer } = facts
   authorize(caller, definition)
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
@@ -67,7 +66,7 @@ async function run(facts: Facts, input: OperationInput, misspelled: Readonly<Pro
     const result = await definition.runDetached(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(reachTenant)
     const outcome = toOutcome(result, success)
-    if (keeping?.isDone === false) await runUnit(facts, async () => outcome, 'now', keepAll)
+    if (answer?.isStored === false) await runUnit(facts, async () => outcome, 'now', keepAll)
     return outcome
   }
   const { run } = definition
@@ -120,7 +119,7 @@ export async function performOffline(
 }
 
 export function createSession(facts: Facts): Session {
-  const { host, caller, definition, traceId, recipient, keeping, outer } = facts
+  const { host, caller, definition, traceId, recipient, answer, outer } = facts
   const success = successOf(definition)
   return {
     caller,
@@ -135,9 +134,7 @@ export function createSession(facts: Facts): Session {
     claims: host.claims,
     inUnit: (work, durability) => runUnit(facts, work, durability),
     conclude: (work, durability) =>
-      runUnit(facts, work, keeping === undefined ? durability : 'now', (result) =>
-        toOutcome(result, success),
-      ),
+      runUnit(facts, work, answer === undefined ? durability : 'now', (result) => toOutcome(result, success)),
     vault: () => requireOwner(host, caller),
     control: () => {
       const control = requireOwner(host.control, caller)
@@ -163,7 +160,7 @@ export function createSession(facts: Facts): Session {
         definition: inner,
         traceId,
         recipient: taker,
-        outer: keeping ?? outer,
+        outer: answer ?? outer,
       }
       return (await run(own, input)).result
     },

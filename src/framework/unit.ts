@@ -1,14 +1,13 @@
-/** One unit of work of an operation: its context, its log records, and the answer that is kept in it. */
+/** One unit of work of an operation: its context, its log records, and the answer that is stored in it. */
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord } from '../domain/records.js'
 import { CofferError } from '../errors.js'
-import { isPromise } from '../maybe-promise.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
+import { removeAnswersOfDeleted } from './answer-records.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import { dropAnswersAbout } from './idempotency.js'
-import type { Keeping } from './keeping.js'
-import type { AnyOperation, Context, LogEntry, ReachedEntity, TokenAnswer } from './operation.js'
+import type { IdempotentAnswer } from './idempotency.js'
+import type { AnyOperation, Context, LogEntry, ReachedEntity } from './operation.js'
 import type { Outcome } from './outcome.js'
 import type { Recipient } from './recipient.js'
 
@@ -19,15 +18,15 @@ export interface Facts {
   definition: AnyOperation
   traceId: string
   recipient: Recipient
-  /** Keeps the answer for an idempotency key. */
-  keeping?: Keeping | undefined
+  /** Stores the answer for an idempotency key. */
+  answer?: IdempotentAnswer | undefined
   /** That of the operation that performs this one. */
-  outer?: Keeping | undefined
+  outer?: IdempotentAnswer | undefined
 }
 
-/** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, kept in that unit. */
+/** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
 export async function runUnit<T>(
-  { host, caller, definition, traceId, keeping, outer }: Facts,
+  { host, caller, definition, traceId, answer, outer }: Facts,
   work: (context: Context) => Promise<T>,
   durability?: Durability,
   toOutcome?: (out: T) => Outcome,
@@ -38,25 +37,19 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     caller.belief?.check(store)
-    const kept = toOutcome === undefined ? undefined : keeping
-    // What there is nothing to wait for is not awaited, here and below: this runs for every request.
-    if (kept !== undefined) await kept.begin(store, caller.tenant)
-    const context = createContext(host, store, caller, definition.log, kept?.inToken(caller), (entity) =>
-      reached.push(entity),
-    )
+    const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
     const out = await work(context)
     if (reached.length > 0) {
       await writeLog(context, reached, traceId)
       if (reached.some(({ as }) => as?.operation === 'delete'))
-        await dropAnswersAbout(store, caller.tenant, reached)
+        await removeAnswersOfDeleted(store, caller.tenant, reached)
     }
-    const keepingAnswer = kept?.keep(context, reached, toOutcome!(out))
-    if (isPromise(keepingAnswer)) await keepingAnswer
+    if (answer !== undefined && toOutcome !== undefined) await answer.store(context, reached, toOutcome(out))
     return out
   }, durability ?? usual)
-  if (keeping !== undefined && toOutcome !== undefined) keeping.isDone = true
-  else keeping?.note(reached)
-  outer?.note(reached)
+  if (answer !== undefined && toOutcome !== undefined) answer.isStored = true
+  else answer?.addReached(reached)
+  outer?.addReached(reached)
   return out
 }
 
@@ -72,7 +65,6 @@ function createContext(
   store: StoreWriter,
   caller: Caller,
   log: LogEntry | undefined,
-  inToken: TokenAnswer | undefined,
   reach: (entity: ReachedEntity) => void,
 ): Context {
   return {
@@ -80,7 +72,6 @@ function createContext(
     caller,
     now: store.now,
     date: formatDate(store.now),
-    inToken,
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
@@ -95,7 +86,7 @@ function createContext(
     },
     reached: (type, id, as = log, containers, transform) =>
       reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
-    as: (other, otherLog) => createContext(host, store, other, otherLog, inToken, reach),
+    as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
   }
 }
 

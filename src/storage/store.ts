@@ -104,10 +104,6 @@ export interface StoreWriter extends StoreReader {
     record: RecordOf[K],
     options?: PutOptions,
   ): MaybePromise<void>
-  /** What `insert` does first, unless the id is fresh: cheap before the unit's first change. @throws CofferError `conflict` */
-  makeRoom(kind: Kind, tenant: number, id: string): MaybePromise<void>
-  /** Whether no record has the id, not even an expired one, so that it may be inserted as `fresh`. */
-  isFree(kind: Kind, tenant: number, id: string): MaybePromise<boolean>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */

@@ -35,7 +35,7 @@ import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
 import type { Lock } from '../storage/lock.js'
-import type { Store, StoreReader } from '../storage/store.js'
+import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import { createSharedClaims } from './shared-claims.js'
@@ -45,7 +45,6 @@ const FIRST_TENANT = 1
 /** The tenant number of records that belong to the vault itself. */
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
-const UUID_BYTES = 16
 const SWEPT_AT_ONCE = 2000
 const utf8 = new TextEncoder()
 
@@ -107,12 +106,10 @@ export function createApp(parts: {
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const post = createPost(store)
   const background = createBackground()
-  const hash = async (text: string, reader: StoreReader, bytes: number) => {
+  const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
-    return secretsMac(Buffer.from(text), bytes)
+    return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
   }
-  const hashSecret: Host['hashSecret'] = async (text, reader) =>
-    Buffer.from(await hash(text, reader, SECRET_HASH_BYTES)).toString('hex')
   const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
     ...powers,
@@ -144,10 +141,6 @@ export function createApp(parts: {
         createOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
       )),
     sandbox: async () => (await loadConfinement()).describeSandbox(await confine()),
-    deriveUuid: async (text, reader) => {
-      const digest = await hash(text, reader, UUID_BYTES)
-      return createUuid({ bytes: () => digest })
-    },
     isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)

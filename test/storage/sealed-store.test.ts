@@ -213,40 +213,6 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'third' })
 })
 
-t.test('room that was made for a name is for that name, kind and tenant alone', async (t) => {
-  const { store } = await open(t)
-  const answer = (id: string, status: number) => ({ id, status, subjects: [] })
-  await store.write(async (writer) => {
-    await writer.makeRoom('answer', 1, 'a')
-    await writer.insert('answer', 1, answer('b', 200), { fresh: true })
-    await writer.insert('answer', 0, answer('a', 201), { fresh: true })
-    await writer.insert('answer', 1, answer('a', 202), { fresh: true })
-    await t.rejects(async () => writer.makeRoom('answer', 1, 'b'), { code: 'conflict' })
-  })
-  const found = await store.read((reader) =>
-    Promise.all([reader.get('answer', 1, 'a'), reader.get('answer', 1, 'b'), reader.get('answer', 0, 'a')]),
-  )
-  t.same(
-    found.map((each) => each?.status),
-    [202, 200, 201],
-  )
-})
-
-t.test('a name is free while no record has it, not even an expired one', async (t) => {
-  const { store, clock } = await open(t)
-  const isFree = () => store.write(async (writer) => writer.isFree('answer', 1, 'a'))
-  t.equal(await isFree(), true)
-  const expires = clock.now + 1000
-  await store.write(async (writer) => {
-    t.equal(await writer.isFree('answer', 1, 'a'), true)
-    await writer.insert('answer', 1, { id: 'a', status: 200, subjects: [] }, { expires, fresh: true })
-  })
-  t.equal(await isFree(), false)
-  clock.now = expires
-  t.equal(await store.read((reader) => reader.get('answer', 1, 'a')), undefined)
-  t.equal(await isFree(), false)
-})
-
 t.test('the sets of containers in use are kept once each', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => {

@@ -2,8 +2,8 @@
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
+import { removeAnswersAbout } from '../../framework/answer-records.js'
 import type { Host } from '../../framework/host.js'
-import { dropAnswers, endAnswer } from '../../framework/kept-answers.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'
@@ -70,8 +70,7 @@ export async function purgeToken(store: StoreWriter, tenant: number, id: string,
   const record = await store.purge('token', tenant, id)
   if (record === undefined) return
   await removeLinks(store, tenant, id)
-  await dropAnswers(store, tenant, { kind: 'token', id })
-  await endAnswer(store, tenant, record)
+  await removeAnswersAbout(store, tenant, { kind: 'token', id })
   await writeExpiry(store, tenant, record, traceId)
 }
 

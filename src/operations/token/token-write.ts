@@ -11,7 +11,6 @@ import {
 } from '../../domain/token/token.js'
 import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
-import { writeOutAnswer } from '../../framework/kept-answers.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { purgeToken } from './expiry.js'
@@ -53,19 +52,14 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     const original = await findByFingerprint(context, fingerprint)
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
-  const answer = draft.id === undefined ? context.inToken : undefined
   const { id, isFresh } =
-    draft.id === undefined
-      ? { id: answer?.id ?? context.createUuid(), isFresh: true }
-      : await chooseId(context, draft.id)
+    draft.id === undefined ? { id: context.createUuid(), isFresh: true } : await chooseId(context, draft.id)
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
   const {
     expires,
     record: { type },
   } = draft
-  // A token that is gone may have been the answer for the same key.
-  const isNew = isFresh && answer === undefined
-  const counts = (await noteCreation(context, { id, type, expires }, isNew)) || undefined
+  const counts = (await noteCreation(context, { id, type, expires }, isFresh)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -74,7 +68,6 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     created_by: context.caller.actor.id,
     created_at: context.date,
     counts,
-    answer_granted: answer?.grant(containers),
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
@@ -115,10 +108,8 @@ export async function updateFrom(
     modified_by: context.caller.actor.id,
     modified_at: context.date,
     counts: before.counts && draft.expires === undefined ? true : undefined,
-    answer_granted: before.answer_granted && {},
     ...draft.record,
   }
-  await writeOutAnswer(context.store, context.caller.tenant, before, viewWritten)
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.counts === undefined) await settleActivity(context, before)
   noteToken(context, record)

@@ -1,17 +1,9 @@
 /** Tokens: create, list, get, update, delete. */
-import { endAnswer } from '../../framework/kept-answers.js'
 import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
-import {
-  filterConditions,
-  listTokensWhere,
-  noteToken,
-  reachToken,
-  requireTransform,
-  viewWritten,
-} from './token-access.js'
+import { filterConditions, listTokensWhere, noteToken, reachToken, requireTransform } from './token-access.js'
 import { settleActivity } from './token-activity.js'
 import {
   checkFilters,
@@ -46,7 +38,6 @@ export const createToken = operation({
   ],
   log: { operation: 'create', message: 'Token created' },
   check: checkNewToken,
-  viewWritten,
   run: (context, _, draft) => createFrom(context, draft),
 })
 
@@ -129,7 +120,6 @@ export const deleteToken = operation({
     const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record)
     await context.store.remove('token', context.caller.tenant, record.id)
-    await endAnswer(context.store, context.caller.tenant, record)
     await removeLinks(context.store, context.caller.tenant, record.id)
     await settleActivity(context, record)
     noteToken(context, record)

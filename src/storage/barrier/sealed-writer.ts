@@ -19,9 +19,6 @@ const FINGERPRINT_CHARACTERS = 43
 
 export class SealedWriter extends SealedReader implements StoreWriter {
   declare protected readonly rows: EngineWriter
-  /** The name that was looked for last before an `insert`, and the digest of it, which that needs again. */
-  #room: { kind: Kind; tenant: number; name: string; id: Uint8Array } | undefined
-
   /** The set of containers that was noted last: the tokens of one unit often share it. */
   #noted = ''
 
@@ -29,30 +26,10 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     // A tenant's keys are in its own record, so that record is under the vault's.
     return andThen(this.keysOf(tenant), (keys) => {
       const name = idOf(record)
-      const room = this.#room
-      const hasRoom = room !== undefined && room.name === name && room.kind === kind && room.tenant === tenant
-      const id = hasRoom ? room.id : digestId(keys, kind, tenant, name)
+      const id = digestId(keys, kind, tenant, name)
       return andThen(options.fresh ? undefined : this.#makeRoom(kind, tenant, id), () =>
         this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options)),
       )
-    })
-  }
-
-  makeRoom(kind: Kind, tenant: number, name: string): MaybePromise<void> {
-    return andThen(this.#digestOf(kind, tenant, name), (id) => this.#makeRoom(kind, tenant, id))
-  }
-
-  isFree(kind: Kind, tenant: number, name: string): MaybePromise<boolean> {
-    return andThen(this.#digestOf(kind, tenant, name), (id) =>
-      andThen(this.rows.get(KINDS[kind], tenant, id, { expired: true }), (row) => row === undefined),
-    )
-  }
-
-  #digestOf(kind: Kind, tenant: number, name: string): MaybePromise<Uint8Array> {
-    return andThen(this.keysOf(tenant), (keys) => {
-      const id = digestId(keys, kind, tenant, name)
-      this.#room = { kind, tenant, name, id }
-      return id
     })
   }
 
