@@ -26,6 +26,8 @@ export interface LockHolder {
   /** When it began to wait for the lock, ms since the epoch. */
   since: number
   nonce: string
+  /** A server, which keeps the lock for long and answers the commands of other processes. */
+  isServer?: boolean
 }
 
 export interface LockOptions {
@@ -35,8 +37,11 @@ export interface LockOptions {
   random: RandomSource
   clock: Clock
   wait(ms: number): Promise<void>
-  /** How long to wait for other holders in all. */
+  /** How long to wait for one holder. */
   patienceMs: number
+  isServer?: boolean
+  /** Ends the wait at once: throws if it is in vain to wait for this living holder. */
+  checkHolder?(holder: LockHolder): void
 }
 
 export interface Lock {
@@ -51,7 +56,7 @@ const CLAIM = 'lock.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** So often a waiter leaves a free lock to processes that waited longer; one that does not take it may be suspended. */
+/** How often a waiter leaves the free lock to one that waited longer, which may be suspended. */
 const YIELDS = 20
 /** The nonce of a lock that cannot be read, which only a power cut leaves: a lock is linked when it is written. */
 const UNREADABLE = 'unreadable'
@@ -59,29 +64,21 @@ const UNREADABLE = 'unreadable'
 type HolderState = 'alive' | 'dead' | 'unknown'
 
 /**
- * Acquires the lock, waiting up to `patienceMs` for other holders; breaks the lock of one that died.
+ * Acquires the lock in turn, waiting up to `patienceMs` for each holder; breaks the lock of one that died.
  * @throws CofferError `unavailable` when it stays held or its holder is on another machine, `vault_missing`,
  * `storage_failed`.
  */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
-  const { files, directory, identity, random, clock, patienceMs } = options
+  const { files, directory, identity, random, clock } = options
   if (files.stat(directory) === undefined) throw noVault(directory)
   const { pid, boot, host } = identity
   const started = identity.startOf(pid) ?? ''
-  const holder = { pid, started, boot, host, since: clock(), nonce: encodeId(random.bytes(16)) }
+  const server = options.isServer ? { isServer: true } : {}
+  const holder = { pid, started, boot, host, since: clock(), nonce: encodeId(random.bytes(16)), ...server }
   const own = `${directory}/${PRIVATE}${holder.pid}-${holder.nonce}`
   try {
     writeHolder(files, own, holder)
-    let waitedMs = 0
-    let yields = 0
-    for (let pauseMs = FIRST_WAIT_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)) {
-      const isTurn = yields >= YIELDS || !isAnotherFirst(options, holder)
-      if (isTurn && tryToAcquire(options, own)) break
-      if (!isTurn) yields++
-      if (waitedMs >= patienceMs) throw lockUnavailable(options, waitedMs)
-      await options.wait(pauseMs)
-      waitedMs += pauseMs
-    }
+    await waitInTurn(options, holder, own)
   } finally {
     files.remove(own)
   }
@@ -93,15 +90,41 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   return { holder, release }
 }
 
-/** True when the lock is free and a living process has been waiting for it longer than this one. */
-function isAnotherFirst({ files, directory, identity }: LockOptions, self: LockHolder): boolean {
-  if (files.stat(`${directory}/${LOCK}`) !== undefined) return false
+async function waitInTurn(options: LockOptions, self: LockHolder, own: string): Promise<void> {
+  const { files, directory, identity, patienceMs, checkHolder } = options
+  const yields = new Map<string, number>()
+  const isTurn = () => {
+    const before = waitersBefore(options, self).filter((nonce) => (yields.get(nonce) ?? 0) < YIELDS)
+    for (const nonce of before) yields.set(nonce, (yields.get(nonce) ?? 0) + 1)
+    return before.length === 0
+  }
+  let waitedMs = 0
+  let totalMs = 0
+  let last: string | undefined
+  for (let pauseMs = FIRST_WAIT_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)) {
+    if (isTurn() && tryToAcquire(options, own)) return
+    const held = readLockHolder(files, directory, identity)
+    if (held?.state === 'alive') checkHolder?.(held.holder)
+    if (held !== undefined && held.holder.nonce !== last) {
+      last = held.holder.nonce
+      waitedMs = 0
+    }
+    if (waitedMs >= patienceMs) throw lockUnavailable(options, totalMs)
+    await options.wait(pauseMs)
+    waitedMs += pauseMs
+    totalMs += pauseMs
+  }
+}
+
+/** While the lock is free: the nonces of living processes that have been waiting for it longer than this one. */
+function waitersBefore({ files, directory, identity }: LockOptions, self: LockHolder): string[] {
+  if (files.stat(`${directory}/${LOCK}`) !== undefined) return []
   const waiting = files.list(directory).filter((name) => name.startsWith(PRIVATE))
-  return waiting.some((name) => {
+  return waiting.flatMap((name) => {
     const other = readLock(files, `${directory}/${name}`)
-    if (other === undefined || other.nonce === UNREADABLE || stateOf(other, identity) !== 'alive')
-      return false
-    return other.since < self.since || (other.since === self.since && other.nonce < self.nonce)
+    if (other === undefined || other.nonce === UNREADABLE || stateOf(other, identity) !== 'alive') return []
+    const isBefore = other.since < self.since || (other.since === self.since && other.nonce < self.nonce)
+    return isBefore ? [other.nonce] : []
   })
 }
 

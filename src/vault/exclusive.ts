@@ -7,10 +7,9 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantKeyBytes, TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
-import { hasVaultSocket } from '../ipc/vault-socket.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import type { Engine } from '../storage/engine.js'
-import { acquireLock, type Lock, readLockHolder } from '../storage/lock.js'
+import { acquireLock, type Lock, type LockHolder, readLockHolder } from '../storage/lock.js'
 import { eachRecord } from '../storage/pages.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import type { Store } from '../storage/store.js'
@@ -21,11 +20,20 @@ import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlo
 
 const CACHE_BYTES = 4 * 1024 * 1024
 
-/** Takes the lock and runs `work`, whose result must release it; releases it if `work` fails. */
-export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
+/**
+ * Takes the lock and runs `work`, whose result must release it; releases it if `work` fails.
+ * @throws CofferError `unavailable`, at once if a server has the vault open and `checkHolder` says so
+ */
+export async function owning<T>(
+  effects: Effects,
+  work: (lock: Lock) => Promise<T>,
+  checkHolder: (holder: LockHolder) => void = refuseServer,
+): Promise<T> {
   const lock = await acquireLock({
     ...effects,
     identity: readProcessIdentity(effects.pid),
+    isServer: effects.role === 'server',
+    checkHolder,
     wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
   })
   try {
@@ -38,7 +46,6 @@ export async function owning<T>(effects: Effects, work: (lock: Lock) => Promise<
 
 /** Holds the lock of the vault while `work` runs. @throws CofferError `unavailable`, at once beside a server */
 export async function runExclusive<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
-  refuseBesideServer(effects)
   return owning(effects, async (lock) => {
     const result = await work()
     lock.release()
@@ -46,16 +53,17 @@ export async function runExclusive<T>(effects: Effects, work: () => Promise<T>):
   })
 }
 
-/** Waiting would be in vain: a server keeps a vault for long. @throws CofferError `unavailable` */
-export function refuseBesideServer(effects: Effects): void {
-  const { files, directory, pid } = effects
-  const held = hasVaultSocket(effects)
-    ? readLockHolder(files, directory, readProcessIdentity(pid))
-    : undefined
-  if (held?.state !== 'alive') return
-  const { pid: owner, host, since } = held.holder
-  const who = `Process ${owner} on ${host} has this vault open since ${formatDate(since)}`
-  const end = `Stop it first: kill ${owner} (if that is \`coffer unlock\`: coffer vault lock)`
+/** @throws CofferError `unavailable` if a server has the vault open */
+export function refuseBesideServer({ files, directory, pid }: Effects): void {
+  const held = readLockHolder(files, directory, readProcessIdentity(pid))
+  if (held?.state === 'alive') refuseServer(held.holder)
+}
+
+/** Refuses to wait for a server, which keeps a vault for long. @throws CofferError `unavailable` */
+function refuseServer({ pid, host, since, isServer }: LockHolder): void {
+  if (!isServer) return
+  const who = `Process ${pid} on ${host} has this vault open since ${formatDate(since)}`
+  const end = `Stop it first: kill ${pid} (if that is \`coffer unlock\`: coffer vault lock)`
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 

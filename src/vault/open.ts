@@ -19,7 +19,7 @@ import {
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createMemoryEngine } from '../storage/engines/memory-engine.js'
 import { makeDirectories, storageError } from '../storage/files.js'
-import type { Lock } from '../storage/lock.js'
+import type { Lock, LockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
 import { hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
@@ -49,6 +49,10 @@ export {
   type VaultLocation,
 } from './location.js'
 export type { LockedVault, NewOpener, Opener } from './unlock.js'
+
+/** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
+const MOST_SERVER_MS = 2000
+const SERVER_PAUSE_MS = 200
 
 /** Imported on first use, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
@@ -183,16 +187,27 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
   const secret = toSecret(await choose(describeLocked(await readHeader(effects.files, effects.directory))))
-  const remote = await findRemote(effects, secret)
-  if (remote !== undefined) return remote
-  try {
-    return await owning(effects, (lock) => openOwned(effects, lock, secret))
-  } catch (error) {
-    // A server may have started and taken the lock since the first attempt.
-    if (!(error instanceof CofferError) || error.code !== 'unavailable') throw error
-    const late = await findRemote(effects, secret)
-    if (late === undefined) throw error
-    return late
+  for (let waitedMs = 0; ; waitedMs += SERVER_PAUSE_MS) {
+    const remote = await findRemote(effects, secret)
+    if (remote !== undefined) return remote
+    try {
+      return await owning(effects, (lock) => openOwned(effects, lock, secret), leaveToServer(effects))
+    } catch (error) {
+      const mostMs = Math.min(MOST_SERVER_MS, effects.patienceMs)
+      if (!(error instanceof ServerFound) || waitedMs >= mostMs) throw error
+      await new Promise((resolve) => setTimeout(resolve, SERVER_PAUSE_MS))
+    }
+  }
+}
+
+/** Ends a command's wait for the lock: a server has the vault open, and is asked instead. */
+class ServerFound extends CofferError {}
+
+/** A server that has the lock and does not listen yet is waited for, as any other holder is. */
+function leaveToServer(effects: Effects) {
+  return ({ isServer, pid }: LockHolder) => {
+    if (isServer && hasVaultSocket(effects))
+      throw new ServerFound('unavailable', `Process ${pid} has the vault open and does not answer commands.`)
   }
 }
 

@@ -14,6 +14,7 @@ import {
   beginStore,
   finishStore,
   hasVault,
+  isOwn,
   migrate,
   requireTables,
 } from '../storage/postgres/tables.js'
@@ -31,12 +32,17 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     if (await hasVault(pool)) throw alreadyThere()
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header, effects.random)
-    const [slot] = parseSlots(header.slots)
-    const engine = await openEngine(effects, { pool, header, keyring, primitives }, slot!)
-    const app = createApp({ engine, keyring, random: effects.random, header, primitives })
-    await createFirstTenant(app, tenantName)
-    await finishStore(pool, header)
-    return app
+    try {
+      const [slot] = parseSlots(header.slots)
+      const engine = await openEngine(effects, { pool, header, keyring, primitives }, slot!)
+      const app = createApp({ engine, keyring, random: effects.random, header, primitives })
+      await createFirstTenant(app, tenantName)
+      await finishStore(pool, header)
+      return app
+    } catch (error) {
+      // Another process has begun a vault in its place meanwhile.
+      throw (await isOwn(pool, header).catch(() => true)) ? error : alreadyThere()
+    }
   })
 }
 

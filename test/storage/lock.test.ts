@@ -1,8 +1,10 @@
 /** The vault's lock: one owner at a time, taken over from the dead without a race, waited for with a bound. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
+import { CofferError } from '../../src/errors.js'
 import {
   acquireLock,
+  type LockHolder,
   type LockOptions,
   type ProcessIdentity,
   readLockHolder,
@@ -146,6 +148,45 @@ t.test('leaves a free lock to those who came before, unless they sleep', async (
   t.equal(waits, 10, 'a dead one is not waited for')
   t.strictSame(locks(files), ['lock'], 'and is swept')
   fourth.release()
+})
+
+t.test('one that has waited longest is served next, however many came before and after it', async (t) => {
+  const files = makeDisk()
+  const pids = Array.from({ length: 30 }, (_, index) => 10 + index)
+  const living = new Map(pids.map((pid) => [pid, 'a']))
+  const order: number[] = []
+  let time = 0
+  const first = await acquireLock(optionsFor(files, machine(living, 99)))
+  const clock = () => ++time
+  const all = pids.map(async (pid) => {
+    const wait = () => new Promise<void>((resolve) => setImmediate(resolve))
+    const lock = await acquireLock(optionsFor(files, machine(living, pid), { clock, wait, patienceMs: 500 }))
+    order.push(pid)
+    // Longer than `patienceMs` for all together, shorter for one holder.
+    for (let rounds = 0; rounds < 10; rounds++) await wait()
+    lock.release()
+  })
+  first.release()
+  await Promise.all(all)
+  t.strictSame(order, pids)
+})
+
+t.test('a wait that is in vain ends at once', async (t) => {
+  const files = makeDisk()
+  const living = new Map([
+    [10, 'a'],
+    [11, 'b'],
+  ])
+  await acquireLock(optionsFor(files, machine(living, 10), { isServer: true }))
+  const checkHolder = ({ isServer }: LockHolder) => {
+    if (isServer) throw new CofferError('unavailable', 'A server has it.')
+  }
+  const wait = async () => void t.fail('waited')
+  await t.rejects(
+    acquireLock(optionsFor(files, machine(living, 11), { checkHolder, wait })),
+    /A server has it/,
+  )
+  t.strictSame(locks(files), ['lock'])
 })
 
 t.test('takes over a lock that a power cut left empty', async (t) => {

@@ -808,6 +808,23 @@ t.test('a vault whose creation was cut short anywhere is created by the next try
   }
 })
 
+t.test(
+  'of many who create a vault in one store at once, one does, and the others are told that it exists',
+  async (t) => {
+    const address = await server.createDatabase()
+    const keys = Array.from({ length: 6 }, createKey)
+    const made = await Promise.allSettled(
+      keys.map(({ create }) => createVault(locate(address), 'first', create)),
+    )
+    t.teardown(() => made.map((each) => each.status === 'fulfilled' && each.value.close()))
+    const told = made.map((each) => (each.status === 'fulfilled' ? 'made' : each.reason.code))
+    t.strictSame(told.toSorted(), [...Array(5).fill('conflict'), 'made'])
+    const app = await openVault(locate(address), keys[told.indexOf('made')]!.choose)
+    t.match(await ask(app, 'tenant list'), [{ name: 'first' }])
+    await app.close()
+  },
+)
+
 t.test('a snapshot that was read stands, though its session was ended since', async (t) => {
   const { address, apps } = await openVaults(t, 1)
   await ask(apps[0]!, 'token create', token('one'))

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { createVault, openVault } from '../../src/vault/open.js'
+import { createVault, openVault, reachVault } from '../../src/vault/open.js'
 
 t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
@@ -28,6 +28,35 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
   const app = await open()
   t.equal((await app.tenant()).name, 'first')
   await app.close()
+})
+
+t.test('a command that waits beside a starting server is answered by it, not kept from it', async (t) => {
+  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
+  t.teardown(() => rmSync(root, { recursive: true, force: true }))
+  const place = { directory: join(root, 'vault'), pid: process.pid, notice: () => {} }
+  let text = ''
+  const save = async (_: string, key: string) => {
+    text = key
+  }
+  const choose = async () => ({ kind: 'key-file', text }) as const
+  const first = await createVault(place, 'first', { kind: 'key-file', save })
+  const starting = openVault({ ...place, role: 'server' }, choose)
+  const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+  await pause(50)
+  const began = Date.now()
+  const commands = [1, 2, 3].map(async () => {
+    const vault = await reachVault(place, choose)
+    const { result } = await vault.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
+    await vault.close()
+    return result
+  })
+  await pause(50)
+  await first.close()
+  const server = await starting
+  t.match(await Promise.all(commands), [[{ name: 'first' }], [{ name: 'first' }], [{ name: 'first' }]])
+  t.ok(Date.now() - began < 5000, `${Date.now() - began} ms`)
+  await t.rejects(openVault({ ...place, role: 'server' }, choose), { message: /commands reach it there/ })
+  await server.close()
 })
 
 t.test('the scheme of an address says where a vault is kept', async (t) => {

@@ -91,6 +91,12 @@ export async function beginStore(pool: ConnectionPool, header: Header, random: R
   })
 }
 
+/** Whether the vault in the store is the one of this header, finished or not. */
+export async function isOwn(pool: ConnectionPool, header: Header): Promise<boolean> {
+  const [found] = (await pool.query({ text: 'select header from coffer_state where id = 1' })).rows
+  return found !== undefined && found.header.replace(CREATING, '') === headerText(header)
+}
+
 /** From now on there is a vault. @throws CofferError `conflict` if another one was begun in its place */
 export async function finishStore(pool: ConnectionPool, header: Header): Promise<void> {
   const text = headerText(header)
