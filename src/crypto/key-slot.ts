@@ -5,7 +5,6 @@
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
 import { CofferError, conflict, usage } from '../errors.js'
-import { withDigest } from './digest.js'
 import type { FileKey } from './key-file.js'
 import { createMac, deriveKey, isEqualDigest } from './mac.js'
 import type { Mac, RandomSource } from './ports.js'
@@ -42,7 +41,6 @@ export interface SealedHeader {
   vault: string
   created: string
   cipher: string
-  digest: string
   slots: Slot[]
   mac: string
 }
@@ -66,17 +64,17 @@ export function checkNewPassphrase(passphrase: string): void {
   throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
 }
 
-/** A new slot that opens to `root`, for a header with this `digest`. */
+/** A new slot that opens to `root`. */
 export async function createSlot(
   { primitives, random }: SlotContext,
-  slot: { root: Uint8Array; secret: Secret; created: string; digest: string; cost?: ScryptCost },
+  slot: { root: Uint8Array; secret: Secret; created: string; cost?: ScryptCost },
 ): Promise<Slot> {
-  const { root, secret, created, digest, cost = DEFAULT_COST } = slot
+  const { root, secret, created, cost = DEFAULT_COST } = slot
   const id = Buffer.from(random.bytes(SLOT_ID_BYTES)).toString('hex')
   const kdf = () => ({ ...cost, salt: base64(random.bytes(SALT_BYTES)) })
   const { kind } = secret
   const bare = kind === 'key-file' ? { id, kind, created } : { id, kind, created, kdf: kdf() }
-  const key = await deriveSlotKey(withDigest(primitives, digest), bare, secret)
+  const key = await deriveSlotKey(primitives, bare, secret)
   const wrapped = base64(createCipher(primitives, random, key).seal(root, slotText(bare)))
   primitives.wipe(key)
   return { ...bare, wrapped }
@@ -84,13 +82,12 @@ export async function createSlot(
 
 /** The slot that `secret` opens, and the root key. @throws CofferError `vault_locked` for a wrong one, `vault_damaged` */
 export async function openSlot(
-  { primitives: library, random }: SlotContext,
+  { primitives, random }: SlotContext,
   header: SealedHeader,
   secret: Secret,
 ): Promise<{ root: Uint8Array; slot: Slot }> {
   const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
   if (candidates.length === 0) throw missingSlot(secret)
-  const primitives = withDigest(library, header.digest)
   for (const slot of candidates) {
     const key = await deriveSlotKey(primitives, slot, secret)
     const root = createCipher(primitives, random, key).open(fromBase64(slot.wrapped), slotText(slot))
@@ -104,14 +101,17 @@ export async function openSlot(
 }
 
 /** The digest that `vault.json` carries: 32 bytes over its other fields, by a key derived from the root. */
-function headerDigest(library: Primitives, header: Omit<SealedHeader, 'mac'>, root: Uint8Array): Uint8Array {
-  const primitives = withDigest(library, header.digest)
+function headerDigest(
+  primitives: Primitives,
+  header: Omit<SealedHeader, 'mac'>,
+  root: Uint8Array,
+): Uint8Array {
   return digestOf(header, createMac(primitives, deriveKey(primitives, root, 'header')))
 }
 
 function digestOf(header: Omit<SealedHeader, 'mac'>, mac: Mac): Uint8Array {
-  const { format, vault, created, cipher, digest, slots } = header
-  const text = JSON.stringify([format, vault, created, cipher, digest, slots.map(slotFields)])
+  const { format, vault, created, cipher, slots } = header
+  const text = JSON.stringify([format, vault, created, cipher, slots.map(slotFields)])
   return mac(utf8.encode(text), MAC_BYTES)
 }
 

@@ -1,5 +1,4 @@
 /** The key hierarchy: the root key gives the keys of the engine and of the vault itself; each tenant has random ones. */
-import { PRESENT_DIGEST, withDigest } from './digest.js'
 import { createMac, createTextMac, deriveKey } from './mac.js'
 import type { EngineKeys, RandomSource, RecordKeys } from './ports.js'
 import type { Primitives } from './primitives.js'
@@ -7,6 +6,7 @@ import { createCipher, KEY_BYTES } from './seal.js'
 
 /** Digests of names that are cached for each tenant, about 150 bytes each. */
 const CACHED_DIGESTS = 8192
+const FINGERPRINT_BYTES = 32
 
 /** The keys of one tenant's records (the vault itself is tenant 0). */
 export interface TenantKeys extends RecordKeys {
@@ -19,14 +19,8 @@ type RawTenantKeys = Record<'data' | 'index' | 'fingerprint', Uint8Array>
 
 export type Keyring = ReturnType<typeof createKeyring>
 
-/** The caller may wipe `root` afterwards. `digest` is that of the vault's header. @throws CofferError `vault_damaged` */
-export function createKeyring(
-  library: Primitives,
-  random: RandomSource,
-  root: Uint8Array,
-  digest: string = PRESENT_DIGEST,
-) {
-  const primitives = withDigest(library, digest)
+/** The caller may wipe `root` afterwards. */
+export function createKeyring(primitives: Primitives, random: RandomSource, root: Uint8Array) {
   const derived: Uint8Array[] = []
   const derive = (purpose: string) => {
     const key = deriveKey(primitives, root, purpose)
@@ -37,7 +31,8 @@ export function createKeyring(
   const openTenant = (raw: RawTenantKeys): TenantKeys => ({
     data: createCipher(primitives, random, raw.data),
     index: createTextMac(primitives, raw.index, CACHED_DIGESTS),
-    fingerprint: createMac(primitives, raw.fingerprint),
+    logChain: createMac(primitives, raw.fingerprint),
+    fingerprint: (text) => primitives.blake2b(FINGERPRINT_BYTES, Buffer.from(text), raw.fingerprint),
     wipe: () => {
       for (const key of [raw.data, raw.index, raw.fingerprint]) primitives.wipe(key)
     },

@@ -1,4 +1,4 @@
-/** Message authentication codes, and the derivation of keys, by a keyed digest. */
+/** Message authentication codes, and the derivation of keys, by the keyed digest. */
 import type { Mac, TextMac } from './ports.js'
 import type { Primitives } from './primitives.js'
 

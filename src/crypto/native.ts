@@ -44,8 +44,8 @@ export const nativePrimitives: Primitives = {
       return undefined
     }
   },
-  digest: (length, message, key) => blake2b(message, { dkLen: length, key }),
-  expand: (length, message, key) =>
+  blake2b: (length, message, key) => blake2b(message, { dkLen: length, key }),
+  digest: (length, message, key) =>
     createHmac('sha256', key).update(message).update(Uint8Array.of(length, 1)).digest().subarray(0, length),
   isEqual: (a, b) => timingSafeEqual(a, b),
   wipe: (bytes) => {

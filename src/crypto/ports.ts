@@ -16,7 +16,7 @@ export interface EngineKeys {
   head: Cipher
   state: Cipher
   sstable: Cipher
-  /** Chains log rows: 16 bytes over previous value and sealed row. */
+  /** Digests of the header and of a backup's header. */
   chain: Mac
 }
 
@@ -34,7 +34,10 @@ export interface TextMac {
 export interface RecordKeys {
   data: Cipher
   index: TextMac
-  fingerprint: Mac
+  /** Chains log records; keyed with the fingerprint key, because a rekey keeps that one. */
+  logChain: Mac
+  /** Keyed BLAKE2b-256 of text. */
+  fingerprint(text: string): Uint8Array
   /** Of a fork: the ids of its tenants, by those that are in records from before it. */
   renamed?: ReadonlyMap<string, string>
 }

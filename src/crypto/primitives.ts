@@ -10,12 +10,12 @@ export interface Primitives {
   /** undefined when it does not authenticate. Contract: at least nonce and tag. */
   open(sealed: Uint8Array, associated: Uint8Array, key: Uint8Array): Uint8Array | undefined
   /** Keyed BLAKE2b (RFC 7693): `length` and `key` 16 to 64 bytes. */
-  digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
+  blake2b(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /**
    * HKDF-Expand with SHA-256 (RFC 5869), of one block: `length` 16 to 32 bytes, the key 32. Its info is the message and
    * then the length as a byte, because digests of different lengths are of different functions.
    */
-  expand(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
+  digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
   /** In constant time; both have the same length. */
   isEqual(a: Uint8Array, b: Uint8Array): boolean
   wipe(bytes: Uint8Array): void

@@ -14,8 +14,8 @@ export function quicken(first: Primitives, later: Promise<Primitives>): Primitiv
   return {
     seal: (plain, associated, nonce, key) => current.seal(plain, associated, nonce, key),
     open: (sealed, associated, key) => current.open(sealed, associated, key),
+    blake2b: (length, message, key) => current.blake2b(length, message, key),
     digest: (length, message, key) => current.digest(length, message, key),
-    expand: (length, message, key) => current.expand(length, message, key),
     isEqual: (a, b) => current.isEqual(a, b),
     wipe: (bytes) => current.wipe(bytes),
   }

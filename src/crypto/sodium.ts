@@ -46,12 +46,12 @@ export async function loadSodium(): Promise<Primitives> {
       (isSmall(plain, associated, key) ? small : nativePrimitives).seal(plain, associated, nonce, key),
     open: (sealed, associated, key) =>
       (isSmall(sealed, associated, key) ? small : nativePrimitives).open(sealed, associated, key),
-    digest: (length, message, key) =>
+    blake2b: (length, message, key) =>
       isSmallDigest(length, message, key)
-        ? small.digest(length, message, key)
+        ? small.blake2b(length, message, key)
         : sodium.crypto_generichash(length, message, key),
-    expand: (length, message, key) =>
-      (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).expand(length, message, key),
+    digest: (length, message, key) =>
+      (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).digest(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
     wipe: (bytes) => {
       states.get(bytes)?.fill(0)
@@ -65,7 +65,7 @@ export async function loadSodium(): Promise<Primitives> {
 function createSmall(
   sodium: Sodium,
   states: WeakMap<Uint8Array, Uint8Array>,
-): Pick<Primitives, 'seal' | 'open' | 'digest' | 'expand'> {
+): Pick<Primitives, 'seal' | 'open' | 'blake2b' | 'digest'> {
   const { _crypto_aead_xchacha20poly1305_ietf_encrypt: encrypt } = sodium
   const { _crypto_aead_xchacha20poly1305_ietf_decrypt: decrypt } = sodium
   const keyAt = sodium._malloc(
@@ -119,7 +119,7 @@ function createSmall(
       heap.fill(0, messageAt, messageAt + body)
       return plain
     },
-    digest(length, message, key) {
+    blake2b(length, message, key) {
       const heap = sodium.HEAPU8
       heap.set(key, keyAt)
       heap.set(message, messageAt)
@@ -128,7 +128,7 @@ function createSmall(
       return takeDigest(heap, length, message.length)
     },
     // The one block of HKDF-Expand is an HMAC, and so is HKDF-Extract, which takes a state.
-    expand(length, message, key) {
+    digest(length, message, key) {
       const heap = sodium.HEAPU8
       heap.set(states.get(key) ?? begin(heap, key), stateAt)
       heap.set(message, messageAt)

@@ -41,7 +41,7 @@ export const KINDS = {
   import: 40,
   /** Blocks of the log, and what leads to them. */
   log_block: 254,
-  /** A log record as a row of its own, in vaults of format 1. */
+  /** Log records, which lie in blocks: no row has this kind. */
   log: 255,
 } as const
 

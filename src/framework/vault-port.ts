@@ -55,8 +55,6 @@ export interface VaultMaintenance {
   compact(): Promise<void>
   /** Writes the vault into one new sealed file; resolves to its length in bytes. */
   backup(path: string): Promise<number>
-  /** Brings a vault of an older format to the present one, after a backup; false where it has that already. */
-  upgrade(): Promise<boolean>
   readHeader(): VaultHeader
   /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>

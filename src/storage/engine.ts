@@ -5,7 +5,7 @@
 import type { Clock } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { MaybePromise } from '../maybe-promise.js'
-import type { ClockState, Durability, LogCheck, Page, RangeField } from './store.js'
+import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Header } from './vault-file.js'
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
@@ -126,8 +126,6 @@ export interface LogSealer {
   ): MaybePromise<readonly LogEntry[] | undefined>
   /** Whether the entries that were kept under `id` are in the tenant's log; undefined where nobody knows any more. */
   hasSealed(reader: EngineReader, tenant: number, id: Uint8Array): MaybePromise<boolean | undefined>
-  /** A tenant's log of format 1 as entries, oldest first, with one that says so where its chain is broken. */
-  adopt(reader: EngineReader, tenant: number): AsyncIterable<readonly LogEntry[]>
 }
 
 /**
@@ -135,13 +133,6 @@ export interface LogSealer {
  * its bytes need not be overwritten soon.
  */
 export const LOG_ROWS = 254
-
-/** A tenant's log in format 1: a row for each record, oldest first. */
-export interface OldLog {
-  readonly count: number
-  row(index: number): Row
-  check(isAuthentic: (row: Row) => boolean): LogCheck
-}
 
 export interface EngineReader {
   /** Wall clock when the unit began, ms since the epoch; by it rows are dated and expire. */
@@ -156,8 +147,6 @@ export interface EngineReader {
   findExpired(limit: number): MaybePromise<Row[]>
   /** Entries of committed units that are in no row yet, oldest first; undefined in the place of what cannot be read. */
   held?(tenant: number): MaybePromise<readonly (LogEntry | undefined)[]>
-  /** The tenant's log as format 1 has it; undefined in a vault of this format. `all` is the key of all its rows. */
-  oldLog?(tenant: number, all: Key): OldLog | undefined
   /**
    * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
    * may still be taken back, changed rows of the kind.
@@ -241,8 +230,6 @@ export interface EngineMaintenance {
   verify(check: CheckRow): Promise<Verification>
   /** Removes dead rows and merges files until nothing is left to do; others may work meanwhile. */
   compact(): Promise<void>
-  /** Brings a vault of an older format to the present one; false where it has that already. */
-  upgrade(): Promise<boolean>
   /** As it is in place. */
   readonly header: Header
   /**
@@ -258,8 +245,8 @@ export interface EngineStatus {
   sstables: number
   walBytes: number
   sstableBytes: number
-  /** Live rows; `expired` ones that were not removed yet count. `logs` are those of format 1. */
-  rows: { records: number; logs: number; dead: number }
+  /** Live rows; expired ones that were not removed yet count. */
+  rows: { records: number; dead: number }
   /** How long the store took to answer lately, where it is another machine's. */
   latency?: { p50_ms: number; p99_ms: number }
 }

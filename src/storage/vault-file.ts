@@ -9,10 +9,10 @@ import { quoteWord } from '../domain/quote-word.js'
 import { CofferError, conflict, damaged } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
-import type { Times } from './time.js'
+import { type Counters, createCounters } from './lsm/counters.js'
 
-/** The format this program writes; it reads the earlier ones too. */
-export const FORMAT = 2
+/** The format this program reads and writes. */
+export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
 const STATE_FILE = 'state'
@@ -27,33 +27,13 @@ export interface Header {
   vault: string
   created: string
   cipher: string
-  digest: string
   slots: unknown[]
   mac: string
-}
-
-/** Of format 1: the number that the next log row gets, and the end of each tenant's log chain. */
-export interface OldLogEnds {
-  logSeq: number
-  /** By tenant number; `value` is base64 of 16 bytes. */
-  chains: Record<string, { value: string; count: number }>
-}
-
-/** The numbers that the next row gets. A vault whose logs are those of format 1 has their ends too. */
-export interface StateCounters extends Partial<OldLogEnds> {
-  seq: number
-  rev: number
-  time: number
-  /** As {@link Times} has it; by default `time`. */
-  last?: number
-  since?: number
-  until?: number
 }
 
 /** One sorted table; `dead` and `due` are row numbers encoded by `packRows`. */
 export interface StateSSTable {
   id: string
-  family: 'records' | 'logs'
   /** The footer's tag, base64 of 16 bytes. */
   tag: string
   bytes: number
@@ -73,7 +53,7 @@ export interface State {
   generation: number
   /** Digests of the valid `vault.json`, base64; two while the header is being replaced. */
   headers: string[]
-  counters: StateCounters
+  counters: Counters
   /** Write-ahead logs, oldest first; `previous` is the tag that the first frame is chained to, base64 of 16 bytes. */
   journals: { id: string; previous: string }[]
   segments: StateSSTable[]
@@ -182,15 +162,14 @@ function parse(bytes: Uint8Array, path: string): unknown {
 export function checkHeader(value: unknown, path: string): Header {
   const header = value as Partial<Record<keyof Header, unknown>> | null
   if (typeof header !== 'object' || header === null) throw malformed(path)
-  const { format, vault, created, cipher, digest, slots, mac } = header
+  const { format, vault, created, cipher, slots, mac } = header
   if (typeof format === 'number' && Number.isInteger(format) && format > FORMAT)
     throw new CofferError(
       'vault_unsupported',
-      `${path} has format ${format}, and this program knows up to ${FORMAT}. Use a newer coffer.`,
+      `${path} has format ${format}, and this program knows ${FORMAT}. Use a newer coffer.`,
     )
-  const texts = [vault, created, cipher, digest, mac]
-  const isKnown = format === 1 || format === FORMAT
-  if (!isKnown || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots))
+  const texts = [vault, created, cipher, mac]
+  if (format !== FORMAT || !texts.every((text) => typeof text === 'string') || !Array.isArray(slots))
     throw malformed(path)
   if (decodeId(vault as string)?.length !== 16) throw malformed(path)
   return value as Header
@@ -282,7 +261,7 @@ const NOTHING: unknown = null
 const EMPTY: State = Object.freeze({
   generation: 0,
   headers: [],
-  counters: { seq: 1, rev: 1, time: 0 },
+  counters: createCounters(),
   journals: [],
   segments: [],
 })

@@ -1,5 +1,4 @@
 /** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
-import { PRESENT_DIGEST, withDigest } from '../crypto/digest.js'
 import { computeHmac } from '../crypto/hmac.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { createMac, isEqualDigest } from '../crypto/mac.js'
@@ -74,8 +73,7 @@ export function createApp(parts: {
   /** Absent for a vault in memory. */
   lock?: Lock
 }): App {
-  const { engine, keyring, random, header, lock } = parts
-  const primitives = withDigest(parts.primitives, header?.digest ?? PRESENT_DIGEST)
+  const { engine, keyring, random, header, primitives, lock } = parts
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined

@@ -42,7 +42,6 @@ export async function changeKeySlots(
   const as = { reveal: false, tenant }
   const ask = async (operation: string, input = {}) => (await vault.ask({ operation, input, as })).result
   try {
-    await ask('vault upgrade')
     const header = (await ask('vault header')) as Header
     const primitives = await choosePrimitives(role)
     const sealed: SealedHeader = { ...header, slots: parseSlots(header.slots) }
@@ -55,7 +54,7 @@ export async function changeKeySlots(
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)
       const created = formatDate(clock())
-      slots.push(await createSlot(context, { root, secret, created, digest: header.digest }))
+      slots.push(await createSlot(context, { root, secret, created }))
     }
     if (slots.length === 0)
       throw conflict('The last key slot cannot be removed: nothing else opens the vault.')

@@ -51,7 +51,6 @@ export function createMaintenance(
     },
     compact: () => engine.compact(),
     backup: (path) => engine.backup(path),
-    upgrade: () => engine.upgrade(),
     readHeader: () => engine.header,
     async replaceHeader(header, replaces) {
       const next = header as Header

@@ -1,5 +1,4 @@
 /** The header of a new vault, with its only key slot, and the keyring that it leads to. */
-import { PRESENT_DIGEST } from '../crypto/digest.js'
 import { type SealedHeader, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import type { Clock, RandomSource } from '../crypto/ports.js'
@@ -21,18 +20,16 @@ export async function createHeader(
   const root = random.bytes(KEY_BYTES)
   const vault = encodeId(random.bytes(VAULT_ID_BYTES))
   const created = formatDate(clock())
-  const digest = PRESENT_DIGEST
-  const slot = await createFirstSlot({ primitives, random }, { root, vault, created, digest }, opener)
+  const slot = await createFirstSlot({ primitives, random }, { root, vault, created }, opener)
   const bare = {
     format: FORMAT,
     vault,
     created,
     cipher: 'xchacha20-poly1305',
-    digest,
     slots: [slot],
   }
   const header = sealHeader(primitives, bare, root) as SealedHeader & Header
-  const keyring = createKeyring(primitives, random, root, digest)
+  const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
   return { header, keyring, primitives }
 }

@@ -162,8 +162,8 @@ async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
   const { random, role } = effects
   // Read under the lock: the previous holder may have changed the header.
-  const { header, upgraded, keyring, primitives } = await openKeyring(effects, secret)
-  const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
+  const { header, keyring, primitives } = await openKeyring(effects, secret)
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
   const app = createApp({ engine, keyring, random, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
 }

@@ -1,5 +1,4 @@
 /** Changes every key of a vault. */
-import { withDigest } from '../crypto/digest.js'
 import {
   createSlot,
   parseSlots,
@@ -68,13 +67,12 @@ export async function renewKeys(
   { seed, secret }: { seed: Uint8Array; secret: Secret },
 ) {
   const { primitives, random } = context
-  const { digest } = header
-  const derive = (purpose: string) => deriveKey(withDigest(primitives, digest), seed, `rekey/${purpose}`)
+  const derive = (purpose: string) => deriveKey(primitives, seed, `rekey/${purpose}`)
   const root = derive('root')
-  const slot = await createSlot(context, { root, secret, created: formatDate(clock()), digest })
+  const slot = await createSlot(context, { root, secret, created: formatDate(clock()) })
   const sealed: SealedHeader = { ...header, slots: [slot] }
   const next = sealHeader(primitives, sealed, root) as SealedHeader & Header
-  const keyring = createKeyring(primitives, random, root, digest)
+  const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
   const derived = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
   const renew = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
@@ -91,14 +89,14 @@ export function droppedSlots(header: Header, kept: Slot): { id: string; kind: st
   return dropped.map(({ id, kind }) => ({ id, kind }))
 }
 
-/** The header of the vault, which is of the present format afterwards, and the keys of its tenants. Contract: the caller has the lock. */
+/** The keys of the vault's tenants. Contract: the caller has the lock. */
 export async function readPresent(
   effects: Effects,
-  { header, upgraded, keyring }: { header: Header; upgraded?: Header; keyring: Keyring },
+  { header, keyring }: { header: Header; keyring: Keyring },
 ): Promise<{ header: Header; tenants: Map<number, TenantKeyBytes> }> {
-  const engine = await openFileEngine({ ...effects, header, upgraded, keys: keyring.engine })
-  return usingRecords(engine, keyring, async (store) => {
-    await engine.upgrade()
-    return { header: engine.header, tenants: await readTenantKeys(store) }
-  })
+  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
+  return usingRecords(engine, keyring, async (store) => ({
+    header: engine.header,
+    tenants: await readTenantKeys(store),
+  }))
 }

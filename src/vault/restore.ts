@@ -62,7 +62,7 @@ export async function salvageVault(
   const target = completeEffects(location)
   const effects = { ...target, directory: source }
   const { files, random, directory } = target
-  return runUnlocked(effects, choose, async ({ header, upgraded: present = header, keyring }) => {
+  return runUnlocked(effects, choose, async ({ header, keyring }) => {
     beginVault(files, directory)
     const tenants = new Map<number, TenantKeyBytes>()
     const renderSearch = createSearchRenderer(effects)
@@ -71,7 +71,7 @@ export async function salvageVault(
     const logs = createLogSalvage()
     const report = await salvageRows({
       present: lsmOptions(effects, header, keyring),
-      target: lsmOptions(target, present, keyring),
+      target: lsmOptions(target, header, keyring),
       learn: (row) => {
         const { number, keys } = openRecord(keyring.vault, row) as TenantRecord
         tenants.set(number, keys)
@@ -84,14 +84,14 @@ export async function salvageVault(
         take: (row) => {
           const keys = tenants.get(row.tenant)
           if (keys === undefined) return false
-          logs.take(row, openRecord(openTenantKeys(keyring, keys), row) as RecordOf['log'])
+          logs.take(row, openRecord(openTenantKeys(keyring, keys), row) as RecordOf['log_block'])
           return true
         },
         lose: logs.lose,
       },
     })
-    await writeHeader(files, directory, random, present)
-    const engine = await openFileEngine({ ...target, header: present, keys: keyring.engine })
+    await writeHeader(files, directory, random, header)
+    const engine = await openFileEngine({ ...target, header, keys: keyring.engine })
     return usingRecords(engine, keyring, async (store) => {
       const secretsKey = Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
       const { salvaged, missing } = await logs.restore(store)

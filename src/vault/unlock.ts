@@ -9,7 +9,6 @@ import {
   type Secret,
   type Slot,
   type SlotContext,
-  sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
@@ -18,7 +17,7 @@ import type { Primitives } from '../crypto/primitives.js'
 import { quicken } from '../crypto/quicken.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
-import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
+import { type Header, readHeader } from '../storage/vault-file.js'
 import type { Effects } from './location.js'
 
 /** The secret that opens a vault: the text of a key file, or a passphrase. */
@@ -46,7 +45,7 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
 
 export async function createFirstSlot(
   context: SlotContext,
-  { vault, ...slot }: { root: Uint8Array; vault: string; created: string; digest: string },
+  { vault, ...slot }: { root: Uint8Array; vault: string; created: string },
   opener: NewOpener,
 ): Promise<Slot> {
   const secret = await toNewSecret(opener, vault, context.random)
@@ -65,21 +64,19 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** With the primitives of the role. Reads the header unless given. `upgraded`: the header of a vault of an older format as the present one has it. */
+/** With the primitives of the role. Reads the header unless given. */
 export async function openKeyring(
   { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
   header?: Header,
-): Promise<{ header: Header; upgraded?: Header; keyring: Keyring; slot: Slot; primitives: Primitives }> {
+): Promise<{ header: Header; keyring: Keyring; slot: Slot; primitives: Primitives }> {
   const primitives = await choosePrimitives(role)
   const current = header ?? (await readHeader(files, directory))
   const sealed = { ...current, slots: parseSlots(current.slots) }
   const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
-  const keyring = createKeyring(primitives, random, root, sealed.digest)
-  const isPresent = current.format === FORMAT
-  const upgraded = isPresent ? {} : { upgraded: sealHeader(primitives, { ...sealed, format: FORMAT }, root) }
+  const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  return { header: current, ...upgraded, keyring, slot, primitives }
+  return { header: current, keyring, slot, primitives }
 }
 
 export function toSecret(opener: Opener): Secret {

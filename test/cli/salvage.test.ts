@@ -126,7 +126,7 @@ t.test(
     const bench = await createBench(t, true)
     const { vault, after, home, key } = bench
     const folder = join(vault, 'segments')
-    const path = join(folder, readdirSync(folder).find((name) => name.startsWith('r-'))!)
+    const path = join(folder, readdirSync(folder)[0]!)
     const sound = readFileSync(path)
     const copy = join(home.place, 'sound')
     cpSync(vault, copy, { recursive: true })

@@ -108,7 +108,7 @@ t.test('status tells where the vault is, what opens it, what it holds and how la
   t.match(status, {
     directory: join(home.place, '.coffer'),
     vault: /^[a-z2-7]{26}$/,
-    format: 2,
+    format: 1,
     created: /^\d{4}-.*\+00:00$/,
     key_slots: [{ id: String, kind: 'key-file', created: String }],
     tenant: { name: 'default' },
@@ -264,10 +264,10 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   await broken(
     'the format is newer',
     6,
-    'has format 3, and this program knows up to 2. Use a newer coffer.',
+    'has format 3, and this program knows 1. Use a newer coffer.',
     (home) =>
       edit(header(home), (text) =>
-        text.replace('"format": 2', '"format": 3').replace('"format":2', '"format":3'),
+        text.replace('"format": 1', '"format": 3').replace('"format":1', '"format":3'),
       ),
   )
   await broken('the header is no JSON', 7, 'is not readable as JSON', (home) =>

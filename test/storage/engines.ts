@@ -30,7 +30,6 @@ const sealer: LogSealer = {
   },
   recall: (_reader, _tenant, id) => kept.get(Buffer.from(id).toString('hex')) ?? [],
   hasSealed: () => false,
-  adopt: async function* () {},
 }
 
 export function attached<E extends Engine>(engine: E): E {

@@ -23,9 +23,6 @@ const sealer: LogSealer = {
   keep: (_, __, ___, entries) => Buffer.from(`${entries.length}`),
   recall: () => [],
   hasSealed: () => false,
-  adopt: () => {
-    throw new Error('not of format 1')
-  },
 }
 
 /** Engines of one store; `sent` has the names of the statements that the first one sends, by the round trip. */

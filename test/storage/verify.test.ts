@@ -126,11 +126,11 @@ t.test('says what is damaged and what is still readable', async (t) => {
     ],
     readable: { records: 3 },
   })
-  const [records] = pathOf('/r-')
+  const [records] = pathOf('/segments/')
   t.match(await verify(damage(records!, 9)), {
-    findings: [{ place: /^segments\/r-/, problem: 'Row 2: its seal is broken' }],
+    findings: [{ place: /^segments\//, problem: 'Row 2: its seal is broken' }],
   })
   const missing = files.afterCrash(false)
   missing.plant(records!, undefined)
-  t.match(await verify(missing), { findings: [{ place: /^segments\/r-/, problem: /is missing/ }] })
+  t.match(await verify(missing), { findings: [{ place: /^segments\//, problem: /is missing/ }] })
 })

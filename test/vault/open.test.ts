@@ -87,7 +87,6 @@ t.test('secrets are hashed with the digest that the header names', async (t) => 
   }
   const place = { directory: join(directory, 'vault'), pid: process.pid, notice: () => {} }
   const app = await createVault(place, 'first', { kind: 'key-file', save })
-  t.equal(app.header?.digest, 'hmac-sha256')
   const [hash, key] = await app.store.read(async (reader) => {
     const { secrets_key } = (await reader.get('settings', 0, 'vault'))!
     return [await app.hashSecret('secret', reader), Buffer.from(secrets_key, 'base64')] as const

@@ -9,7 +9,6 @@ export const noun = {
     vault.describeVault,
     vault.verifyVault,
     vault.compactVault,
-    vault.upgradeVault,
     vault.backUpVault,
     offline.restoreVault,
     offline.copyVault,

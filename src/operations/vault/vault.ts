@@ -65,27 +65,6 @@ export const compactVault = operation({
   },
 })
 
-export const upgradeVault = operation({
-  ...onVault,
-  name: 'vault upgrade',
-  summary: 'Bring a vault of an older format to the present one.',
-  details:
-    'The first command that writes does so too. A backup is made first, beside the vault; standard error names it.',
-  output: object({ format: count, upgraded: boolean }),
-  examples: ['coffer vault upgrade'],
-  runDetached: async (session) => {
-    const maintenance = session.vault().maintenance()
-    const upgraded = await maintenance.upgrade()
-    if (upgraded)
-      await session.inUnit(async ({ store, caller, reached }) => {
-        const tenant = await store.get('tenant', 0, String(caller.tenant))
-        if (tenant !== undefined)
-          reached('tenant', tenant.id, { operation: 'update', message: 'Vault upgraded' })
-      })
-    return { format: (await maintenance.describe()).format, upgraded }
-  },
-})
-
 export const backUpVault = operation({
   ...onVault,
   name: 'vault backup',

@@ -1,15 +1,13 @@
-/** Finds log records newest first, with exact totals, and checks the chain; in format 1 too. */
+/** Finds log records newest first, with exact totals, and checks the chain. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { ENTITY_DIGITS, entityField } from '../../domain/index-fields.js'
 import type { LogBlockRecord } from '../../domain/log-record.js'
-import type { LogRecord } from '../../domain/records.js'
-import { type EngineReader, LOG_ROWS, type OldLog, type Where } from '../engine.js'
+import { type EngineReader, LOG_ROWS, type Where } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'
 import {
   countIn,
   type LogFilter,
   type LogPage,
-  lineOf,
   matchesIn,
   pack,
   recordAt,
@@ -20,7 +18,7 @@ import { eachBlock, eachHeader, eachPiece, toPiece, verifyChain } from './log-ch
 import { mergePage, type Source } from './log-merge.js'
 import { type Chain, FIRST_CHAIN, LogRows, readEnd } from './log-rows.js'
 import type { SealedLog } from './sealed-log.js'
-import { digestAll, digestKey, openRecord, unseal } from './sealing.js'
+import { digestAll, digestKey, openRecord } from './sealing.js'
 
 /** Blocks of one entity that are opened to count its records; of more, the index counts. */
 const OPENED = 8
@@ -42,14 +40,12 @@ export function createLogReader(
   /** One for each chain; each that is listed must be there. */
   const chains = (listed ?? [FIRST_CHAIN]).map((chain) => new LogRows(reader, keys, tenant, chain))
 
-  return { find, old: readOld, adopt, verify }
+  return { find, verify }
 
   async function find({ where, page, size }: Search): Promise<LogPage> {
     const filter = toFilter(where)
     const skip = (page - 1) * size
     const taking = createTaking(filter, skip, size)
-    const old = readOld()
-    if (old !== undefined) return findOld(old, keys, taking, where === undefined)
     const [rows, ...others] = chains
     if (others.length > 0) return mergePage(await listSources(filter), filter, { skip, size })
     const chain = await log.load(rows!)
@@ -58,20 +54,6 @@ export function createLogReader(
     if (filter.entity === undefined) await takeBlocks(rows!, chain, filter, taking)
     else await takeEntity(rows!, chain, filter, filter.entity, taking)
     return taking.result
-  }
-
-  /** The log as format 1 has it. */
-  function readOld(): OldLog | undefined {
-    return reader.oldLog?.(tenant, digestAll(keys, 'log'))
-  }
-
-  /** The log of format 1, oldest first, so many records at once. @throws CofferError `vault_damaged` */
-  function* adopt(most: number): Generator<LogRecord[]> {
-    const old = readOld()
-    for (let first = 0; old !== undefined && first < old.count; first += most) {
-      const count = Math.min(most, old.count - first)
-      yield Array.from({ length: count }, (_, index) => openRecord(keys, old.row(first + index)) as LogRecord)
-    }
   }
 
   /** What is not stored yet. */
@@ -158,9 +140,6 @@ export function createLogReader(
 
   /** Walks the whole log: every chain, and that none is missing. */
   async function verify(): Promise<LogCheck> {
-    const isAuthentic = (row: Parameters<typeof unseal>[1]) => unseal(keys, row) !== undefined
-    const old = readOld()
-    if (old !== undefined) return old.check(isAuthentic)
     const sum = { count: 0, rows: 0 }
     for (const rows of chains) {
       const { count, brokenAt, rows: own } = await verifyChain(rows)
@@ -229,16 +208,4 @@ function createTaking(filter: LogFilter, skip: number, size: number) {
     for (const index of page) result.records.push(recordAt(block, index))
     skipOver(found.length)
   }
-}
-
-/** Without an index of this format: reads all rows where there is a condition. */
-function findOld(old: OldLog, keys: RecordKeys, taking: Taking, isAll: boolean): LogPage {
-  for (let left = old.count; left > 0; left--) {
-    if (isAll && taking.skips(1)) {
-      const count = taking.isFull() ? left : 1
-      taking.skip(count)
-      left -= count - 1
-    } else taking.take(pack('', 0, [lineOf(openRecord(keys, old.row(left - 1)) as LogRecord)]))
-  }
-  return taking.result
 }

@@ -62,7 +62,7 @@ export interface Chain {
 /** The chain's value after a block: the vault's keyed digest, 16 bytes, base64. A rekey of the vault keeps the key. */
 export function chainValue(keys: RecordKeys, previous: string, { first, shapes, items }: LogBlockRecord) {
   const text = JSON.stringify(['log', previous, first, shapes, items])
-  return Buffer.from(keys.fingerprint(Buffer.from(text), CHAIN_BYTES)).toString('base64')
+  return Buffer.from(keys.logChain(Buffer.from(text), CHAIN_BYTES)).toString('base64')
 }
 
 /** The rows of one chain of a tenant's log, in one unit of work. */

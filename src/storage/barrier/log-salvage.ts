@@ -1,7 +1,7 @@
 /** What can be read of the logs of a damaged vault, to be written anew. */
 import { chainOf, isBlock } from '../../domain/index-fields.js'
 import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
-import { kindOf, type LogRecord, type RecordOf } from '../../domain/records.js'
+import type { LogRecord, RecordOf } from '../../domain/records.js'
 import type { Row } from '../engine.js'
 import type { Store } from '../store.js'
 import { unpack } from './log-block.js'
@@ -13,9 +13,7 @@ const BATCH = 5000
 interface FoundLog {
   head?: LogHeadRecord
   blocks: LogBlockRecord[]
-  /** Of format 1. */
-  records: LogRecord[]
-  /** Rows that do not open: of format 1, records. */
+  /** Rows that do not open. */
   lost: number
 }
 
@@ -27,16 +25,14 @@ export function createLogSalvage() {
 
   function of(tenant: number, chain: number): FoundLog {
     const chains = logs.get(tenant) ?? new Map<number, FoundLog>()
-    const known = chains.get(chain) ?? { blocks: [], records: [], lost: 0 }
+    const known = chains.get(chain) ?? { blocks: [], lost: 0 }
     logs.set(tenant, chains.set(chain, known))
     return known
   }
 
-  function take(row: Row, record: RecordOf['log_block'] | RecordOf['log']): void {
-    const isOld = kindOf(row.kind) === 'log'
-    const log = of(row.tenant, isOld ? FIRST_CHAIN : chainOf(record as LogBlockRecord))
-    if (isOld) log.records.push(record as LogRecord)
-    else if ('items' in record) log.blocks.push(record)
+  function take(row: Row, record: RecordOf['log_block']): void {
+    const log = of(row.tenant, chainOf(record as LogBlockRecord))
+    if ('items' in record) log.blocks.push(record)
     else if ('mostParts' in record) log.head = record
   }
 
@@ -69,10 +65,10 @@ export function createLogSalvage() {
 const byTime = (one: LogRecord, other: LogRecord) => Date.parse(one.created_at) - Date.parse(other.created_at)
 
 /** Parts that were joined into blocks are still there; what they hold counts once. */
-function putInOrder({ head, blocks, records: old, lost }: FoundLog) {
+function putInOrder({ head, blocks, lost }: FoundLog) {
   const start =
     head?.dropped ?? Math.min(...blocks.filter(isBlock).map(({ first }) => first), Number.MAX_SAFE_INTEGER)
-  const records = [...old]
+  const records: LogRecord[] = []
   let next = start === Number.MAX_SAFE_INTEGER ? 0 : start
   let gaps = 0
   // The block before a part of the same beginning.
@@ -86,5 +82,5 @@ function putInOrder({ head, blocks, records: old, lost }: FoundLog) {
   }
   if (head !== undefined) gaps += Math.max(0, head.count - next)
   const isUnknown = head === undefined && lost > 0 && gaps === 0
-  return { records, gaps: old.length > 0 || isUnknown ? Math.max(gaps, lost) : gaps }
+  return { records, gaps: isUnknown ? Math.max(gaps, lost) : gaps }
 }

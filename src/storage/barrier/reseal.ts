@@ -78,7 +78,6 @@ export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: Check
       if (opened === undefined)
         return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
       if (unseal(opened, row) === undefined) return { problem: 'a record does not open with its key' }
-      if (row.kind === KINDS.log) return { logs: [row.created] }
       if (row.kind !== KINDS.log_block) return {}
       const record = openRecord(opened, row) as RecordOf['log_block']
       const isCounted =

@@ -3,11 +3,9 @@
  * record under its tenant's keys and never learns where rows are kept.
  */
 import type { VaultKeys } from '../../crypto/ports.js'
-import type { LogRecord } from '../../domain/records.js'
 import { isTaken, type TakenBatches } from '../../domain/taken-batches.js'
-import type { Engine, EngineReader, EngineWriter, LogEntry } from '../engine.js'
+import type { Engine, EngineReader, EngineWriter } from '../engine.js'
 import type { Store } from '../store.js'
-import { createEntry } from './log-block.js'
 import { keepEntries, recallEntries } from './log-rows.js'
 import { RecordCache } from './record-cache.js'
 import { SealedLog } from './sealed-log.js'
@@ -54,7 +52,6 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
       return isTaken ? [] : isTaken === undefined ? undefined : entries
     },
     hasSealed,
-    adopt: (reader, tenant) => adoptLog(createReader(reader), tenant),
   })
   return {
     read: (work) => engine.read((rows) => work(createReader(rows))),
@@ -73,23 +70,4 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
       return engine.close()
     },
   }
-}
-
-/** Entries of a log of format 1 that are opened in one go. */
-const ADOPTED = 4000
-
-async function* adoptLog(reader: SealedReader, tenant: number): AsyncGenerator<LogEntry[]> {
-  if ((await reader.findKeys(tenant)) === undefined) return
-  const log = await reader.readLog(tenant)
-  const { brokenAt } = await log.verify()
-  let last: LogRecord | undefined
-  for (const records of log.adopt(ADOPTED)) {
-    yield records.map((record) => createEntry(tenant, record))
-    last = records.at(-1)
-  }
-  if (brokenAt === undefined || last === undefined) return
-  const { tenant_id, created_at, trace_id } = last
-  const entity = { tenant_id, entity_type: 'tenant', entity_id: tenant_id, actor_type: 'system' } as const
-  const message = `Log upgraded; its chain was broken at record ${brokenAt}`
-  yield [createEntry(tenant, { ...entity, operation: 'update', message, created_at, trace_id })]
 }

@@ -13,7 +13,6 @@ import { FIRST_CHAIN, LogRows, LogWriter } from './log-rows.js'
 import { SealedReader } from './sealed-reader.js'
 import { digestId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
-const FINGERPRINT_BYTES = 32
 /** Fewer would stand for fewer bytes, so shorter ones are filled up. */
 const FINGERPRINT_CHARACTERS = 43
 
@@ -87,7 +86,6 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     let count = 0
     for await (const { number } of eachRecord(this, 'tenant', 0)) {
       const keys = await this.keysOf(number)
-      if ((await this.readLog(number)).old() !== undefined) continue
       for (const chain of (await this.chainsOf(number)) ?? [FIRST_CHAIN])
         count += await this.stream.drop(new LogWriter(this.rows, keys, number, chain), before, limit)
     }
@@ -121,7 +119,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   async fingerprint(tenant: number, value: string): Promise<string> {
     const opening = this.keysOf(tenant)
     const keys = isPromise(opening) ? await opening : opening
-    return base58(keys.fingerprint(Buffer.from(value), FINGERPRINT_BYTES), FINGERPRINT_CHARACTERS)
+    return base58(keys.fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
   #noteChange(kind: Kind): void {

@@ -1,6 +1,5 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
-import { CofferError, conflict } from '../../errors.js'
 import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import type { Files } from '../files.js'
@@ -21,8 +20,6 @@ export interface FileEngineOptions {
   directory: string
   /** Verified by the keyring. */
   header: Header
-  /** Of the present format; only for a vault of an older one, which it is put in place of by the first write. */
-  upgraded?: Header | undefined
   keys: EngineKeys
   clock: Clock
   random: RandomSource
@@ -103,7 +100,6 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
             transaction.end()
             const waiting = { done, fail: reject }
             if (!isKept || !transaction.hasEffect) return groupCommit.answer(waiting)
-            if (tree.isOld) return upgrade().then(run)
             const taken = groupCommit.take(transaction, durability, waiting, run)
             // What is too large for a frame has become a table of its own.
             return isPromise(taken) ? taken.then(() => background.compactSoon()) : taken
@@ -126,16 +122,9 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     attach: (sealer) => {
       groupCommit.sealer = sealer
     },
-    upgrade: () =>
-      runExclusive(async () => {
-        const { isOld } = tree
-        if (isOld) await upgrade()
-        return isOld
-      }),
     changeCounter: (kind) => tree.changeCounters.of(kind),
     flush: () => runExclusive(() => tree.flush()),
     compact: async () => {
-      await engine.upgrade()
       await engine.flush()
       await background.compactAll()
     },
@@ -150,10 +139,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
       }),
     backup: (path, progress = () => undefined) => background.backup(path, tree.options.header, progress),
     replaceHeader: (header) =>
-      runExclusive(() => {
-        if (tree.isOld) throw conflict('Run first: coffer vault upgrade')
-        return tree.replaceHeader(header, () => writeHeader(files, directory, random, header))
-      }),
+      runExclusive(() => tree.replaceHeader(header, () => writeHeader(files, directory, random, header))),
   }
   return engine
 
@@ -165,20 +151,10 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     try {
       await groupCommit.commitAll()
       await background.flushIfLarger(closing)
-      if (!tree.isOld) await background.compactOnce(closingCompaction)
+      await background.compactOnce(closingCompaction)
     } finally {
       tree.close()
     }
-  }
-
-  /** Contract: nothing else runs meanwhile. */
-  async function upgrade(): Promise<void> {
-    const { sealer } = groupCommit
-    if (sealer === undefined) throw new CofferError('internal', 'Nothing can read the logs of this vault.')
-    const { upgradeVault } = await import('../lsm/maintenance/upgrade.js')
-    const { upgraded: header = tree.options.header } = options
-    await upgradeVault(tree, sealer, header, now())
-    groupCommit.reset()
   }
 
   /** Runs `work` between two units of work. */

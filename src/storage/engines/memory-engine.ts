@@ -32,7 +32,7 @@ export function createMemoryEngine({ clock, from }: { clock: Clock; from?: Memor
   let waiting = 0
   let isClosed = false
 
-  const view = (): View => ({ memtables: layers, uncommitted: 0, records: [], held: [], changeCounters })
+  const view = (): View => ({ memtables: layers, uncommitted: 0, sstables: [], held: [], changeCounters })
   const rest = async () => {
     waiting--
     if (waiting > 0 && pace.isOver) await pace.yieldToOthers()

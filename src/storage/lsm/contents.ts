@@ -1,7 +1,7 @@
 /** The contents of the manifest, in memory and encoded as the `state` document. Reads and writes no file. */
 import { decodeId, encodeId, fromBase64, packRows, toBase64, unpackRows } from '../bytes.js'
-import type { State, StateCounters, StateSSTable } from '../vault-file.js'
-import { type Counters, createCounters } from './counters.js'
+import type { State, StateSSTable } from '../vault-file.js'
+import type { Counters } from './counters.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
 import { SSTable, type SSTableContext } from './sstable/reader.js'
 import type { WalRef } from './wal.js'
@@ -23,23 +23,16 @@ export function encodeContents(contents: Contents): State {
   return {
     generation,
     headers: [...headers],
-    counters: encodeCounters(counters),
+    counters,
     journals: wals.map(({ id, previous }) => ({ id: encodeId(id), previous: toBase64(previous) })),
     segments: sstables.map(encodeSSTable),
   }
 }
 
-/** `last`, `since` and `until` are written only where the clock has jumped: older versions did not have them. */
-function encodeCounters({ old, last, since, until, ...numbers }: Counters): StateCounters {
-  const jump = { ...(last === numbers.time ? {} : { last }), ...(since === 0 ? {} : { since, until }) }
-  return { ...numbers, ...jump, ...old }
-}
-
 export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
-  const { id, family, tag, bytes, rows, from, to } = sstable.meta
+  const { id, tag, bytes, rows, from, to } = sstable.meta
   return {
     id: encodeId(id),
-    family,
     tag: toBase64(tag),
     bytes,
     rows,
@@ -57,20 +50,15 @@ export function decodeContents(state: State, context: SSTableContext): Contents 
   return {
     generation,
     headers,
-    counters: decodeCounters(state.counters),
+    counters: state.counters,
     wals: wals.map(({ id, previous }) => ({ id: decodeId(id)!, previous: fromBase64(previous) })),
     sstables: sstables.map((entry) => decodeSSTable(entry, context)),
   }
 }
 
-function decodeCounters({ chains, logSeq, ...numbers }: StateCounters): Counters {
-  const counters = { ...createCounters(), last: numbers.time, ...numbers }
-  return chains === undefined || logSeq === undefined ? counters : { ...counters, old: { logSeq, chains } }
-}
-
 export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
-  const { family, bytes, rows, from, to } = entry
-  const name = { id: decodeId(entry.id)!, family, tag: fromBase64(entry.tag), bytes, rows, from, to }
+  const { bytes, rows, from, to } = entry
+  const name = { id: decodeId(entry.id)!, tag: fromBase64(entry.tag), bytes, rows, from, to }
   return new LiveSSTable(
     new SSTable(context, name),
     unpackRows(entry.dead),

@@ -1,12 +1,9 @@
 /** The numbers that the next row gets. */
 import type { Times } from '../time.js'
-import type { OldLogEnds } from '../vault-file.js'
 
 export interface Counters extends Times {
   seq: number
   rev: number
-  /** Of logs as format 1 has them. */
-  old?: OldLogEnds
 }
 
 export function createCounters(): Counters {

@@ -43,7 +43,7 @@ export class FrozenMemtable {
 export function markShadowed(live: LiveSSTable, memtable: Memtable): LiveSSTable {
   const { sstable, dead, due, dropped } = live
   const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
-  const rows = sstable.meta.family === 'records' ? live.hiddenBy(memtable) : []
+  const rows = live.hiddenBy(memtable)
   if (rows.length === 0 && tenants.length === 0) return live
   return new LiveSSTable(sstable, addRows(dead, rows), addRows(due, rows), new Set([...dropped, ...tenants]))
 }

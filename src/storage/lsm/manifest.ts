@@ -24,8 +24,6 @@ export class Manifest {
   readonly #keys: EngineKeys
   readonly #state: StateDocument
   #contents: Contents
-  #records: readonly LiveSSTable[] = []
-  #logs: readonly LiveSSTable[] = []
   #broken: CofferError | undefined
 
   constructor(keys: EngineKeys, context: SSTableContext, state: StateDocument, contents: Contents) {
@@ -33,20 +31,14 @@ export class Manifest {
     this.context = context
     this.#state = state
     this.#contents = contents
-    this.#sort()
   }
 
   get contents(): Contents {
     return this.#contents
   }
 
-  get records(): readonly LiveSSTable[] {
-    return this.#records
-  }
-
-  /** Those of format 1. */
-  get logs(): readonly LiveSSTable[] {
-    return this.#logs
+  get sstables(): readonly LiveSSTable[] {
+    return this.#contents.sstables
   }
 
   async addWal(wal: WalRef): Promise<void> {
@@ -61,9 +53,7 @@ export class Manifest {
     const { files, directory } = this.context
     const { wals, sstables } = this.#contents
     const older = sstables.map((live) => markShadowed(live, memtable))
-    // Logs of format 1 are flushed only once they are all in rows of this one.
-    const isGone = (live: LiveSSTable) => hasNoLiveRows(live) || live.sstable.meta.family === 'logs'
-    const kept = older.filter((live) => !isGone(live))
+    const kept = older.filter((live) => !hasNoLiveRows(live))
     await this.#commit({
       ...this.#contents,
       counters: copyCounters(counters),
@@ -71,7 +61,7 @@ export class Manifest {
       sstables: sortSSTables([...kept, ...written]),
     })
     for (const { id } of wals) if (!isEqual(id, wal.id)) removeQuietly(files, walPath(directory, id))
-    return older.filter(isGone)
+    return older.filter(hasNoLiveRows)
   }
 
   /** After a crash while the header was replaced: only the header in place is valid from now on. */
@@ -95,7 +85,7 @@ export class Manifest {
   }
 
   eraseRows(ids: readonly RowId[]): void {
-    for (const live of this.#records) eraseIn(live, ids)
+    for (const live of this.sstables) eraseIn(live, ids)
   }
 
   /**
@@ -103,7 +93,7 @@ export class Manifest {
    * them the vault may change.
    */
   planCompaction(limit: number) {
-    const inputs = this.#broken === undefined ? chooseInputs(this.#records, limit) : undefined
+    const inputs = this.#broken === undefined ? chooseInputs(this.sstables, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
@@ -122,7 +112,7 @@ export class Manifest {
       (path) => this.#contents.sstables.find(({ sstable }) => sstable.path === path) ?? [],
     )
     if (known.length < inputs.length) {
-      if (meta !== undefined) removeQuietly(files, sstablePath(directory, 'records', meta.id))
+      if (meta !== undefined) removeQuietly(files, sstablePath(directory, meta.id))
       return
     }
     const added = meta === undefined ? [] : [adoptCompacted(this.context, meta, maps, inputs, known)]
@@ -150,13 +140,6 @@ export class Manifest {
       throw error
     }
     this.#contents = next
-    this.#sort()
-  }
-
-  #sort(): void {
-    const { sstables } = this.#contents
-    this.#records = sstables.filter(({ sstable }) => sstable.meta.family === 'records')
-    this.#logs = sstables.filter(({ sstable }) => sstable.meta.family === 'logs')
   }
 
   /**
@@ -199,7 +182,7 @@ function eraseIn({ sstable }: LiveSSTable, ids: readonly RowId[]): void {
   if (rows.length > 0) sstable.erase(new Set(rows))
 }
 
-/** Keyed digest of the header, 32 bytes as base64; another length than chain values have, hence another function. */
+/** Keyed digest of the header, 32 bytes as base64. */
 export function digestHeader(keys: EngineKeys, header: Header): string {
   return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }

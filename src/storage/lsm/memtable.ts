@@ -8,7 +8,7 @@ import { LOG_ROWS, type Row, type RowId, type Where } from '../engine.js'
 import { isWithin } from '../time.js'
 import { createSeek } from './seek.js'
 import { lowerBound } from './sstable/binary-search.js'
-import { type Change, DROP, INSERT, LOG, REMOVE } from './sstable/row-change.js'
+import { type Change, DROP, INSERT, REMOVE } from './sstable/row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
 export interface Item {
@@ -94,8 +94,6 @@ export class Memtable {
   readonly shadowed: RowId[] = []
   /** Tenants whose older rows are all gone. */
   dropped: ReadonlySet<number> = NOBODY
-  /** Log records of format 1, oldest first. */
-  oldLogs: Row[] = []
   /** Whether older versions of rows hold what is to be overwritten soon. */
   isErasing = false
   /** By the kinds of changed rows, so that the many keys of logs are in no index until logs are asked for. */
@@ -108,7 +106,6 @@ export class Memtable {
 
   apply({ kind, row }: Change): void {
     if (kind === DROP) this.#drop(row.tenant)
-    else if (kind === LOG) this.oldLogs.push(row)
     else if (kind === REMOVE) this.#remove(row)
     else this.#put(row, kind)
   }
@@ -155,7 +152,6 @@ export class Memtable {
     this.dropped = new Set([...this.dropped, tenant])
     for (const rows of this.#rows.values())
       for (const item of [...rows.items]) if (item.isLive && item.row.tenant === tenant) rows.kill(item)
-    this.oldLogs = this.oldLogs.filter((row) => row.tenant !== tenant)
     for (const [text, { item }] of this.#entries) if (item?.isLive === false) this.#entries.delete(text)
   }
 

@@ -1,6 +1,6 @@
 /** `get` and `find` over memtables and sorted tables: newest first, counted exactly. Only a page's records are read. */
 import { asBuffer, toText } from '../bytes.js'
-import type { Key, LogEntry, OldLog, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
+import type { LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
 import type { ChangeCounters } from './change-counters.js'
 import type { Memtable } from './memtable.js'
 import { lowerBound } from './sstable/binary-search.js'
@@ -12,12 +12,10 @@ export interface View {
   memtables: readonly Memtable[]
   /** How many of the memtables, from the first, hold changes that may still be undone. */
   uncommitted: number
-  records: readonly LiveSSTable[]
+  sstables: readonly LiveSSTable[]
   /** Entries of logs that are in no row yet, oldest first. */
   held: readonly LogEntry[]
   changeCounters: ChangeCounters
-  /** Where logs are those of format 1. */
-  oldLog?(tenant: number, all: Key): OldLog | undefined
 }
 
 const NO_KEYS = new Uint8Array(0)
@@ -51,8 +49,8 @@ function newestVersion(view: View, tenant: number, id: RowId): Row | undefined {
     if (memtable.dropped.has(tenant)) return undefined
   }
   const key = asBuffer(id)
-  for (let index = view.records.length - 1; index >= 0; index--) {
-    const live = view.records[index]!
+  for (let index = view.sstables.length - 1; index >= 0; index--) {
+    const live = view.sstables[index]!
     const row = live.find(tenant, key)
     if (row !== undefined) return live.sstable.row(row)
   }
@@ -80,7 +78,7 @@ type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
 
 function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   const sources = [fromMemtables(view.memtables, query, now)]
-  for (const live of view.records) sources.push(fromSSTable(live, view.memtables, query, now))
+  for (const live of view.sstables) sources.push(fromSSTable(live, view.memtables, query, now))
   return sources
 }
 
@@ -130,7 +128,7 @@ interface Found {
   read(most: number): Row
 }
 
-function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number, now: number): Cursor[] {
+function cursorsOf({ memtables, sstables }: View, query: SeekQuery, most: number, now: number): Cursor[] {
   const { kind, tenant, all, where } = query
   const ofMemtables = memtables.map((memtable, depth): Cursor => {
     const above = memtables.slice(0, depth)
@@ -142,7 +140,7 @@ function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number,
     }
     return { most, seek }
   })
-  const ofTables = records.map((live): Cursor => {
+  const ofTables = sstables.map((live): Cursor => {
     const { sstable } = live
     let next: ((below: number) => number) | undefined
     const seek = (below: number) => {
@@ -157,7 +155,7 @@ function cursorsOf({ memtables, records }: View, query: SeekQuery, most: number,
 }
 
 /** Expired records that were not removed yet, of every tenant: at most `limit`, in no order. */
-export function findExpired({ memtables, records }: View, limit: number, now: number): Row[] {
+export function findExpired({ memtables, sstables }: View, limit: number, now: number): Row[] {
   const found: Row[] = []
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
@@ -166,7 +164,7 @@ export function findExpired({ memtables, records }: View, limit: number, now: nu
       if (isWanted) found.push(bare(row))
     }
   })
-  for (const live of records) {
+  for (const live of sstables) {
     const rows = searchExpired(live, memtables, now, limit - found.length)
     found.push(...rows.map((row) => live.sstable.row(row)))
   }

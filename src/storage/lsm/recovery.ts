@@ -6,10 +6,9 @@ import { passTime } from '../time.js'
 import { adoptNextState, rekeyDocument, type StateDocument } from '../vault-file.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { createCounters } from './counters.js'
-import { dropOldLog } from './format-1.js'
 import { digestHeader } from './manifest.js'
 import { createContexts, documentContext, type LsmOptions } from './options.js'
-import { DROP, type Frame, INSERT } from './sstable/row-change.js'
+import { type Frame, INSERT } from './sstable/row-change.js'
 import { LsmTree } from './tree.js'
 import { createWal, type OpenedWal, openWal, WAL_LIMIT, type Wal, type WalContext, walPath } from './wal.js'
 
@@ -154,7 +153,6 @@ function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame):
     const { kind, row } = change
     memtable.apply(change)
     if (kind === INSERT) counters.seq = Math.max(counters.seq, row.seq + 1)
-    if (kind === DROP && counters.old !== undefined) counters.old = dropOldLog(counters.old, row.tenant)
   }
 }
 

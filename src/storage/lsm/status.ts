@@ -18,18 +18,17 @@ export function describeContents(
   walBytes: number,
 ): LsmStatus {
   const shape = { generation, sstables: sstables.length, walBytes, sstableBytes: 0 }
-  const status: LsmStatus = { ...shape, rows: { records: 0, logs: 0, dead: 0 } }
+  const status: LsmStatus = { ...shape, rows: { records: 0, dead: 0 } }
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
     const isHidden = ({ tenant, id }: Row) => above.some((upper) => upper.hides(tenant, toText(id)))
     for (const row of memtable.each()) if (!isHidden(row)) status.rows.records++
-    status.rows.logs += memtable.oldLogs.length
   })
   for (const live of sstables) {
-    const { family, bytes, rows } = live.sstable.meta
+    const { bytes, rows } = live.sstable.meta
     status.sstableBytes += bytes
     const dead = countDead(memtables.reduceRight(markShadowed, live))
-    status.rows[family] += rows - dead
+    status.rows.records += rows - dead
     status.rows.dead += dead
   }
   return status

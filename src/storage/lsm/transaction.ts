@@ -7,10 +7,8 @@ import type {
   Draft,
   EngineReader,
   EngineWriter,
-  Key,
   LogEntry,
   LogSealer,
-  OldLog,
   Query,
   Row,
   RowId,
@@ -36,9 +34,7 @@ import {
 
 /** @param view called for each query @param times those of the newest change @param now the clock's */
 export function createReader(view: () => View, times: Times, now: number): EngineReader {
-  // An upgrade is for who writes; it is not begun by a sweep.
-  const isOld = view().oldLog !== undefined
-  const clock = isOld ? { isJump: false, purgeUntil: 0 } : judgeClock(times, now)
+  const clock = judgeClock(times, now)
   return {
     now,
     clock,
@@ -48,7 +44,6 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
     changeCounter: (kind) => changeCounterOf(view(), kind),
     held: (tenant) => heldOf(view(), tenant),
-    oldLog: (tenant, all) => view().oldLog?.(tenant, all),
   }
 }
 
@@ -174,10 +169,6 @@ export class Transaction implements EngineWriter {
 
   held(tenant: number): LogEntry[] {
     return heldOf(this.#below, tenant)
-  }
-
-  oldLog(tenant: number, all: Key): OldLog | undefined {
-    return this.#below.oldLog?.(tenant, all)
   }
 
   /** Makes rows of entries; also once the work has ended. */

@@ -11,7 +11,6 @@ import type { Contents } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
 import { type CurrentWal, createCurrentWal } from './current-wal.js'
 import { FrozenMemtable } from './flush.js'
-import { type OldLogs, readOldLog } from './format-1.js'
 import type { WalPosition } from './frames.js'
 import { Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
@@ -61,30 +60,18 @@ export class LsmTree {
   /** Whether the current log has more than this. */
   isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
     const { count, keyCount } = this.memtable
-    return !this.isOld && (this.#log.position.end > bytes || count > rows || keyCount > (keys ?? Infinity))
+    return this.#log.position.end > bytes || count > rows || keyCount > (keys ?? Infinity)
   }
 
   /** What readers see: everything that is synced. */
   view(): View {
-    const { changeCounters, oldLogs, memtable } = this
-    const { records } = this.manifest
+    const { changeCounters, memtable } = this
+    const { sstables } = this.manifest
     const known = this.#view
-    if (known?.records === records && known.memtables[0] === memtable && oldLogs === undefined) return known
-    const view: View = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, records }
-    if (oldLogs !== undefined) view.oldLog = (tenant, all) => readOldLog(oldLogs, tenant, all)
+    if (known?.sstables === sstables && known.memtables[0] === memtable) return known
+    const view = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, sstables }
     this.#view = view
     return view
-  }
-
-  /** Whether its logs are those of format 1: then nothing is written before they were brought to the present one. */
-  get isOld(): boolean {
-    return this.counters.old !== undefined
-  }
-
-  get oldLogs(): OldLogs | undefined {
-    const { old: ends } = this.counters
-    const { memtable, manifest, options } = this
-    return ends && { tables: manifest.logs, memtable, ends, mac: options.keys.chain }
   }
 
   #memtables(): Memtable[] {
@@ -169,7 +156,6 @@ export class LsmTree {
 
   /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */
   async flush(): Promise<void> {
-    if (this.isOld) return
     this.sync()
     while (!this.advanceFlush());
     await this.finishFlush()
@@ -185,8 +171,7 @@ export class LsmTree {
   }
 
   /**
-   * Adds tables to `state`, with the memtable's; new ones with all logs take the place of those of format 1. Contract:
-   * nothing is frozen, and all is synced.
+   * Adds tables to `state`, with the memtable's. Contract: nothing is frozen, and all is synced.
    */
   addTables(tables: readonly LiveSSTable[], counters: Counters): Promise<void> {
     return this.#flushMemtable(this.memtable, counters, tables)

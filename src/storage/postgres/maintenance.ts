@@ -86,7 +86,7 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
         sstables: 0,
         walBytes: 0,
         sstableBytes: bytes,
-        rows: { records, logs: 0, dead: 0 },
+        rows: { records, dead: 0 },
         ...(latency && { latency }),
       }
     },
@@ -120,7 +120,6 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
       await engine.fold()
       await engine.write((writer) => writer.noteTime({ isTrusted: true }))
     },
-    upgrade: async () => false,
     /** Log entries that are in no row yet go along. The key slots are those of now, whoever changed them. */
     async backup(path) {
       await engine.send()

@@ -92,9 +92,9 @@ async function resealAll(options: RekeyOptions, tree: LsmTree): Promise<void> {
     throw conflict('Another change of keys is under way. Go on with that one first.')
   const next = { ...present, header, keys }
   const contexts = createContexts(next)
-  const { records, contents } = tree.manifest
+  const { sstables, contents } = tree.manifest
   const total = contents.sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
-  const pieces = (note?.pieces ?? []).filter((piece) => records.some((live) => isOf(piece, live)))
+  const pieces = (note?.pieces ?? []).filter((piece) => sstables.some((live) => isOf(piece, live)))
   const save = async () => {
     document.data = { secret: toBase64(secret), header, pieces }
     await document.write()
@@ -104,7 +104,7 @@ async function resealAll(options: RekeyOptions, tree: LsmTree): Promise<void> {
   }
   await save()
   let done = 0
-  for (const live of records) {
+  for (const live of sstables) {
     if (!pieces.some((piece) => isOf(piece, live))) {
       const segments: StateSSTable[] = []
       for await (const rows of inBatches(resealed(live)))

@@ -50,9 +50,9 @@ export async function withRows<T>(options: LsmOptions, work: (found: VaultRows) 
   const tree = await openLsmTree(options)
   try {
     await tree.flush()
-    const { records } = tree.manifest
-    const most = records.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
-    return await work({ counters: tree.counters, most, rows: () => readLiveRows(records) })
+    const { sstables } = tree.manifest
+    const most = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
+    return await work({ counters: tree.counters, most, rows: () => readLiveRows(sstables) })
   } finally {
     tree.close()
   }

@@ -5,7 +5,6 @@ import { toText } from '../../bytes.js'
 import type { Finding, Row } from '../../engine.js'
 import { sortSSTables } from '../contents.js'
 import { type Counters, createCounters } from '../counters.js'
-import { readSealed, withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
 import type { LsmOptions } from '../options.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
@@ -47,7 +46,7 @@ export async function salvageRows(options: SalvageOptions): Promise<Salvage> {
   try {
     const damaged = readDamaged(found)
     for (const row of damaged.rows()) if (row?.kind === KINDS.tenant) tryTo(() => options.learn(row.read()))
-    const { old: _, ...counters }: Counters = { ...createCounters(), ...found.contents?.counters }
+    const counters: Counters = { ...createCounters(), ...found.contents?.counters }
     if (damaged.lostChanges > 0) result.missing.changes = damaged.lostChanges
     await createFromRows(options.target, sealAnew(damaged.rows(), options, result), { counters })
     return result
@@ -75,7 +74,7 @@ function* walk(sstables: readonly LiveSSTable[], memtable: Memtable) {
       const entry = tryTo(() => sstable.entry(number))
       if (entry === undefined) yield undefined
       else if (!dropped.has(entry.tenant) && !memtable.hides(entry.tenant, toText(entry.id)))
-        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => readSealed(sstable, number) }
+        yield { kind: entry.kind, tenant: entry.tenant, entry, read: () => sstable.row(number) }
     }
   }
 }
@@ -104,8 +103,7 @@ function readDamaged({ contents, changes, sstables }: Survey) {
       }
       yield seen
     }
-    for (const row of [...memtable.live(), ...memtable.oldLogs.map(withoutChain)])
-      yield { kind: row.kind, tenant: row.tenant, read: () => row }
+    for (const row of memtable.live()) yield { kind: row.kind, tenant: row.tenant, read: () => row }
   }
 
   /** `lostChanges`: those before the last one that are in no frame that opens. */
@@ -129,7 +127,7 @@ async function* sealAnew(
 ): AsyncGenerator<Row> {
   for (const seen of rows) {
     const row = seen === undefined ? undefined : tryTo(() => seen.read())
-    if (seen !== undefined && (seen.kind === KINDS.log || seen.kind === KINDS.log_block)) {
+    if (seen !== undefined && seen.kind === KINDS.log_block) {
       if (row === undefined || !tryTo(() => logs.take(row))) logs.lose(seen.tenant)
       continue
     }

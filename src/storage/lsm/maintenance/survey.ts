@@ -110,18 +110,17 @@ function findSSTables(options: LsmOptions, findings: Finding[]): LiveSSTable[] {
 
 /** A table that no `state` describes: its tag is read from the file itself. */
 function openUnlisted(context: SSTableContext, name: string): SSTable | undefined {
-  const id = decodeId(name.slice(2))
-  if (id === undefined || id.length !== 16 || !/^[rl]-/.test(name)) return undefined
-  const family = name.startsWith('r') ? 'records' : 'logs'
+  const id = decodeId(name)
+  if (id === undefined || id.length !== 16) return undefined
   const { files, directory } = context
-  const path = sstablePath(directory, family, id)
+  const path = sstablePath(directory, id)
   const bytes = files.stat(path)?.size ?? 0
   const file = files.open(path, 'read')
   if (file === undefined || bytes < TAIL_LENGTH + TAG_BYTES) return undefined
   const tag = new Uint8Array(TAG_BYTES)
   files.read(file, tag, bytes - TAIL_LENGTH - TAG_BYTES)
   files.close(file)
-  const draft = { id, family, tag, bytes, rows: 0, from: 0, to: 0 } as const
+  const draft = { id, tag, bytes, rows: 0, from: 0, to: 0 }
   const probe = new SSTable(context, draft)
   const { rows, seq } = probe.footer
   probe.close()

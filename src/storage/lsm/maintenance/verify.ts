@@ -4,7 +4,6 @@ import { CofferError } from '../../../errors.js'
 import { asBuffer, toText } from '../../bytes.js'
 import type { CheckRow, Row, Verification } from '../../engine.js'
 import { isAhead } from '../../time.js'
-import { readSealed, withoutChain } from '../format-1.js'
 import { Memtable } from '../memtable.js'
 import type { LsmOptions } from '../options.js'
 import { ASIDE } from '../recovery.js'
@@ -26,7 +25,7 @@ export async function* verifyVault(
   const now = options.clock()
   const noteIn = (place: string, row: Row) => noteRow(result, check, place, row, now)
   for (const live of sstables) yield* verifySSTable(live, memtable, noteIn, result)
-  for (const row of [...memtable.live(), ...memtable.oldLogs.map(withoutChain)]) noteIn(WAL_PLACE, row)
+  for (const row of memtable.live()) noteIn(WAL_PLACE, row)
   for (const { sstable } of sstables) sstable.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
@@ -73,7 +72,7 @@ function* verifySSTable(
     try {
       const entry = sstable.entry(number)
       const isGone = live.isDead(number) || live.dropped.has(entry.tenant)
-      if (!isGone && !memtable.hides(entry.tenant, toText(entry.id))) note(place, readSealed(sstable, number))
+      if (!isGone && !memtable.hides(entry.tenant, toText(entry.id))) note(place, sstable.row(number))
     } catch (error) {
       addFinding(result.findings, place, error)
     }
@@ -93,7 +92,7 @@ function verifyIndex(live: LiveSSTable): void {
     if (seq <= last) fail('order')
     last = seq
   }
-  if (sstable.meta.family === 'records') verifyIds(sstable, fail)
+  verifyIds(sstable, fail)
   verifyPostings(sstable, fail)
   for (let index = 0; index < sstable.count(EXPIRY); index++) {
     const { expires, row } = sstable.expiring(index)

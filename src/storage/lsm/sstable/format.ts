@@ -12,8 +12,6 @@ export const EXPIRY = 5
 export const FOOTER = 0
 
 export type Section = typeof IDS | typeof ROWS | typeof DICT | typeof POST | typeof EXPIRY
-/** Tables of logs are of format 1; they have no section `ids`. */
-export type Family = 'records' | 'logs'
 
 export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
 
@@ -67,7 +65,6 @@ export interface Range {
 }
 
 export interface Footer {
-  family: Family
   rows: number
   seq: Range
   created: Range
@@ -88,7 +85,7 @@ export interface Footer {
 /** What is known of a row without reading its record. */
 export type RowMeta = Omit<Row, 'keys' | 'sealed' | 'unread'>
 
-/** The sealed bytes of a row in the file; in a table of logs with the chain value before them. */
+/** The sealed bytes of a row in the file. */
 export interface RecordLocation {
   offset: number
   length: number
@@ -97,8 +94,8 @@ export interface RecordLocation {
 export type RowEntry = RowMeta & RecordLocation
 
 /** Path of a table's file under the vault's directory. */
-export function sstablePath(directory: string, family: Family, id: Uint8Array): string {
-  return `${directory}/segments/${family === 'records' ? 'r' : 'l'}-${encodeId(id)}`
+export function sstablePath(directory: string, id: Uint8Array): string {
+  return `${directory}/segments/${encodeId(id)}`
 }
 
 /** Associated data of a sealed block: table id ‖ section u8 ‖ number u32. */
@@ -114,7 +111,6 @@ export function encodeFooter(footer: Footer): Uint8Array {
   const { tenants, idFences, keyFences } = footer
   const bytes = Buffer.alloc(FIXED_FOOTER + 12 + 6 * tenants.size + idFences.length + keyFences.length)
   bytes.writeUInt8(FOOTER_VERSION, 0)
-  bytes.writeUInt8(footer.family === 'records' ? 1 : 2, 1)
   bytes.writeUInt8(footer.isOrdered ? 0 : 1, 2)
   bytes.writeUInt32LE(footer.rows, 4)
   const { seq, created, expires } = footer
@@ -157,7 +153,6 @@ export function decodeFooter(plain: Uint8Array): Footer | undefined {
   at += 4 + idFences.length
   const keyFences = bytes.subarray(at + 4, at + 4 + 8 * bytes.readUInt32LE(at))
   return {
-    family: bytes.readUInt8(1) === 1 ? 'records' : 'logs',
     rows: bytes.readUInt32LE(4),
     seq: { low: number(0), high: number(1) },
     created: { low: number(2), high: number(3) },

@@ -15,7 +15,6 @@ import {
   decodeTail,
   ENTRY_BYTES,
   EXPIRY,
-  type Family,
   FOOTER,
   type Footer,
   IDS,
@@ -43,7 +42,6 @@ export interface SSTableContext {
 /** What `state` holds of a table. */
 export interface SSTableMeta {
   id: Uint8Array
-  family: Family
   /** The sealed footer's tag, 16 bytes. */
   tag: Uint8Array
   bytes: number
@@ -77,7 +75,7 @@ export class SSTable {
 
   constructor(context: SSTableContext, meta: SSTableMeta) {
     this.meta = meta
-    this.path = sstablePath(context.directory, meta.family, meta.id)
+    this.path = sstablePath(context.directory, meta.id)
     this.#context = context
     this.#serial = context.cache.register()
   }
@@ -100,7 +98,7 @@ export class SSTable {
   }
 
   #openFooter(): Footer {
-    const { bytes, tag, id, family } = this.meta
+    const { bytes, tag, id } = this.meta
     if (this.#context.files.size(this.file) !== bytes)
       throw damaged(`${this.path} has another length than it should`)
     const piece = this.readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
@@ -116,8 +114,7 @@ export class SSTable {
     if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag))
       throw damaged(`${this.path} has a footer that does not open`)
     const footer = decodeFooter(plain)
-    if (footer === undefined || footer.family !== family)
-      throw damaged(`${this.path} has a footer of another version`)
+    if (footer === undefined) throw damaged(`${this.path} has a footer of another version`)
     return footer
   }
 

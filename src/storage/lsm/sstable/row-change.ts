@@ -7,10 +7,9 @@ import type { Row } from '../../engine.js'
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
-export const LOG = 4
-export const DROP = 5
+export const DROP = 4
 
-export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof LOG | typeof DROP
+export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof DROP
 
 /** Of a removed row only kind, tenant, id and rev count; of a dropped tenant only tenant and rev. */
 export interface Change {
@@ -36,8 +35,6 @@ const FRAME_VERSION = 1
 export const FRAME_HEAD = 15
 /** op u8 | kind u8 | tenant u16 | id 16 | seq, created, modified, expires u48 | keys u8 | length u32 */
 const ROW_HEAD = 49
-/** In format 1 the sealed bytes of a log's row begin with its chain value. */
-export const CHAIN_BYTES = 16
 /** Changes that a frame can count. */
 export const MAX_CHANGES = 65_535
 
@@ -190,7 +187,7 @@ function endOfChange(bytes: Buffer, start: number): number {
   if (kind < INSERT || kind > DROP) throw malformed()
   const bodyAt = start + ROW_HEAD + 8 * bytes.readUInt8(start + 44)
   const length = bytes.readUInt32LE(start + 45)
-  if (bodyAt + length > bytes.length || (kind === LOG && length < CHAIN_BYTES)) throw malformed()
+  if (bodyAt + length > bytes.length) throw malformed()
   return bodyAt + length
 }
 

@@ -32,7 +32,7 @@ export function* writeSSTables(
     if (written.length > 0) files.syncDirectory(`${directory}/segments`)
     isDone = true
   } finally {
-    if (!isDone) for (const { id } of written) removeQuietly(files, sstablePath(directory, 'records', id))
+    if (!isDone) for (const { id } of written) removeQuietly(files, sstablePath(directory, id))
   }
   return written.map((meta) => new LiveSSTable(new SSTable(context, meta)))
 }

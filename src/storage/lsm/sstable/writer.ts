@@ -99,7 +99,7 @@ export class SSTableWriter {
   /** @throws CofferError `storage_failed`. */
   constructor(context: SSTableWriterContext) {
     this.id = context.random.bytes(16)
-    this.path = sstablePath(context.directory, 'records', this.id)
+    this.path = sstablePath(context.directory, this.id)
     this.#context = context
     const file = context.files.open(this.path, 'create')
     if (file === undefined)
@@ -191,7 +191,6 @@ export class SSTableWriter {
   finish(): SSTableMeta {
     this.#end()
     const footer: Footer = {
-      family: 'records',
       rows: this.#rows,
       seq: this.#seq,
       created: this.#created,
@@ -212,7 +211,6 @@ export class SSTableWriter {
     this.#context.files.close(this.#file)
     return {
       id: this.id,
-      family: 'records',
       tag: sealed.slice(sealed.length - TAG_BYTES),
       bytes: this.#output.position,
       rows: this.#rows,
