@@ -1,19 +1,13 @@
 #!/usr/bin/env node
 // Hands the process to the command line and its exit code back. CommonJS, because Node starts it sooner.
 
-const { readFileSync, readlinkSync, writeSync } = require('node:fs')
+const { readFileSync, writeSync } = require('node:fs')
 
 const [, , first, ...others] = process.argv
 if (!['--version', '-V', 'version'].includes(first) || others.length > 0 || !printVersion()) run()
 
-/** Without loading the command line. False where only that can tell what becomes of the output. */
+/** Prints the version without loading the command line; false if the output could not be written. */
 function printVersion() {
-  try {
-    // Which Node also puts in the place of an output that was closed.
-    if (readlinkSync('/proc/self/fd/1') === '/dev/null') return false
-  } catch {
-    // Only Linux tells.
-  }
   try {
     writeSync(1, `${require('../package.json').version}\n`)
     return true

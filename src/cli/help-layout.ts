@@ -8,7 +8,6 @@ import { DEFAULT_COLUMNS } from './output/terminal.js'
 export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
 
 export const TOPICS = `Start here:
-  $ coffer demo                    see the main commands on a temporary vault
   $ coffer init                    create a vault in this directory
   $ coffer token create --help     store a value
 

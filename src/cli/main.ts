@@ -5,7 +5,6 @@ import { createRegistry } from '../framework/registry.js'
 import { SETTINGS, type Setting } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
-import { openOutput } from './closed-output.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
 import { createInputReader } from './input/input.js'
@@ -30,7 +29,9 @@ export async function main(process: ProcessLike): Promise<number> {
       stdin ??= process.stdin
       return stdin
     },
-    stdout: openOutput(process),
+    get stdout() {
+      return process.stdout
+    },
     get stderr() {
       return process.stderr
     },
@@ -114,7 +115,6 @@ async function runLine(
     registry,
     listCommands: () => listCommands(registry),
     describeCommand: (words) => describeCommand(registry, words, columns),
-    runProcess: main,
     typed: {},
     signal,
     stopsItself: () => {

@@ -1,6 +1,6 @@
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -107,8 +107,6 @@ t.test('the version is printed without the command line, unless the output needs
   }
   t.same(await print('--version'), [0, `${version}\n`, ''])
   t.equal((await print('--help'))[0], 9, 'what is loaded is seen')
-  const closed = { code: 1, stdout: '', stderr: /"detail":"The output could not be written \(EBADF\)\."/ }
-  t.match(await machine.bash('coffer --version >&-'), closed)
   const left = await machine.bash('coffer --version | true; echo "${PIPESTATUS[0]}"')
   t.same([left.stdout, left.stderr], ['0\n', ''])
   t.match(await machine.bash('coffer --version --quiet'), { code: 0, stdout: `${version}\n` })
@@ -126,11 +124,6 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
     /"detail":"Missing: --type, --data\. Give them as flags, as --file, or as JSON on standard input\."/
   t.match(await machine.bash('coffer token create </dev/null'), { code: 2, stdout: '', stderr: missing })
   t.match(await machine.bash('coffer token create <&-'), { code: 2, stdout: '' }, 'no standard input at all')
-  t.match(
-    await machine.bash('coffer token list --output id >&-'),
-    { code: 1, stdout: '', stderr: 'error: The output could not be written (EBADF).\n' },
-    'no standard output at all',
-  )
   t.equal((await machine.bash('coffer token list >/dev/null')).code, 0)
   const unwanted = startProgram(process.execPath, [PROGRAM, 'token', 'list'], {
     cwd: machine.place,
@@ -150,19 +143,6 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
   const waiting = machine.start(['token', 'list', '--output', 'id'])
   const { code } = await waitFor(waiting)
   t.equal(code, 0, 'a standard input that nobody closes is not waited for')
-})
-
-t.test('an interrupt ends the demo with 130 and leaves nothing behind', async (t) => {
-  const machine = await open(t)
-  const child = machine.start(['demo'])
-  child.stdout?.once('data', () => child.kill('SIGINT'))
-  const { code, stderr } = await waitFor(child)
-  t.equal(code, 130)
-  t.match(JSON.parse(stderr), { detail: 'Interrupted.' })
-  t.same(
-    readdirSync(machine.place).filter((name) => name.startsWith('coffer-demo-')),
-    [],
-  )
 })
 
 t.test('a command loads what it needs and nothing else', async (t) => {

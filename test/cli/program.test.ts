@@ -61,7 +61,7 @@ t.test('without words the program and its nouns show what there is', async (t) =
   const top = await home.run([])
   t.equal(top.code, 0)
   t.match(top.stdout, /^Usage: coffer \[options\] \[command\]/)
-  for (const word of ['token', 'vault', 'init', 'demo', '--output <format>', 'coffer help access-rules'])
+  for (const word of ['token', 'vault', 'init', '--output <format>', 'coffer help access-rules'])
     t.match(top.stdout, word)
   t.equal((await home.run(['--help'])).stdout, top.stdout)
   t.equal((await home.run(['help'])).stdout, top.stdout)

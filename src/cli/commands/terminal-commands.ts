@@ -103,12 +103,6 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (context, _, options) => (await import('./openapi.js')).printOpenApi(context, options),
   },
   {
-    name: 'demo',
-    summary: 'Show the main commands on a temporary vault',
-    examples: ['coffer demo'],
-    run: async (context) => (await import('./demo.js')).runDemo(context),
-  },
-  {
     name: 'completion',
     summary: 'Print a completion script for your shell',
     arguments: [['<shell...>', 'bash, zsh or fish']],

@@ -22,8 +22,6 @@ export interface ProcessLike {
   readonly version: string
   /** How other users see the process; may be absent. */
   title?: string
-  /** The parent process, to detect a closed standard output; may be absent. */
-  readonly ppid?: number
   /** Default: the system's clock. */
   readonly clock?: Clock
   /** Sends the requests of `--url`; default: over sockets. */
@@ -74,8 +72,6 @@ export interface CommandContext {
   listCommands(): CommandFacts[]
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
-  /** Runs another command line in this process; resolves to its exit code. */
-  runProcess(process: ProcessLike): Promise<number>
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
   /** What this run has asked and told, so that opening the vault again does not do so again. */
