@@ -11,11 +11,13 @@ export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<un
   traceId?: string
 }
 
-/** One run of a reactor's code. A child process is reused only for the same code, configuration and rights. */
+/** One run of a reactor's code. A child process is reused only for the same code, configuration, caller and rights. */
 export interface Invocation {
   tenant: number
   /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
   caller?: string
+  /** The id of the caller's session, which has children of its own; it shares the caller's place in the queue. */
+  session?: string | undefined
   /** Identifies the application or caller whose permissions the client has; undefined without a client. */
   rights?: string | undefined
   reactor: string

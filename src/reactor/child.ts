@@ -26,6 +26,8 @@ export interface GuestListener {
 export interface Guest {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   readonly pid: number | undefined
+  /** The process that we started: the guest itself, or a wrapper that ends with it. */
+  readonly wrapperPid: number | undefined
   /** The size of a message above which it is invalid. */
   mostBytes: number
   /** Receives the messages; without one they are dropped. */
@@ -62,6 +64,7 @@ export function startGuest(launch: Launch): Guest {
     get pid() {
       return pid
     },
+    wrapperPid: child.pid,
     mostBytes: mostFrameBytes(limits),
     listener: undefined,
     ready: new Promise((resolve) => {

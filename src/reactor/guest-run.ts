@@ -14,6 +14,7 @@ import {
   type GuestMessage,
   type HostMessage,
 } from './messages.js'
+import type { StartWatch } from './watchdog.js'
 
 /** Why a run was stopped: an exceeded limit, the end of the pool, or the end of the child. */
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
@@ -32,6 +33,7 @@ type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }
 export interface RunServices {
   clock: PoolClock
   meter: MemoryMeter
+  watch: StartWatch
   fetch: HostFetch
 }
 
@@ -56,6 +58,8 @@ export function createGuestRun(
 ) {
   const startedMs = services.clock.now()
   const idleMiB = readMiB() ?? 0
+  const mostMiB = idleMiB + limits.memoryMiB + RESIDENT_SLACK_MIB
+  const watch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
   const console: ConsoleLine[] = []
   const abort = new AbortController()
   const queuedCalls: Call[] = []
@@ -63,7 +67,6 @@ export function createGuestRun(
   let calls = 0
   let callBytes = 0
   let logBytes = 0
-  let peakMiB = idleMiB
   let isAnswered = false
   let answer: (outcome: RunOutcome) => void = () => undefined
   let settleIdle: (isFit: boolean) => void = () => undefined
@@ -82,8 +85,6 @@ export function createGuestRun(
       settleIdle(false)
     },
   }
-  const cancels = [services.clock.after(limits.timeMs, () => stop('time'))]
-  watchMemory()
   void guest.send(work)
 
   const isLong = () => services.clock.now() - startedMs >= LONG_MS
@@ -98,16 +99,15 @@ export function createGuestRun(
   function settle(last: RunOutcome['last']): void {
     if (isAnswered) return
     isAnswered = true
-    for (const cancel of cancels) cancel()
+    const { killed, peakMiB } = watch.end()
     // Aborting creates an error object, which is rarely needed.
     if (calls > 0) abort.abort()
     queuedCalls.length = 0
-    peakMiB = Math.max(peakMiB, readMiB() ?? 0)
     answer({
-      last,
+      last: typeof last === 'string' ? (killed ?? last) : last,
       console,
       durationMs: services.clock.now() - startedMs,
-      memoryMiB: Math.max(0, peakMiB - idleMiB),
+      memoryMiB: Math.max(0, peakMiB - idleMiB, (readMiB() ?? 0) - idleMiB),
     })
   }
 
@@ -176,17 +176,7 @@ export function createGuestRun(
     throw new CofferError('not_found', 'There is no such call.')
   }
 
-  function watchMemory(): void {
-    const { clock, meter } = services
-    const look = () => {
-      peakMiB = Math.max(peakMiB, readMiB() ?? 0)
-      if (peakMiB - idleMiB > limits.memoryMiB + RESIDENT_SLACK_MIB) stop('memory')
-      else cancels[1] = clock.after(meter.intervalMs, look)
-    }
-    cancels[1] = clock.after(meter.intervalMs, look)
-  }
-
   function readMiB(): number | undefined {
-    return guest.pid === undefined ? undefined : services.meter.read(guest.pid)
+    return guest.pid === undefined ? undefined : services.meter(guest.pid)
   }
 }

@@ -1,5 +1,7 @@
 /** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
+import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
+import { readFileSync } from 'node:fs'
 import { CofferError } from '../errors.js'
 import type {
   ClientCall,
@@ -17,14 +19,17 @@ import { createHostFetch } from './fetch.js'
 import { createGuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
 import { mostFrameBytes, type ReactorLimits, TRANSFORM_RESULT_BYTES } from './limits.js'
-import { createMemoryMeter } from './memory.js'
+import { createMemoryMeter, type MemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 import { createFairQueue, type QueuedRun } from './queue.js'
 import { describeRun, toError, toStopError } from './run-outcome.js'
+import { Watchdog } from './watchdog.js'
 import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
 
 const START_MS = 10_000
+/** A child whose resident memory has grown by more since its start serves no further run. */
+const MOST_GROWTH_MIB = 16
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
 const NOTHING_READ = { args: [], configuration: [], unknown: [] }
@@ -40,13 +45,23 @@ export function createReactorPool(options: PoolOptions): ReactorRuntime {
   const { node, modulesDirectory, allowNet = [], ca, settings, confinement } = options
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
-  return createPool(complete, {
+  const watchdog = new Watchdog(node.platform)
+  const pool = createPool(complete, {
     clock: createPoolClock(),
-    meter: createMemoryMeter(node.platform),
+    meter: createMemoryMeter(node.platform, { readFileSync, execFileSync }),
+    watch: watchdog.watch,
     fetch: createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) }),
-    startGuest: () => startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement }),
+    startGuest: () => {
+      watchdog.start()
+      return startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement })
+    },
     sandbox: describeSandbox(confinement, node),
   })
+  const close = async () => {
+    await pool.close()
+    await watchdog.close()
+  }
+  return { ...pool, close }
 }
 
 interface Job extends QueuedRun, Assignment {
@@ -68,7 +83,17 @@ export function createPool(
   return { sandbox: services.sandbox, run, check, retire, close }
 
   async function run(invocation: Invocation): Promise<ReactorRun> {
-    const { tenant, caller = '', rights = '', reactor, code, client, timeMs, ...request } = invocation
+    const {
+      tenant,
+      caller = '',
+      session = '',
+      rights = '',
+      reactor,
+      code,
+      client,
+      timeMs,
+      ...request
+    } = invocation
     const { configuration, transforms } = request
     const { prefix, limits: most, time } = settings
     const resultBytes = Math.max(most.resultBytes, transforms === undefined ? 0 : TRANSFORM_RESULT_BYTES)
@@ -79,6 +104,7 @@ export function createPool(
     const outcome = await enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
+      holder: JSON.stringify([caller, session]),
       version: digest(JSON.stringify([rights, configuration]), code),
       client,
       limits,
@@ -93,6 +119,7 @@ export function createPool(
     const { last } = await enqueue({
       caller: CHECKS,
       key: randomUUID(),
+      holder: '',
       version: '',
       client: null,
       limits,
@@ -139,8 +166,8 @@ export function createPool(
       const [job, worker] = taken
       const isWarm = worker.assignment !== undefined
       worker.isBusy = true
-      const { caller, key, version } = job
-      worker.assignment = { caller, key, version }
+      const { caller, key, holder, version } = job
+      worker.assignment = { caller, key, holder, version }
       workers.lowerPriorityOfOthers(caller)
       work(worker, job, isWarm).catch(job.reject)
     }
@@ -155,6 +182,7 @@ export function createPool(
         : new CofferError('unavailable', 'No process could be started for the reactor.')
     }
     worker.guest.mostBytes = mostFrameBytes(job.limits)
+    worker.freshMiB ??= readMiB(services.meter, worker.guest)
     const run = createGuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, services)
     worker.run = run
     const outcome = await run.answered
@@ -165,7 +193,7 @@ export function createPool(
     worker.run = undefined
     worker.runs += 1
     worker.busyMs += outcome.durationMs
-    if (isFit && mayServeAgain(worker, outcome)) workers.keepWarm(worker)
+    if (isFit && mayServeAgain(worker)) workers.keepWarm(worker)
     else workers.discard(worker)
     dispatch()
     workers.keepSpares()
@@ -181,11 +209,12 @@ export function createPool(
     return isReady
   }
 
-  function mayServeAgain({ assignment, runs, busyMs, isOutdated }: Worker, { memoryMiB }: RunOutcome) {
+  function mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
     const { isolation, mostRuns, limits } = settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Uncollected garbage would count as memory of the next run, and the child's processor time is limited in total.
-    return runs < mostRuns && memoryMiB < limits.memoryMiB / 2 && busyMs < limits.timeMs
+    // What is left of a run is the next one's memory. The child's processor time is limited in total.
+    const grownMiB = (readMiB(services.meter, guest) ?? 0) - freshMiB
+    return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
   }
 }
 
@@ -196,4 +225,9 @@ function digest(given: string, code: string): string {
 
 function closedError(): CofferError {
   return new CofferError('unavailable', 'The server is stopping; try again later.')
+}
+
+/** The resident memory of a guest; undefined before it is ready and after its end. */
+function readMiB(meter: MemoryMeter, { pid }: { pid: number | undefined }): number | undefined {
+  return pid === undefined ? undefined : meter(pid)
 }

@@ -1,4 +1,4 @@
-/** The child processes of a pool. One runs one version of one reactor with the rights of one application, one run at a time. */
+/** The child processes of a pool. One runs one version of one reactor for one caller, one run at a time. */
 import type { Guest, StartGuest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import { mayUseAnother as hasRoom, type PoolSettings } from './pool-settings.js'
@@ -11,6 +11,8 @@ export interface Assignment {
   caller: string
   /** Identifies tenant and reactor. */
   key: string
+  /** Identifies the caller and its session: code can leave marks on frozen objects of its child that later runs find. */
+  holder: string
   /** Identifies code, configuration and rights. A child never runs two versions. */
   version: string
 }
@@ -21,6 +23,8 @@ export interface Worker {
   assignment: Assignment | undefined
   runs: number
   busyMs: number
+  /** Its resident memory before its first run. */
+  freshMiB: number | undefined
   run: GuestRun | undefined
   isStarting: boolean
   /** A newer version of its reactor was requested. */
@@ -60,19 +64,23 @@ export function createWorkers(settings: PoolSettings, services: WorkerServices, 
   }
 
   /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
-  function choose({ key, version, caller }: Assignment): Worker | undefined {
-    for (const worker of [...all]) {
-      if (worker.assignment?.key !== key || worker.assignment.version === version) continue
+  function choose({ key, holder, version, caller }: Assignment): Worker | undefined {
+    const isOwn = ({ assignment }: Worker) => assignment?.key === key && assignment.holder === holder
+    for (const worker of [...all].filter(isOwn)) {
+      if (worker.assignment?.version === version) continue
       worker.isOutdated = true
       if (!worker.isBusy) discard(worker)
     }
-    const idle = listIdle()
-    const own = idle.find(({ assignment }) => assignment?.key === key)
+    const own = listIdle().find(isOwn)
     if (own !== undefined) return own
     const same = [...all].filter(({ assignment }) => assignment?.key === key)
-    if (same.length >= settings.mostPerReactor) return undefined
-    if (same.some(({ assignment, isFinishing }) => isFinishing && assignment?.version === version))
-      return undefined
+    if (same.some((worker) => worker.isFinishing && !worker.isOutdated && isOwn(worker))) return undefined
+    if (same.length >= settings.mostPerReactor) {
+      const idleOfOther = same.find(({ isBusy }) => !isBusy)
+      if (idleOfOther === undefined) return undefined
+      discard(idleOfOther)
+    }
+    const idle = listIdle()
     const blank = idle.find(({ assignment }) => assignment === undefined)
     if (blank !== undefined) return blank
     // Starting a child takes more processor time than most runs, so each caller starts one at a time.
@@ -141,6 +149,7 @@ export function createWorkers(settings: PoolSettings, services: WorkerServices, 
       assignment: undefined,
       runs: 0,
       busyMs: 0,
+      freshMiB: undefined,
       run: undefined,
       isStarting: true,
       isOutdated: false,

@@ -211,6 +211,11 @@ t.test('data cannot add a header, a host or a request', async (t) => {
     ['host: localhost', 'content-length: 1', 'transfer-encoding: chunked'],
     ['host: localhost', 'x: a\rhost: evil'],
   ]
+  // A server that reads the target as a URL takes `..#f` for `..`.
+  for (const target of ['/proxy/a/..#f', '/proxy/a?b#/../c']) {
+    const lines = [`GET ${target} HTTP/1.1`, ...begin.slice(1), 'host: localhost']
+    t.match(await raw(lines), /^HTTP\/1\.1 400 [\s\S]*%23/, target)
+  }
   for (const attack of attacks) t.match(await raw([...begin, ...attack]), /^HTTP\/1\.1 400 /, attack.join())
   t.same(heard, [])
   for (const named of ['x-a', 'host', 'content-length', 'transfer-encoding', 'x-b'])

@@ -1,3 +1,5 @@
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { createMemoryMeter } from '../../src/reactor/memory.js'
 
@@ -6,11 +8,11 @@ t.test(
   { skip: process.platform === 'win32' },
   async (t) => {
     for (const platform of process.platform === 'linux' ? ['linux', 'darwin'] : [process.platform]) {
-      const meter = createMemoryMeter(platform)
-      const readMiB = meter.read(process.pid) ?? 0
+      const meter = createMemoryMeter(platform, { readFileSync, execFileSync })
+      const readMiB = meter(process.pid) ?? 0
       const ownMiB = process.memoryUsage.rss() / 2 ** 20
       t.ok(Math.abs(readMiB - ownMiB) < ownMiB / 4, platform, { readMiB, ownMiB })
-      t.equal(meter.read(2 ** 22 + 1), undefined, 'of none there is nothing')
+      t.equal(meter(2 ** 22 + 1), undefined, 'of none there is nothing')
     }
   },
 )

@@ -41,6 +41,7 @@ class HandClock implements PoolClock {
 class FakeGuest implements Guest {
   mostBytes = 0
   readonly pid: number
+  readonly wrapperPid = 0
   listener: GuestListener | undefined
   readonly sent: HostMessage[] = []
   isKilled = false
@@ -92,11 +93,34 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   const clock = new HandClock()
   const guests: FakeGuest[] = []
   const memory = new Map<number, number>()
+  const readMiB = (pid: number) => memory.get(pid) ?? 50
   const pool = createPool(
     { ...DEFAULT_SETTINGS, ...settings },
     {
       clock,
-      meter: { intervalMs: 20, read: (pid) => memory.get(pid) ?? 50 },
+      meter: readMiB,
+      watch: ({ pid }, { timeMs, mostMiB }) => {
+        let killed: 'time' | 'memory' | undefined
+        let peakMiB = 0
+        const end = (limit: typeof killed) => {
+          killed = limit
+          guests[pid!]!.kill()
+        }
+        const look = () => {
+          peakMiB = Math.max(peakMiB, readMiB(pid!))
+          if (peakMiB > mostMiB) end('memory')
+          else cancelLook = clock.after(20, look)
+        }
+        let cancelLook = clock.after(20, look)
+        const cancelTime = clock.after(timeMs, () => end('time'))
+        return {
+          end: () => {
+            cancelLook()
+            cancelTime()
+            return { killed, peakMiB }
+          },
+        }
+      },
       fetch: async () => {
         throw new Error('no network')
       },
@@ -130,9 +154,16 @@ t.test('a reactor gets the child that ran it before, and is sent its code but on
   )
 })
 
-t.test('no child serves two reactors, tenants or applications', async (t) => {
+t.test('no child serves two reactors, tenants, applications, callers or sessions', async (t) => {
   const { guests, run } = setUp()
-  const others = [{ tenant: 2 }, { rights: 'x' }, { rights: 'y' }]
+  const caller = 'application/x'
+  const others = [
+    { tenant: 2 },
+    { rights: 'x' },
+    { caller },
+    { caller, session: '1' },
+    { caller, session: '2' },
+  ]
   const runs = [run('a')]
   await settle()
   guests[0]!.answer()
@@ -140,10 +171,38 @@ t.test('no child serves two reactors, tenants or applications', async (t) => {
   runs.push(run('b'))
   for (const other of others) runs.push(run('a', other))
   await settle()
-  t.equal(guests.length, 5)
+  t.equal(guests.length, 7)
   for (const guest of guests) t.equal(guest.sent.length, 1)
   for (const guest of guests.slice(1)) guest.answer()
   await Promise.all(runs)
+})
+
+t.test('a child that waits for its caller makes room for another caller of the reactor', async (t) => {
+  const { guests, run } = setUp({ mostPerReactor: 2 })
+  for (const [at, caller] of ['x', 'y', 'z'].entries()) {
+    const next = run('a', { caller })
+    await settle()
+    guests[at]!.answer()
+    t.match(await next, { outcome: { kind: 'result' } })
+    await settle()
+  }
+  t.same(
+    guests.map(({ isKilled }) => isKilled),
+    [true, false, false],
+  )
+})
+
+t.test('a child that has grown by more than 16 MiB since its start serves no further run', async (t) => {
+  const { guests, memory, run } = setUp()
+  for (const [at, grownMiB] of [0, 10, 16, 17].entries()) {
+    const next = run('a')
+    await settle()
+    memory.set(0, 50 + grownMiB)
+    guests[0]!.answer()
+    await next
+    await settle()
+    t.equal(guests[0]!.isKilled, at === 3, `${grownMiB} MiB`)
+  }
 })
 
 t.test('no child runs two versions of a reactor, and the one of the old version is ended', async (t) => {

@@ -548,3 +548,43 @@ t.test('what cannot be said in our JSON is a failure of the code, not of the hos
     'and what just fits, fits',
   )
 })
+
+t.test('formats of dates take the present of the vault, not of the machine', async (t) => {
+  const frozen = createReactorPool({
+    node,
+    confinement: await confine(node),
+    settings: { time: () => ({ frozenMs: Date.UTC(2031, 1, 3, 4, 5, 6) }) },
+  })
+  const code = `module.exports = async () => {
+    const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'short' })
+    const parts = (list) => list.map(({ value }) => value).join('')
+    return { raw: [
+      new Date().toLocaleString('en-GB', { dateStyle: 'short', timeStyle: 'short' }),
+      new Date().toLocaleDateString('en-GB'),
+      new Date().toLocaleTimeString('en-GB'),
+      format.format(),
+      [undefined].map(format.format)[0],
+      parts(format.formatToParts()),
+      Intl.DateTimeFormat('en-GB').format(undefined),
+      format.formatRange(new Date(), Date.now()),
+      format.format(0),
+      parts(format.formatToParts(new Date(0))),
+      format.format === format.format,
+    ] }
+  }`
+  const { outcome } = await frozen.run({
+    tenant: 1,
+    reactor: 'r',
+    code,
+    args: {},
+    configuration: {},
+    client: null,
+  })
+  const now = '03/02/2031, 04:05'
+  const then = '01/01/1970, 00:00'
+  t.same(outcome, {
+    kind: 'result',
+    raw: [now, '03/02/2031', '04:05:06', now, now, now, '03/02/2031', now, then, then, true],
+  })
+  await frozen.close()
+})

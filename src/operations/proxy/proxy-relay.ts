@@ -177,8 +177,13 @@ async function fill(
 
 /** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */
 function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
-  if (!leadsElsewhere(call.filled.path)) return call
-  throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
+  const { path, query } = call.filled
+  if (leadsElsewhere(path))
+    throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
+  // A server that reads the target as a URL would end it there: `..#f` is `..` to it.
+  if (`${path}${query}`.includes('#'))
+    throw validationError('The path and query of a call have no #. Write it as %23.')
+  return call
 }
 
 async function logUses(context: Context, used: readonly Used[]): Promise<void> {

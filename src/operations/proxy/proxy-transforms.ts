@@ -15,6 +15,7 @@ import type { ProxyRecord } from '../../domain/records.js'
 import type { Caller } from '../../framework/caller.js'
 import type { Session } from '../../framework/operation.js'
 import type { Invocation } from '../../framework/reactor-runtime.js'
+import { nameCaller } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 
 export interface TransformContext {
@@ -73,12 +74,13 @@ async function run(
   transform: ProxyTransform,
   { index, direction, args }: { index: number; direction: Direction; args: Invocation['args'] },
 ): Promise<unknown> {
-  const { tenant, actor } = session.caller
+  const { caller } = session
   const isCode = transform.type === 'code'
   const client = isCode ? bound : undefined
   const invocation: Invocation = {
-    tenant,
-    caller: `${actor.type}/${actor.id}`,
+    tenant: caller.tenant,
+    caller: nameCaller(caller),
+    session: caller.session?.id,
     rights: client?.actor.id,
     reactor: `proxy/${proxy?.id}/${direction}/${index}`,
     code: isCode ? transform.code : MASK_PROGRAM,

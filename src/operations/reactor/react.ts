@@ -148,7 +148,7 @@ export async function prepare(
     invocation: {
       tenant: context.caller.tenant,
       caller: nameCaller(context.caller),
-      // A child that acts for one caller never acts for another.
+      session: context.caller.session?.id,
       rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
       reactor: reactor.id,
       code: reactor.code ?? formula?.code ?? '',

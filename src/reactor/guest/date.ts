@@ -24,3 +24,26 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   for (const [name, value] of Object.entries(properties)) Object.defineProperty(SetDate, name, { value })
   return SetDate as unknown as DateConstructor
 }
+
+/** Makes formats of dates take the present of `now` where they are given no date. Call it before they are frozen. */
+export function setPresentOfFormats(now: () => number): void {
+  const { prototype } = Intl.DateTimeFormat
+  const bound = new WeakMap<object, (date?: unknown) => string>()
+  const getFormat = Object.getOwnPropertyDescriptor(prototype, 'format')!.get!
+  const { formatToParts } = prototype
+  const methods = {
+    get format(): (date?: unknown) => string {
+      const format = Reflect.apply(getFormat, this, []) as (date: unknown) => string
+      const known = bound.get(format) ?? ((date) => format(date === undefined ? now() : date))
+      bound.set(format, known)
+      return known
+    },
+    formatToParts(this: unknown, date?: unknown): unknown {
+      return Reflect.apply(formatToParts, this, [date === undefined ? now() : date])
+    },
+  }
+  for (const name of ['format', 'formatToParts'] as const) {
+    const method = Object.getOwnPropertyDescriptor(methods, name)!
+    Object.defineProperty(prototype, name, { ...method, enumerable: false })
+  }
+}

@@ -4,7 +4,7 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 import { Buffer } from './buffer-facade.js'
 import { clone } from './clone.js'
 import { createCryptoFacade, createWebCrypto } from './crypto-facade.js'
-import { createDate } from './date.js'
+import { createDate, setPresentOfFormats } from './date.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events-facade.js'
 import type { Epoch } from './gate.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
@@ -100,9 +100,11 @@ function findHiddenPrototypes(): object[] {
 }
 
 function createSharedGlobals(epoch: Epoch): Record<string, unknown> {
+  const GuestDate = createDate(() => epoch.time)
+  setPresentOfFormats(GuestDate.now)
   return {
     // The Date and Math of SES compartments have neither the time nor random numbers.
-    Date: createDate(() => epoch.time),
+    Date: GuestDate,
     Math,
     Intl,
     Buffer,

@@ -50,6 +50,14 @@ function readProcess(pid: number) {
   }
 }
 
+function readMiB(pid: number): number {
+  try {
+    return Number(/^VmRSS:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1] ?? 0) / 1024
+  } catch {
+    return 0
+  }
+}
+
 async function until(isTrue: () => boolean, withinMs = SOON_MS): Promise<boolean> {
   const endMs = performance.now() + withinMs
   while (!isTrue() && performance.now() < endMs) await new Promise((resolve) => setTimeout(resolve, 20))
@@ -95,6 +103,44 @@ t.test(
     await pool.close()
   },
 )
+
+t.test('limits of time and memory hold while the event loop of the host is held', options, async (t) => {
+  const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
+  const pool = createReactorPool({ node, confinement: found, settings: { limits } })
+  const clock = new Int32Array(new SharedArrayBuffer(4))
+  // The code calls its client when it begins, so that the loop is held from then on.
+  const bodies = {
+    memory: 'const all = []; for (;;) all.push(new Uint8Array(4e6).fill(1))',
+    time: 'for (;;);',
+  }
+  const ends = { memory: 'reactor_failed', time: 'reactor_timeout' }
+  for (const [name, body] of Object.entries(bodies) as [keyof typeof ends, string][]) {
+    let seenMiB = 0
+    let isLeft = true
+    const client = async () => {
+      setImmediate(() => {
+        const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
+        for (const endMs = performance.now() + 3_000; performance.now() < endMs; Atomics.wait(clock, 0, 0, 5))
+          for (const { pid } of guests) seenMiB = Math.max(seenMiB, readMiB(pid))
+        isLeft = guests.some(({ pid }) => readMiB(pid) > 0)
+      })
+      return {}
+    }
+    const code = `module.exports = async ({ svc }) => { await svc.tokens.list({}); await new Promise((resolve) => setTimeout(resolve, 50)); ${body} }`
+    const { outcome } = await pool.run({
+      tenant: 1,
+      reactor: name,
+      code,
+      args: {},
+      configuration: {},
+      client,
+    })
+    t.match(outcome, { error: { code: ends[name] } }, name)
+    t.notOk(isLeft, `${name}: the child ended while the loop was held`)
+    t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was bounded`, { seenMiB })
+  }
+  await pool.close()
+})
 
 t.test('the limit of processor time ends the program itself', options, async (t) => {
   const program = 'require("fs").writeSync(1, "r"); for (;;);'
