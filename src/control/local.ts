@@ -13,7 +13,10 @@ export function isLoopback({ client }: Ask): boolean {
 /** Whether it was not sent to another name of this machine, nor handed on by a proxy for somebody else. */
 export function isDirect({ headers }: Ask): boolean {
   const host = readHeader(headers, 'host')
-  const isPassedOn = ['forwarded', 'x-forwarded-for'].some((name) => headers[name] !== undefined)
+  const isPassedOn = Object.keys(headers).some(
+    (name) =>
+      name === 'forwarded' || name === 'via' || name.startsWith('x-forwarded-') || name === 'x-real-ip',
+  )
   return (host === undefined || LOOPBACK_HOST.test(host)) && !isPassedOn
 }
 

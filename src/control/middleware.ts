@@ -2,17 +2,19 @@
  * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/` and the dashboard,
  * for this machine alone; forks, which are known by their keys and links; faults; and the record of requests.
  */
+import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
 import { ACCEPT_PATH } from '../domain/invitation.js'
 import { parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError } from '../errors.js'
+import { CofferError, ERRORS, type ErrorCode } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
-import type { RequestRecord } from '../framework/control-port.js'
+import type { FaultRule, RequestRecord } from '../framework/control-port.js'
 import { type ExplainedDecision, noteDecisions } from '../framework/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { RegisteredOperation } from '../framework/registry.js'
+import { staleWorkError } from '../framework/unit.js'
 import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
@@ -25,7 +27,7 @@ import { registry } from '../operations/all.js'
 import { inspectLink } from '../operations/invite/accept-invitation.js'
 import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { watchDestination } from './destination.js'
-import { isLoopback, isOwnOrigin } from './local.js'
+import { isDirect, isLoopback, isOwnOrigin } from './local.js'
 import type { Plane } from './plane.js'
 import { redactBody } from './requests.js'
 
@@ -46,6 +48,7 @@ interface Sighting {
 /** The decisions that are kept of a request. */
 const MOST_DECISIONS = 20
 
+const FAULT_DETAIL = 'This fault was asked for with the control plane.'
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
 export function createControlMiddleware(options: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
@@ -107,7 +110,7 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
     }
 
     const control = async (ask: Ask, path: string): Promise<Answer> => {
-      if (!isLoopback(ask)) return fail(noControl(), ask)
+      if (!isLoopback(ask) || !isDirect(ask)) return fail(noControl(), ask)
       if (!isOwnOrigin(ask))
         return fail(
           new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
@@ -138,6 +141,7 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
 
     const serve = async (asked: Ask, path: string, search: string): Promise<Answer> => {
       const plane = await find(asked, path, search)
+      const { app } = plane
       // Nobody can see a record of it.
       if (plane.app.control === undefined && dashboard?.isWatched() !== true)
         return answererOf(plane).api(asked)
@@ -160,14 +164,28 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
       const ask = { ...asked, ...watching, readBody }
       const sighting: Sighting = { decisions: new Map() }
       sightings.set(ask, sighting)
+      let { generation } = app
       for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
+      const isStale = () => app.generation !== generation
+      // It was asked of data that is gone: neither its answer nor a record of it comes after a reset.
+      if (isStale()) return fail(staleWorkError(), ask)
       const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
       let answer: Answer
       if (rule?.kind === 'status') answer = fail(problemOf(rule), ask)
       else if (rule?.kind === 'drop') answer = { ...fail(problemOf({ status: 503 }), ask), cutAt: 'start' }
-      else answer = await plane.lock.shared(() => answererOf(plane).api(ask))
-      if (rule?.kind === 'status' && rule.retry_after !== undefined)
-        answer.headers['retry-after'] = String(rule.retry_after)
+      else
+        answer = await plane.lock.shared(async () => {
+          generation = app.generation
+          const answered = await answererOf(plane).api(ask)
+          if (!isStale()) return answered
+          // Only the deletion of a fork does not wait for the request.
+          await answered.stream?.[Symbol.asyncIterator]().return?.()
+          return fail(staleWorkError(), ask)
+        })
+      if (rule?.kind === 'status') {
+        titleByStatus(answer)
+        if (rule.retry_after !== undefined) answer.headers['retry-after'] = String(rule.retry_after)
+      }
       if (rule?.kind === 'lose') {
         await answer.stream?.[Symbol.asyncIterator]().return?.()
         answer.cutAt = 'start'
@@ -261,7 +279,25 @@ async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promis
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }
 
-function problemOf({ status = 500, detail }: { status?: number; detail?: string }): CofferError {
-  const code = status === 429 ? 'rate_limited' : status === 503 ? 'unavailable' : 'internal'
-  return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
+/** Errors that only commands have, or that say more than their status. */
+const NOT_OF_STATUS: readonly string[] = ['usage', 'check_failed']
+
+/** Our error with this status, if there is one. */
+function codeOfStatus(status: number): ErrorCode | undefined {
+  const codes = Object.keys(ERRORS) as ErrorCode[]
+  return codes.find((code) => ERRORS[code].status === status && !NOT_OF_STATUS.includes(code))
+}
+
+function problemOf({
+  status = 500,
+  detail = FAULT_DETAIL,
+}: Pick<FaultRule, 'status' | 'detail'>): CofferError {
+  return new CofferError(codeOfStatus(status) ?? 'internal', detail, { status })
+}
+
+/** Gives the problem the title of a status that none of our errors has (RFC 7807, 4.2). */
+function titleByStatus(answer: Answer): void {
+  if (codeOfStatus(answer.status) !== undefined) return
+  const title = STATUS_CODES[answer.status] ?? 'Unknown Status'
+  answer.body = JSON.stringify({ ...JSON.parse(answer.body), type: 'about:blank', title })
 }

@@ -60,11 +60,13 @@ export class Plane implements ControlPlane {
 
   async reset(): Promise<void> {
     const { memory, clock } = this.#require()
-    await this.lock.exclusive(() => memory.restore(this.#start!))
-    clock.set('real')
+    await this.lock.exclusive(async () => {
+      await memory.restore(this.#start!)
+      clock.set('real')
+      this.faults.set([])
+      this.requests.clear()
+    })
     await this.#settle()
-    this.faults.set([])
-    this.requests.clear()
   }
 
   async saveSnapshot(name: string): Promise<void> {
@@ -118,6 +120,7 @@ export class Plane implements ControlPlane {
     const fork = this.forks.get(id)
     if (fork === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
     this.forks.delete(id)
+    fork.plane.app.generation++
     await fork.plane.close()
   }
 

@@ -7,6 +7,8 @@ import type { OpenVault } from './vault-port.js'
 
 export interface Host extends OpenVault, Effects {
   readonly store: Store
+  /** How often the data was replaced by a reset or restore. Work that began before such a change is refused after it. */
+  generation: number
   /** Absent without one. */
   control?: ControlPlane
   /** The ports that servers of this vault listen on in this process. */

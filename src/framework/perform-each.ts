@@ -26,7 +26,9 @@ export async function performEach(
 ): Promise<EachOutcome> {
   authorize(caller, definition)
   if (!mayShareUnit(definition)) throw new CofferError('internal', `${definition.name} takes one input.`)
-  const session = createSession({ host, caller, definition, traceId, recipient: LOCAL_RECIPIENT })
+  const { generation } = host
+  const facts = { host, caller, definition, traceId, generation, recipient: LOCAL_RECIPIENT }
+  const session = createSession(facts)
   const ready: Awaited<ReturnType<typeof session.prepare>>[] = []
   let error: unknown
   try {

@@ -39,8 +39,9 @@ export function perform(
   { misspelled = {}, recipient = LOCAL_RECIPIENT, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
   // Written out: V8 gives an object that is spread with another member a slow form, which costs microseconds.
+  const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = misspelled) =>
-    run({ host, caller, definition, traceId, recipient, answer }, input, errors)
+    run({ host, caller, definition, traceId, generation, recipient, answer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
@@ -101,7 +102,14 @@ export async function performRelay(
   traceId: string,
 ): Promise<RelayAnswer> {
   return definition.relay!.run(
-    createSession({ host, caller, definition, traceId, recipient: LOCAL_RECIPIENT }),
+    createSession({
+      host,
+      caller,
+      definition,
+      traceId,
+      generation: host.generation,
+      recipient: LOCAL_RECIPIENT,
+    }),
     request,
   )
 }
@@ -119,7 +127,7 @@ export async function performOffline(
 }
 
 export function createSession(facts: Facts): Session {
-  const { host, caller, definition, traceId, recipient, answer, outer } = facts
+  const { host, caller, definition, traceId, generation, recipient, answer, outer } = facts
   const success = successOf(definition)
   return {
     caller,
@@ -159,6 +167,7 @@ export function createSession(facts: Facts): Session {
         caller: other,
         definition: inner,
         traceId,
+        generation,
         recipient: taker,
         outer: answer ?? outer,
       }

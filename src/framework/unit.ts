@@ -1,7 +1,7 @@
 /** One unit of work of an operation: its context, its log records, and the answer that is stored in it. */
 import { formatDate } from '../domain/dates.js'
 import type { LogRecord } from '../domain/records.js'
-import { CofferError } from '../errors.js'
+import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { removeAnswersOfDeleted } from './answer-records.js'
 import type { Caller } from './caller.js'
@@ -17,6 +17,8 @@ export interface Facts {
   caller: Caller
   definition: AnyOperation
   traceId: string
+  /** That of the host when the work began. */
+  generation: number
   recipient: Recipient
   /** Stores the answer for an idempotency key. */
   answer?: IdempotentAnswer | undefined
@@ -26,7 +28,7 @@ export interface Facts {
 
 /** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
 export async function runUnit<T>(
-  { host, caller, definition, traceId, answer, outer }: Facts,
+  { host, caller, definition, traceId, generation, answer, outer }: Facts,
   work: (context: Context) => Promise<T>,
   durability?: Durability,
   toOutcome?: (out: T) => Outcome,
@@ -36,6 +38,7 @@ export async function runUnit<T>(
   let reached: ReachedEntity[] = []
   const out = await host.store.write(async (store) => {
     reached = []
+    requireGeneration(host, generation)
     caller.belief?.check(store)
     const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
     const out = await work(context)
@@ -51,6 +54,17 @@ export async function runUnit<T>(
   else answer?.addReached(reached)
   outer?.addReached(reached)
   return out
+}
+
+/** @throws CofferError `conflict` for work that began before the data of `host` was replaced */
+export function requireGeneration(host: Pick<Host, 'generation'>, generation: number): void {
+  if (host.generation === generation) return
+  throw staleWorkError()
+}
+
+/** Refuses work on data that was replaced. */
+export function staleWorkError(): CofferError {
+  return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
 }
 
 /** Returns `granted` for the owner only. @throws CofferError `forbidden` */

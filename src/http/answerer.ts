@@ -207,15 +207,29 @@ function refuse(parts: Parts, { ask, traceId, wrap }: Visit, error: unknown): An
   // Without it a page could not read that its next request is not emulated.
   if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(ask))
     return answerPreflight(ask, ALL_METHODS)
-  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'), wrap)
+  const answer = answerProblem(hideStorage(error), traceId, readHeader(ask.headers, 'accept'), wrap)
   // RFC 9110, 11.6.1: a 401 says how to authenticate.
   if (answer.status === 401)
     answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
   if (error instanceof CofferError && error.retryAfterSeconds !== undefined)
     answer.headers['retry-after'] = String(error.retryAfterSeconds)
   else if (answer.status === 503) answer.headers['retry-after'] = RETRY_SECONDS
-  if (!(error instanceof CofferError) || error.code === 'internal') parts.reportFault?.(error, traceId)
+  if (!(error instanceof CofferError) || error.code === 'internal' || isOfStorage(error))
+    parts.reportFault?.(error, traceId)
   return answer
+}
+
+/** The message of such an error names files of the server. */
+function isOfStorage({ code }: CofferError): boolean {
+  return code === 'storage_failed' || code.startsWith('vault_')
+}
+
+/** The operator of the server reads the reason, callers read only that the vault is the cause. */
+function hideStorage(error: unknown): unknown {
+  if (!(error instanceof CofferError) || !isOfStorage(error)) return error
+  const { code, status } = error
+  const message = 'The server cannot read or write its vault. The log of the server has the reason.'
+  return new CofferError(code, message, { status, cause: error })
 }
 
 /** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */

@@ -54,8 +54,14 @@ export class Connection {
   end(): void {
     this.#open--
     if (this.#open === MOST_AHEAD) this.#socket.resume()
-    if (this.#socket.writable) this.#waiting.shift()?.()
+    if (this.#socket.writable) this.#beginNext()
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
+  }
+
+  /** In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others. */
+  #beginNext(): void {
+    const next = this.#waiting.shift()
+    if (next !== undefined) setImmediate(next)
   }
 
   /** Call periodically. Returns for how many calls in a row data was waiting and the client read none of it. */

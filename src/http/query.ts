@@ -1,18 +1,20 @@
 /** Parsing of query strings by the schema of an operation. */
 import { isObject, parseJson } from '../domain/json/json.js'
+import { suggestName } from '../domain/nearest.js'
 import { collect } from '../domain/property-errors.js'
 import { type PropertyErrors, validationError } from '../errors.js'
+import { CONTROL_PATH } from '../framework/operation.js'
 import type { Endpoint } from '../framework/registry.js'
 import { readText, type Schema } from '../framework/schema.js'
 
 /**
  * The query parameters of `endpoint` in `search` (without the question mark), and their syntax errors. Repeated names
  * give an array if the schema is one. `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map; the
- * first one of a key counts. Unknown parameters are ignored. Text that is not a number stays text, which validation then
- * refuses.
+ * first one of a key counts. Unknown parameters are ignored, except by the control plane, which refuses them. Text that is
+ * not a number stays text, which validation then refuses.
  * @throws CofferError `validation` for invalid percent-encoding
  */
-export function readQuery({ query }: Endpoint, search: string): Query {
+export function readQuery({ query, path }: Endpoint, search: string): Query {
   const read: Query = { input: {}, misspelled: {} }
   if (search === '') return read
   for (const pair of search.split('&')) {
@@ -20,7 +22,14 @@ export function readQuery({ query }: Endpoint, search: string): Query {
     const name = decode(at === -1 ? pair : pair.slice(0, at))
     const text = at === -1 ? '' : decode(pair.slice(at + 1))
     const property = /^[^.[]*/.exec(name)![0]
-    if (!Object.hasOwn(query, property)) continue
+    if (!Object.hasOwn(query, property)) {
+      // A test that misspells a filter would wait for the wrong requests.
+      if (path.startsWith(CONTROL_PATH))
+        read.misspelled[`query.${property}`] = [
+          `is not a parameter${suggestName(property, Object.keys(query))}`,
+        ]
+      continue
+    }
     collect(read.misspelled, property, () =>
       addValue(read.input, { property, schema: query[property]!, rest: name.slice(property.length) }, text),
     )

@@ -111,6 +111,7 @@ export function createApp(parts: {
   const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
     ...powers,
+    generation: 0,
     claims: store.isShared ? createSharedClaims(powers) : createClaims(),
     post,
     header,

@@ -34,7 +34,11 @@ export function createMemoryVault(
   return {
     app,
     save: branches.save,
-    restore: branches.restore,
+    restore: (state) => {
+      // Before the change: what is asked from now on comes after it in the queue of the engine.
+      app.generation++
+      return branches.restore(state)
+    },
     fork: async (state, clock) => {
       const renamed = new Map<string, string>()
       const engine = branches.fork(state, { clock, keeps: (kind) => !LOG_KINDS.includes(kind) })

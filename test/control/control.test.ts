@@ -1,4 +1,5 @@
 /** The control plane as library calls: state, forks, clock, requests. */
+import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { type Coffer, openTestVault, type Seed, startServer } from '../../src/index.js'
 
@@ -70,6 +71,59 @@ t.test('reset and snapshots return to what was there, logs and keys included', a
   await control.snapshots.delete({ name: 'again' })
   await t.rejects(control.snapshots.restore({ name: 'again' }), { code: 'not_found' })
   await t.rejects(control.snapshots.delete({ name: 'again' }), { code: 'not_found' })
+})
+
+t.test('work under way when the data is replaced does not reach what comes after', async (t) => {
+  const server = await startServer({
+    seed: {
+      applications: [{ name: 'backend', type: 'private', permissions: ['token:create', 'token:read'] }],
+      reactors: [
+        {
+          name: 'late',
+          application: 'backend',
+          code: `module.exports = async (req) => {
+            await new Promise((resolve) => setTimeout(resolve, 700))
+            await req.svc.tokens.create({ type: 'token', data: 'from code' })
+            return { tokenize: { type: 'token', data: 'of the answer' } }
+          }`,
+        },
+      ],
+    },
+  })
+  t.teardown(() => server.stop())
+  const changes: Record<string, (vault: Coffer) => Promise<unknown>> = {
+    reset: ({ control }) => control.reset(),
+    restore: ({ control }) => control.snapshots.restore({ name: 'before' }),
+    'deletion of a fork': (vault) => vault.stop(),
+  }
+  for (const [name, change] of Object.entries(changes))
+    for (const isFork of name === 'deletion of a fork' ? [true] : [false, true]) {
+      const vault = isFork ? await server.control.fork() : server
+      const title = `${name}${isFork ? ' in a fork' : ''}`
+      await vault.control.snapshots.create({ name: 'before' })
+      await vault.control.faults.set({ rules: [{ method: 'POST', kind: 'delay', delay_ms: 500 }] })
+      const headers = { 'svc-api-key': vault.keys.backend!, 'content-type': 'application/json' }
+      const body = JSON.stringify({ id: 'late', type: 'token', data: 1 })
+      const held = fetch(`${server.url}/tokens`, { method: 'POST', headers, body })
+      const [reactor] = (await vault.ask('reactor list')).data
+      const asked = vault.ask('reactor react', { id: reactor!.id, args: {} })
+      asked.catch(() => undefined)
+      const { asyncReactorRequestId } = await vault.ask('reactor react-async', { id: reactor!.id, args: {} })
+      await wait(200)
+      await change(vault)
+      const late = await held
+      t.equal(late.status, 409, title)
+      t.match(await late.json(), { detail: /reset, restored or deleted/ }, title)
+      if (name !== 'deletion of a fork') await t.rejects(asked, { code: 'conflict' }, title)
+      if (name === 'deletion of a fork') continue
+      await wait(700)
+      t.same(await idsOf(vault), [], title)
+      t.same((await vault.ask('log list', { entity_type: 'token' })).data, [], `${title}: nothing is logged`)
+      t.same(await vault.control.requests.list({ status: 409 }), [], `${title}: no record of the request`)
+      const result = { id: reactor!.id, request_id: asyncReactorRequestId }
+      await t.rejects(vault.ask('reactor result', result), { code: 'not_found' }, title)
+      t.match(await vault.ask('log verify'), { is_whole: true })
+    }
 })
 
 t.test('a fork is a tenant of its own with the data of the seed', async (t) => {

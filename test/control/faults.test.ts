@@ -1,5 +1,6 @@
 /** Each kind of fault, as Node's fetch, axios and curl see it. */
 import { execFile } from 'node:child_process'
+import { STATUS_CODES } from 'node:http'
 import { promisify } from 'node:util'
 import axios, { type AxiosError } from 'axios'
 import t from 'tap'
@@ -120,6 +121,25 @@ for (const [name, ask] of Object.entries(CLIENTS)) {
       t.ok(seen.includes(each), each)
   })
 }
+
+/** RFC 9110 renamed them; Node has the names of before. */
+const TITLES: Record<number, string> = { 413: 'Content Too Large', 422: 'Unprocessable Content' }
+
+t.test('the problem of a status is the one of that status', async (t) => {
+  const statuses = [
+    400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 415, 418, 421, 422, 429, 431, 451, 499, 500, 501,
+  ]
+  for (const status of [...statuses, 502, 503, 504]) {
+    await faults.set({ rules: [{ kind: 'status', status }] })
+    const seen = await CLIENTS.fetch!('/tokens/long')
+    t.equal('status' in seen && seen.status, status)
+    const problem = JSON.parse('text' in seen ? seen.text : '')
+    t.equal(problem.status, status)
+    t.equal(problem.title, TITLES[status] ?? STATUS_CODES[status] ?? 'Unknown Status')
+    t.equal(/:internal$/.test(problem.type), status === 500, `${status} ${problem.type}`)
+  }
+  await faults.clear()
+})
 
 t.test('rules that say too little are refused', async (t) => {
   for (const [rule, place] of [

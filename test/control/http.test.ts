@@ -2,6 +2,7 @@
 import t, { type Test } from 'tap'
 import { startServer } from '../../src/index.js'
 import { createWorkplace, runCommand, startProcess, type Workplace } from '../http/process.js'
+import { readAnswers, sendRaw } from '../http/socket.js'
 
 interface Control {
   url: string
@@ -57,6 +58,14 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
     const foreign = await ask(control!.url, line, { ...own, origin: 'https://evil.example' })
     t.equal(foreign.status, 403, `${line} from another page`)
     t.notOk(foreign.headers.has('access-control-allow-origin'))
+    const forwarded = [
+      ['x-forwarded-for', '1.2.3.4'],
+      ['x-forwarded-host', 'a.example'],
+      ['forwarded', 'for=1.2.3.4'],
+      ['via', '1.1 proxy'],
+    ]
+    for (const [name = '', value = ''] of forwarded)
+      t.equal((await ask(control!.url, line, { ...own, [name]: value })).status, 404, `${line} with ${name}`)
     t.match((await ask(control!.url, line, own)).status, /^20[04]$/, line)
     t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key opens nothing else')
   }
@@ -64,6 +73,10 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
   t.equal((await ask(control!.url, 'OPTIONS /clock', { origin: 'https://evil.example' })).status, 403)
   t.equal((await ask(control!.url, 'GET /nothing', own)).status, 404)
   t.equal((await ask(control!.url, 'PUT /reset', own)).status, 405)
+  t.match(await ask(control!.url, 'GET /requests?opperation=token%20get&count=1', own), {
+    status: 400,
+    body: { errors: { 'query.opperation': ['is not a parameter; did you mean operation?'] } },
+  })
   t.match(await ask(control!.url, 'POST /clock/advance', own, { by: 'x' }), {
     status: 400,
     body: { errors: { by: [/./] } },
@@ -131,6 +144,16 @@ t.test('other machines do not reach it', async (t) => {
   t.teardown(() => server.stop())
   const own = { 'svc-api-key': server.control.key! }
   t.equal((await ask(server.url.replace('localhost', '127.0.0.1'), 'GET /_coffer/clock', own)).status, 200)
+  const head = `GET /_coffer/clock HTTP/1.1\r\nSVC-API-KEY: ${own['svc-api-key']}\r\nConnection: close\r\n`
+  for (const [host, status] of [
+    ['localhost', 200],
+    ['127.0.0.1:1', 200],
+    ['coffer.example', 404],
+    ['10.0.0.1', 404],
+  ] as const) {
+    const [answer] = readAnswers(await sendRaw(server.port, `${head}Host: ${host}\r\n\r\n`))
+    t.equal(answer?.status, status, `as ${host}, which a proxy may pass on`)
+  }
   t.equal((await ask(server.url, 'GET /_dashboard/session')).status, 404, 'there is no page to sign in to')
   t.equal((await fetch(server.url)).status, 200, 'but the reference')
   await t.rejects(server.control.page(), { code: 'not_found' })

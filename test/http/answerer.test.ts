@@ -1,4 +1,5 @@
 import t from 'tap'
+import { CofferError, ERRORS } from '../../src/errors.js'
 import { createHandler } from '../../src/http/handle.js'
 import { createRateLimit, parseRate } from '../../src/http/rate-limit.js'
 import { APPLICATIONS, createToy, KEYS, type ToyRequest } from './toy.js'
@@ -318,6 +319,41 @@ t.test('a fault of ours shows its reference and nothing else', async (t) => {
   t.match(json, { type: 'urn:coffer:problem:internal', instance: 'made-1', detail: /Reference: made-1$/ })
   t.notMatch(body, /4242|TypeError/)
   t.equal(toy.faults.length, 1)
+})
+
+t.test('callers do not learn where the vault is, and the operator learns what failed', async (t) => {
+  const message = 'Cannot write /var/lib/acme/vault/journal-1: no space is left on the disk.'
+  for (const code of ['storage_failed', 'vault_damaged', 'vault_missing'] as const) {
+    const toy = createToy({
+      authenticate: async () => {
+        throw new CofferError(code, message)
+      },
+    })
+    const { status, json, body } = await toy.ask({ target: '/things' })
+    t.equal(status, ERRORS[code].status)
+    t.match(json, { type: `urn:coffer:problem:${code.replace('_', '-')}`, title: ERRORS[code].title })
+    t.notMatch(body, /acme|journal/)
+    t.match(toy.faults, [{ code, message }])
+  }
+})
+
+t.test('a body has at most 50,000 values and names', async (t) => {
+  const toy = createToy({ bodyLimitBytes: 1_000_000 })
+  const post = (body: string) => toy.ask({ method: 'POST', target: '/things', body })
+  const list = (one: string, count: number) => `{"name":"a","data":[${Array(count).fill(one).join(',')}]}`
+  for (const [name, body] of [
+    ['lists', list('[]', 50_000)],
+    ['objects', list('{}', 50_000)],
+    ['numbers', list('0', 50_000)],
+    ['names', `{${Array.from({ length: 25_001 }, (_, at) => `"n${at}":0`).join(',')}}`],
+    ['nothing that an object could be', `[${Array(60_000).fill('[]').join(',')}]`],
+  ] as const) {
+    const { status, json } = await post(body)
+    t.equal(status, 400, name)
+    t.match(json, { detail: /it has more than 50000 values and property names/ }, name)
+  }
+  t.equal((await post(list('[]', 49_990))).status, 201)
+  t.equal((await post(list(`"${',[]'.repeat(300_000)}"`, 1))).status, 201, 'text counts as one')
 })
 
 t.test('every request is recorded by its route, without ids, keys, queries or bodies', async (t) => {

@@ -225,6 +225,26 @@ t.test('of what is pipelined ahead of the answers little is read', async (t) => 
   t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'all of them are answered')
 })
 
+t.test('thousands of pipelined requests leave turns of the event loop to others', async (t) => {
+  const turns = new Set<number>()
+  let turn = 0
+  let isOver = false
+  const count = () => {
+    turn++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const server = await start(async () => {
+    turns.add(turn)
+    return answerResult(200, {})
+  })
+  t.teardown(() => server.stop())
+  const all = spellRequest('GET /').repeat(999) + spellRequest('GET /', { Connection: 'close' })
+  t.equal(readAnswers(await sendRaw(server.port, all)).length, 1_000)
+  isOver = true
+  t.equal(turns.size, 1_000, 'one in each')
+})
+
 t.test('a client that vanishes disturbs nobody', async (t) => {
   const slow = createSlow()
   const server = await start(slow.answerer)

@@ -24,19 +24,24 @@ type Expected = 'value' | 'item or end' | 'name' | 'name or end' | 'next'
 
 interface Scan {
   readonly text: string
+  /** Values and property names that the text may still have. */
+  left: number
   at: number
   expected: Expected
   readonly stack: Frame[]
   lastName: string
 }
 
-/** The first reason to refuse a JSON text, or undefined. Takes linear time. */
-export function findFault(text: string): Fault | undefined {
+/**
+ * The first reason to refuse a JSON text, or undefined. Takes linear time. `mostValues` limits values and property names
+ * together.
+ */
+export function findFault(text: string, mostValues = Number.POSITIVE_INFINITY): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff)
     return { at: 0, reason: 'it starts with a byte order mark; send plain UTF-8' }
   if (!text.isWellFormed())
     return { at: text.search(/\p{Cs}/u), reason: 'half of a surrogate pair stands alone' }
-  const scan: Scan = { text, at: 0, expected: 'value', stack: [], lastName: '' }
+  const scan: Scan = { text, left: mostValues, at: 0, expected: 'value', stack: [], lastName: '' }
   for (;;) {
     skipSpace(scan)
     if (scan.at === text.length) {
@@ -45,6 +50,8 @@ export function findFault(text: string): Fault | undefined {
     }
     const reason = step(scan)
     if (reason !== undefined) return { at: scan.at, reason }
+    if (scan.left < 0)
+      return { at: scan.at, reason: `it has more than ${mostValues} values and property names` }
   }
 }
 
@@ -72,6 +79,7 @@ function takeName(scan: Scan): string | undefined {
   const frame = scan.stack.at(-1)!
   if (scan.text[scan.at] === '}' && scan.expected === 'name or end') return close(scan)
   if (scan.text[scan.at] !== '"') return expectation(scan)
+  scan.left--
   const from = scan.at
   const reason = takeString(scan)
   if (reason !== undefined) return reason
@@ -100,8 +108,9 @@ function refuseName(frame: Frame, name: string): string | undefined {
 
 function takeValue(scan: Scan): string | undefined {
   const character = scan.text[scan.at]
-  if (character === '{' || character === '[') return open(scan, character)
   if (character === ']' && scan.expected === 'item or end') return close(scan)
+  scan.left--
+  if (character === '{' || character === '[') return open(scan, character)
   const reason = character === '"' ? takeString(scan) : takeScalar(scan)
   scan.expected = 'next'
   return reason

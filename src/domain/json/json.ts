@@ -8,15 +8,19 @@ export { MAX_JSON_DEPTH } from './json-scan.js'
 /**
  * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
  * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
- * Takes time and memory linear in the text.
+ * Takes time and memory linear in the text. `mostValues` limits the values and property names together.
  * @throws CofferError `code`, which names the text as `source`, with line and column (from 1, in UTF-16 units) and what was
  * expected; never with the text itself.
  */
 export function parseJson(
   text: string,
-  { source = 'the JSON text', code = 'validation' }: { source?: string; code?: 'validation' | 'usage' } = {},
+  {
+    source = 'the JSON text',
+    code = 'validation',
+    mostValues,
+  }: { source?: string; code?: 'validation' | 'usage'; mostValues?: number } = {},
 ): unknown {
-  const fault = findFault(text)
+  const fault = findFault(text, mostValues)
   if (fault === undefined) return JSON.parse(text)
   const before = text.slice(0, fault.at).split('\n')
   const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`

@@ -175,8 +175,10 @@ function chooseLogFormat({ config }: CommandContext, { log }: ServeOptions): Log
   return config.output === 'json' ? 'json' : 'text'
 }
 
-/** The stack without the message, which may contain request data. */
+/** The stack without the message, which may contain request data. A CofferError explains itself. */
 function describeFault(error: unknown, traceId: string): string {
+  if (error instanceof CofferError && error.code !== 'internal')
+    return `${error.message} Reference ${traceId}\n`
   const { name, stack = '' } = error instanceof Error ? error : new Error('')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
   return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
