@@ -2,6 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
 import { computeHmac } from '../src/crypto/hmac.js'
+import { Budget } from '../src/domain/expression/budget.js'
 import { createExpressions } from '../src/domain/expression/expression.js'
 import { prepareToken } from '../src/domain/token/token.js'
 import { TOKEN_TYPE_NAMES } from '../src/domain/token/token-types.js'
@@ -138,7 +139,10 @@ t.test('every ready token would be created, and each type and attribute occurs',
   const expressions = createExpressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
   const now = Date.UTC(2026, 10, 20)
   for (const body of bodies)
-    await t.resolves(prepareToken(body, { expressions, now }), JSON.stringify(body).slice(0, 60))
+    await t.resolves(
+      prepareToken(body, { expressions, now, budget: new Budget() }),
+      JSON.stringify(body).slice(0, 60),
+    )
   t.same(new Set(bodies.map(({ type }) => type)), new Set(TOKEN_TYPE_NAMES))
   const given = new Set(bodies.flatMap((body) => Object.keys(body)))
   const attributes = ['type', 'data', 'id', 'mask', 'containers', 'metadata', 'search_indexes']

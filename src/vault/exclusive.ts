@@ -2,7 +2,7 @@
 import type { Secret } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { formatDate } from '../domain/dates.js'
-import { Budget, sizeOf } from '../domain/expression/budget.js'
+import { Budget } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantKeyBytes, TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
@@ -110,7 +110,7 @@ export function createSearchRenderer({ random }: Effects): (token: TokenRecord) 
     const errors = {}
     const scope = { data }
     const values = await renderSearchIndexes(
-      { expressions: await expressions, errors, scope, budget: new Budget(sizeOf(data)) },
+      { expressions: await expressions, errors, scope, budget: new Budget() },
       search_indexes,
     )
     if (Object.keys(errors).length === 0) return values

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { formatDate } from '../../src/domain/dates.js'
+import { Budget } from '../../src/domain/expression/budget.js'
 import type { LogRecord, TokenRecord } from '../../src/domain/records.js'
 import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
 import type { App } from '../../src/vault/app.js'
@@ -71,7 +72,11 @@ export function openFilledVault(
 /** Checks and renders tokens, without writing anything. */
 export async function prepareUnit(app: App, from: number, count: number): Promise<Prepared[]> {
   const { id: tenantId, owner_id: owner } = await app.tenant()
-  const rules = { expressions: await app.expressions(), now: Date.now() }
+  const rules = {
+    expressions: await app.expressions(),
+    now: Date.now(),
+    budget: new Budget(Number.POSITIVE_INFINITY),
+  }
   const created = formatDate(rules.now)
   const prepared: Prepared[] = []
   for (let serial = from; serial < from + count; serial++) {

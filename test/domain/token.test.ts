@@ -1,5 +1,6 @@
 import t from 'tap'
 import { computeHmac } from '../../src/crypto/hmac.js'
+import { Budget } from '../../src/domain/expression/budget.js'
 import { createExpressions } from '../../src/domain/expression/expression.js'
 import type { TokenRecord } from '../../src/domain/records.js'
 import { compileMask } from '../../src/domain/token/mask.js'
@@ -11,7 +12,13 @@ import { redactDuplicate, viewToken } from '../../src/operations/token/token-att
 const NOW = Date.UTC(2026, 10, 20)
 let drawn = 0
 const random = { bytes: (count: number) => Uint8Array.from({ length: count }, () => drawn++ % 250) }
-const rules = { expressions: createExpressions(random, computeHmac), now: NOW }
+const rules = {
+  expressions: createExpressions(random, computeHmac),
+  now: NOW,
+  get budget() {
+    return new Budget()
+  },
+}
 
 const prepare = (input: Record<string, unknown>) => prepareToken(input, rules)
 const patch = (record: TokenRecord, change: Record<string, unknown>) => patchToken(record, change, rules)
@@ -304,7 +311,7 @@ t.test('metadata is a bounded map of text to text', async (t) => {
 t.test('a mask is bounded in depth and size, and its expressions in work together', async (t) => {
   const deep = (levels: number): unknown => (levels === 0 ? '{{ data }}' : [deep(levels - 1)])
   t.equal(
-    JSON.stringify((await compileMask(deep(64), rules.expressions, {})).render(1)),
+    JSON.stringify(await (await compileMask(deep(64), rules.expressions, {}, rules.budget)).render(1)),
     `${'['.repeat(64)}1${']'.repeat(64)}`,
   )
   const limits = 'a mask has at most 2000 values, 64 levels deep'
@@ -315,10 +322,16 @@ t.test('a mask is bounded in depth and size, and its expressions in work togethe
     Array.from({ length: 1999 }, () => 1),
     rules.expressions,
     {},
+    rules.budget,
   )
   const many = Array.from({ length: 1500 }, () => '{{ data }}')
-  const errors = await errorOf(many, 'x'.repeat(100_000))
-  t.match((errors as PropertyErrors)['mask[1499]'], ['this takes too much work for the size of the data'])
+  const costly = prepare({
+    type: 'token',
+    data: 'x'.repeat(100_000),
+    mask: many.map(() => '{{ data | reveal }}'),
+  })
+  await t.rejects(costly, { code: 'too_much_work' })
+  await t.resolves(prepare({ type: 'token', data: 'x'.repeat(100_000), mask: many }), 'no work but a copy')
 })
 
 t.test('a mask that is text, a constant, or nothing to show', async (t) => {

@@ -1,43 +1,96 @@
-/** The work limit of rendering: counted, not timed, so that the same expression and data always give the same result. */
-import { validationError } from '../../errors.js'
+/** Limits the work of all expressions of one request: counted, not timed, so that the outcome is always the same. */
+import { CofferError } from '../../errors.js'
 
-/** The budget apart from the size of the data; a unit is about one character or array element. */
-const BASE_UNITS = 2_000_000
-/** How often all expressions together can process the whole data. */
-const PASSES = 16
+/** Steps of about 10 ns, so that the expressions of a request take about 50 ms. */
+const MOST_STEPS = 5_000_000
+/** Steps after which other requests get their turn. */
+const STEPS_IN_A_TURN = 1_000_000
+/** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
+const MOST_OUTPUTS = 5_000
+const MOST_CHARACTERS = 256 * 1024
+const STEPS = `The expressions of one request may take ${MOST_STEPS.toLocaleString('en')} steps.`
+const OUTPUTS = `One request may have ${MOST_OUTPUTS.toLocaleString('en')} expressions of ${MOST_CHARACTERS / 1024} KiB in all.`
+/** Steps of an array member and of an object member, apart from their values. */
+const ITEM_STEPS = 4
+const MEMBER_STEPS = 40
+/** Characters that native code reads, or writes, in one step. */
+const READ_IN_A_STEP = 8
+const WRITTEN_IN_A_STEP = 4
 
-/** Has the methods `use` and `check` of the Liquid library's limits, so that it can stand in for them. */
+/** One budget for each request. */
 export class Budget {
-  private left: number
+  #left: number
+  #turn = STEPS_IN_A_TURN
 
-  constructor(dataSize = 0) {
-    this.left = BASE_UNITS + PASSES * dataSize
+  constructor(steps = MOST_STEPS) {
+    this.#left = steps
   }
 
-  /** @throws CofferError `validation` once the budget is exceeded. */
-  use(units: number): void {
-    if (!(units > 0)) return
-    this.left -= units
-    if (this.left < 0) throw validationError('this takes too much work for the size of the data')
+  /** @throws CofferError `too_much_work` once the budget is exceeded. */
+  use(steps: number): void {
+    if (!(steps > 0)) return
+    this.#left -= steps
+    this.#turn -= steps
+    if (this.#left < 0) throw tooMuchWork(STEPS)
   }
 
-  /** The library's check of the time; not needed with a counted limit. */
-  check(): void {}
+  /** Charges for reading all of a JSON value. */
+  read(value: unknown): void {
+    if (typeof value === 'string') return this.use(ITEM_STEPS + value.length / READ_IN_A_STEP)
+    this.use(ITEM_STEPS)
+    if (value === null || typeof value !== 'object') return
+    if (Array.isArray(value)) for (const item of value) this.read(item)
+    else
+      for (const name in value) {
+        this.use(MEMBER_STEPS + name.length / READ_IN_A_STEP)
+        this.read((value as Record<string, unknown>)[name])
+      }
+  }
+
+  /** Charges for a text that was made. */
+  write(text: string): string {
+    this.use(text.length / WRITTEN_IN_A_STEP)
+    return text
+  }
+
+  /** Whether {@link pause} is due; a loop asks this first, because awaiting costs more than most expressions. */
+  get isTurnOver(): boolean {
+    return this.#turn < 0
+  }
+
+  /** Lets other requests have their turn. */
+  async pause(): Promise<void> {
+    this.#turn = STEPS_IN_A_TURN
+    await new Promise(setImmediate)
+  }
 }
 
-/** Characters of two texts that are compared for one unit. */
-export const COMPARED_CHARACTERS = 8
+/**
+ * Counts the outputs in texts before any is compiled.
+ * @throws CofferError `too_much_work` for more or longer ones than may be in one request
+ */
+export function checkOutputs(texts: Iterable<string>): void {
+  let count = 0
+  let characters = 0
+  for (const text of texts)
+    for (let at = text.indexOf('{{'); at >= 0; at = text.indexOf('{{', at + 2)) {
+      const end = text.indexOf('}}', at)
+      count++
+      characters += (end < 0 ? text.length : end) - at
+      if (count > MOST_OUTPUTS || characters > MOST_CHARACTERS) throw tooMuchWork(OUTPUTS)
+    }
+}
 
-const MEMBER_SIZE = 4
-/** The size of an array or object without its members. */
-export const CONTAINER_SIZE = 16
+function tooMuchWork(limit: string): CofferError {
+  return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
+}
 
-/** The size of a JSON value in units, about the cost of copying it. */
+/** The number of characters of a JSON value, about. */
 export function sizeOf(value: unknown): number {
-  if (typeof value === 'string') return value.length + MEMBER_SIZE
-  if (value === null || typeof value !== 'object') return MEMBER_SIZE
-  let size = CONTAINER_SIZE
+  if (typeof value === 'string') return value.length + ITEM_STEPS
+  if (value === null || typeof value !== 'object') return ITEM_STEPS
+  let size = 4 * ITEM_STEPS
   if (Array.isArray(value)) for (const item of value) size += sizeOf(item)
-  else for (const [name, member] of Object.entries(value)) size += name.length + sizeOf(member)
+  else for (const name in value) size += name.length + sizeOf((value as Record<string, unknown>)[name])
   return size
 }

@@ -1,6 +1,6 @@
 /** The input of an expression, and the conversion of its result to plain JSON or text. */
 import { canonicalJson } from '../json/json.js'
-import { type Budget, CONTAINER_SIZE, sizeOf } from './budget.js'
+import type { Budget } from './budget.js'
 
 /** The attribute that an expression belongs to; it determines the allowed variables and filters. */
 export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
@@ -20,16 +20,20 @@ export interface Output {
 
 /** A copy as JSON, with undefined replaced by null. */
 export function asJson(value: unknown, budget: Budget): unknown {
-  budget.use(typeof value === 'object' && value !== null ? CONTAINER_SIZE : sizeOf(value))
   if (value === undefined || value === null) return null
   if (typeof value !== 'object') return value
-  if (Array.isArray(value)) return value.map((item) => asJson(item, budget))
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, asJson(member, budget)]))
+  budget.read(value)
+  return copyJson(value)
+}
+
+function copyJson(value: unknown): unknown {
+  if (value === undefined || value === null) return null
+  if (typeof value !== 'object') return value
+  if (Array.isArray(value)) return value.map(copyJson)
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, copyJson(member)]))
 }
 
 /** The text of a value: empty for null, canonical JSON for objects and arrays. */
 export function textOf(value: unknown, budget: Budget): string {
-  const text = typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
-  budget.use(text.length)
-  return text
+  return budget.write(typeof value === 'string' ? value : value === null ? '' : canonicalJson(value))
 }

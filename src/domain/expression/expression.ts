@@ -1,13 +1,14 @@
 /** The subset of Liquid that yields values. The library is loaded for the first output that `simple-output.ts` cannot read. */
 import { BoundedMap } from '../../bounded-map.js'
 import { validationError } from '../../errors.js'
-import { Budget, sizeOf } from './budget.js'
+import { Budget } from './budget.js'
 import {
   isOutput,
   type OutputPiece,
   replaceCommas,
   splitDetokenization,
   splitExpression,
+  syntaxError,
 } from './expression-text.js'
 import { asJson, type ExpressionUse, type Output, type Scope, textOf } from './expression-value.js'
 import type { Hmac, RandomSource } from './filters.js'
@@ -20,7 +21,14 @@ export type { RandomSource } from './filters.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */
 const MAX_EXPRESSION_LENGTH = 400
+/** Of what follows the id of a token in a detokenization. */
+const MAX_OUTPUT_LENGTH = 2000
 const CACHED_EXPRESSIONS = 1000
+/** What it takes to compile an output, in steps of the budget: of each, and of each of its characters. */
+const COMPILED_STEPS = 300
+const COMPILED_CHARACTER_STEPS = 20
+/** Of rendering a part, without its filters. */
+const RENDERED_STEPS = 40
 
 /** A checked expression, which can be rendered repeatedly. */
 export interface Expression {
@@ -28,8 +36,8 @@ export interface Expression {
   readonly references: readonly string[]
   /**
    * The value with its JSON type if one output is the whole string, otherwise text. A missing property is null, and null
-   * is empty inside text. Several renderings may share one budget.
-   * @throws CofferError `validation` with the column, if a filter cannot process its value.
+   * is empty inside text. All renderings of a request share one budget.
+   * @throws CofferError `validation` with the column, if a filter cannot process its value; `too_much_work`
    */
   render(scope: Scope, budget?: Budget): unknown
 }
@@ -40,7 +48,7 @@ export interface Expressions {
    * @throws CofferError `validation` for invalid syntax, unknown or forbidden filters and variables (with the column), or
    * more than {@link MAX_EXPRESSION_LENGTH} characters.
    */
-  compile(text: string, use: ExpressionUse): Promise<Expression>
+  compile(text: string, use: ExpressionUse, budget?: Budget): Promise<Expression>
   /** The expression if it is in the cache. */
   known(text: string, use: ExpressionUse): Expression | undefined
 }
@@ -69,14 +77,19 @@ export function createExpressions(random: RandomSource, hmac: Hmac): Expressions
   }
   return {
     known,
-    compile: async (text, use) =>
-      known(text, use) ?? keep(text, use, await compileExpression(text, use, outputs)),
+    compile: async (text, use, budget = new Budget()) =>
+      known(text, use) ?? keep(text, use, await compileExpression(text, use, outputs, budget)),
   }
 }
 
 type OutputReader = (text: string, piece: OutputPiece, use: ExpressionUse) => Promise<Output>
 
-async function compileExpression(text: string, use: ExpressionUse, read: OutputReader): Promise<Expression> {
+async function compileExpression(
+  text: string,
+  use: ExpressionUse,
+  read: OutputReader,
+  budget: Budget,
+): Promise<Expression> {
   if (use !== 'detokenize' && isTooLong(text))
     throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
   const parts: (string | Output)[] = []
@@ -84,12 +97,21 @@ async function compileExpression(text: string, use: ExpressionUse, read: OutputR
   const pieces = use === 'detokenize' ? splitDetokenization(text) : splitExpression(text)
   const piped = replaceCommas(text, pieces)
   for (const piece of pieces) {
-    parts.push(isOutput(piece) ? await read(piped, piece, use) : piece.text)
-    if (isOutput(piece) && piece.reference !== undefined) references.add(piece.reference)
+    if (!isOutput(piece)) {
+      parts.push(piece.text)
+      continue
+    }
+    const length = piece.to - piece.from
+    if (length > MAX_OUTPUT_LENGTH)
+      throw syntaxError(text, piece.from, `an expression has at most ${MAX_OUTPUT_LENGTH} characters`)
+    budget.use(COMPILED_STEPS + length * COMPILED_CHARACTER_STEPS)
+    if (budget.isTurnOver) await budget.pause()
+    parts.push(await read(piped, piece, use))
+    if (piece.reference !== undefined) references.add(piece.reference)
   }
   return {
     references: [...references],
-    render: (scope, budget = new Budget(scopeSize(scope, references))) => renderParts(parts, scope, budget),
+    render: (scope, budget = new Budget()) => renderParts(parts, scope, budget),
   }
 }
 
@@ -98,14 +120,9 @@ const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 function renderParts(parts: readonly (string | Output)[], scope: Scope, budget: Budget): unknown {
+  budget.use(RENDERED_STEPS * parts.length)
   const values = parts.map((part) =>
     typeof part === 'string' ? part : asJson(part.evaluate(scope, budget), budget),
   )
   return values.length === 1 ? values[0] : values.map((value) => textOf(value, budget)).join('')
-}
-
-function scopeSize(scope: Scope, references: Iterable<string>): number {
-  let size = sizeOf(scope.data) + sizeOf(scope.metadata)
-  for (const reference of references) size += sizeOf(scope.tokens?.get(reference))
-  return size
 }

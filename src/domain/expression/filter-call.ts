@@ -1,11 +1,18 @@
 /** A call of a filter: charges the budget, and adds the column to errors. */
 import { CofferError } from '../../errors.js'
-import { type Budget, COMPARED_CHARACTERS, sizeOf } from './budget.js'
+import type { Budget } from './budget.js'
 import { syntaxError } from './expression-text.js'
 
-/** The cost in units of each member of an array, in addition to its size. */
-const MEMBER_COST = 20
-
+/** Steps of each call, and of a failed one. */
+const CALL_STEPS = 100
+const FAILURE_STEPS = 1000
+/** Steps of each member of an array, in addition to its own. */
+const MEMBER_STEPS = 16
+/** Steps of each character for filters that work by the character instead of in native code. */
+const CHARACTER_STEPS: Readonly<Record<string, number>> = {
+  ...{ reveal_last: 4, reveal: 4, last4: 4, card_mask: 10, card_bin: 3, pad_left: 2, pad_right: 2, slice: 1 },
+  ...{ escape: 1, escape_once: 2, strip_html: 1, truncate: 2, truncatewords: 2, sum: 1, url_encode: 1 },
+}
 /** Filters that look for their first argument at each character of a text, in time of both lengths multiplied. */
 const SEARCHING: ReadonlySet<string> = new Set(
   'remove remove_first remove_last replace replace_first replace_last split'.split(' '),
@@ -14,25 +21,32 @@ const SEARCHING: ReadonlySet<string> = new Set(
 const READING: ReadonlySet<string> = new Set(
   'find find_index has map reject sort sort_natural sum where'.split(' '),
 )
-/** The cost in units of each character of a path that is read. */
-const PATH_COST = 10
+/** Steps of each member, and of each character of a path that is read. */
+const READ_STEPS = 120
+const PATH_STEPS = 4
+/** Characters that are compared, or joined, in one step. */
+const COMPARED_IN_A_STEP = 64
+const JOINED_IN_A_STEP = 4
 
-/** What the filter costs by the product of its operands' lengths, besides the cost of each operand. */
-function productCost(name: string, [value, argument, other]: readonly unknown[]): number {
-  if (argument === undefined) return 0
-  const size = sizeOf(argument)
-  if (SEARCHING.has(name)) {
-    const inserted = name === 'replace' ? sizeOf(other ?? '') / lengthOf(argument) : 0
-    return sizeOf(value) * (size / COMPARED_CHARACTERS + inserted)
-  }
+/** What the filter costs beside reading its operands. */
+function stepsOf(name: string, [value, argument]: readonly unknown[]): number {
+  const length = lengthOf(value)
+  const size = lengthOf(argument)
   const members = value !== null && typeof value === 'object' ? Object.keys(value).length : 1
-  if (name === 'join') return members * size
-  return READING.has(name) ? members * size * PATH_COST : 0
+  if (SEARCHING.has(name)) return length * (size / COMPARED_IN_A_STEP)
+  if (name === 'join') return (members * size) / JOINED_IN_A_STEP
+  if (argument !== undefined && READING.has(name)) return members * (READ_STEPS + size * PATH_STEPS)
+  return length * (CHARACTER_STEPS[name] ?? 0)
 }
 
-/** Of a text to look for: an empty one is found between any two characters. */
+/** At most the length of what `replace` makes: counted before it is made. */
+function requireRoom(name: string, [value, part, other]: readonly unknown[], budget: Budget): void {
+  if (name !== 'replace') return
+  budget.use((lengthOf(value) / Math.max(1, lengthOf(part))) * (lengthOf(other) / JOINED_IN_A_STEP))
+}
+
 function lengthOf(value: unknown): number {
-  return typeof value === 'string' ? Math.max(1, value.length) : 1
+  return typeof value === 'string' ? value.length : 0
 }
 
 /** The position of a filter's call in an expression, and the name of the filter. */
@@ -44,8 +58,8 @@ export interface FilterPlace {
 
 /**
  * Runs `work`, the filter with its operands.
- * @throws CofferError `validation` with the column, if the filter fails, yields a number that is not finite, or exceeds
- * the budget.
+ * @throws CofferError `validation` with the column, if the filter fails or yields a number that is not finite;
+ * `too_much_work`
  */
 export function callFilter(
   { text, at, name }: FilterPlace,
@@ -54,12 +68,19 @@ export function callFilter(
   work: () => unknown,
 ): unknown {
   try {
-    for (const operand of operands)
-      budget.use(sizeOf(operand) + (Array.isArray(operand) ? operand.length * MEMBER_COST : 0))
-    budget.use(productCost(name, operands))
+    budget.use(CALL_STEPS)
+    for (const operand of operands) {
+      budget.read(operand)
+      if (Array.isArray(operand)) budget.use(operand.length * MEMBER_STEPS)
+    }
+    budget.use(stepsOf(name, operands))
+    requireRoom(name, operands, budget)
     const result = work()
+    if (typeof result === 'string') budget.write(result)
     if (typeof result !== 'number' || Number.isFinite(result)) return result
   } catch (cause) {
+    if (cause instanceof CofferError && cause.code === 'too_much_work') throw cause
+    budget.use(FAILURE_STEPS)
     const reason = cause instanceof CofferError ? cause.message : `filter "${name}" cannot work on this value`
     throw syntaxError(text, at, reason, cause)
   }

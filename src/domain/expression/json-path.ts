@@ -3,15 +3,16 @@
  * `search`, are refused, because JavaScript's engine can take unbounded time for them.
  */
 import { CofferError, validationError } from '../../errors.js'
-import { type Budget, COMPARED_CHARACTERS } from './budget.js'
+import type { Budget } from './budget.js'
 import type { JsonPath } from './filters.js'
 
 const MAX_PATH_LENGTH = 400
 /** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
 const MAX_DEPTH = 80
-/** The cost in units of reading a value, and in addition of an object or array. A text is also charged for a comparison. */
-const READ_COST = 10
-const OBJECT_COST = 300
+/** Steps of reading a value, and in addition of an object or array. A text is also charged for a comparison. */
+const READ_COST = 40
+const OBJECT_COST = 400
+const COMPARED_CHARACTERS = 8
 
 /** Loads the library. The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {

@@ -74,8 +74,9 @@ export function createLiquidReader(library: Library, tools: LiquidTools): Liquid
         evaluate(scope, budget) {
           const { data, metadata } = scope
           const variables = use === 'fingerprint' ? { data, metadata } : { data }
-          // The library also charges its allocations to the budget, which has the methods of its limits.
-          const limits = { memoryLimit: budget as never, renderLimit: budget as never, liquid }
+          // The library also charges its allocations, in characters.
+          const limit = { budget, check() {}, use: (characters: number) => budget.use(characters / 8) }
+          const limits = { memoryLimit: limit as never, renderLimit: limit as never, liquid }
           const context = new library.Context(variables, liquid.options, { sync: true }, limits)
           const value = chain.reduce<unknown>(
             (input, filter) => library.toValueSync(filter.render(input, context) as never),
@@ -120,5 +121,5 @@ function listDecimal(initial: Token | undefined, filters: readonly FilterToken[]
 }
 
 function budgetOf(call: FilterCall): Budget {
-  return call.context.memoryLimit as unknown as Budget
+  return (call.context.memoryLimit as unknown as { budget: Budget }).budget
 }

@@ -23,7 +23,7 @@ function simple(name: string, run: FilterRule['run']): readonly [string, FilterR
 function applyText(filter: (text: string, argument: string) => string): FilterRule['run'] {
   return (value, args, { budget }) => {
     const [text = '', argument = ''] = prepareOperands('text', value, args).map(asText)
-    budget.use(text.length + argument.length)
+    budget.use((text.length + argument.length) / 8)
     return filter(text, argument)
   }
 }
@@ -31,7 +31,7 @@ function applyText(filter: (text: string, argument: string) => string): FilterRu
 const replace: FilterRule['run'] = (value, args, { budget }) => {
   const [text = '', part = '', other = ''] = prepareOperands('text', value, args).map(asText)
   const parts = text.split(part)
-  budget.use(text.length + (parts.length - 1) * (other.length - part.length))
+  budget.use((text.length + (parts.length - 1) * (other.length - part.length)) / 8)
   return parts.join(other)
 }
 
@@ -42,7 +42,7 @@ const slice: FilterRule['run'] = (value, args, { budget }) => {
   const items = Array.isArray(value) ? value : asText(value)
   const begin = from! < 0 ? (Array.isArray(items) ? items.length : [...items].length) + from! : from!
   if (begin < 0 || count < 0) return Array.isArray(items) ? [] : ''
-  budget.use(count)
+  budget.use(count / 8)
   if (Array.isArray(items)) return items.slice(begin, begin + count)
   const start = advance(items, 0, begin)
   return items.slice(start, advance(items, start, count))

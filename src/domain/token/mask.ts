@@ -1,7 +1,8 @@
 /** Masks: any JSON value. Its strings are expressions; property names, numbers, booleans and null are copied. */
 import { type PropertyErrors, validationError } from '../../errors.js'
-import { Budget, sizeOf } from '../expression/budget.js'
-import type { Expression, Expressions, Scope } from '../expression/expression.js'
+import type { Budget } from '../expression/budget.js'
+import type { Expression, Expressions } from '../expression/expression.js'
+import { replaceTexts } from '../json/find-texts.js'
 import { MAX_JSON_DEPTH } from '../json/json.js'
 import { collect, collectLater } from '../property-errors.js'
 
@@ -13,6 +14,7 @@ export async function compileMask(
   mask: unknown,
   expressions: Expressions,
   errors: PropertyErrors,
+  budget: Budget,
   path = 'mask',
 ) {
   const texts: [text: string, path: string][] = []
@@ -20,14 +22,23 @@ export async function compileMask(
   let values = 0
   findTexts(mask, path, 0)
   for (const [text, at] of texts) {
+    if (budget.isTurnOver) await budget.pause()
     const expression =
       expressions.known(text, 'mask') ??
-      (await collectLater(errors, at, () => expressions.compile(text, 'mask')))
+      (await collectLater(errors, at, () => expressions.compile(text, 'mask', budget)))
     if (expression !== undefined) compiled.set(text, expression)
   }
   return {
-    /** The mask rendered over `data`. All its expressions share one budget; errors go to `errors`. */
-    render: (data: unknown, budget = new Budget(sizeOf(data))) => render(mask, path, { data }, budget),
+    /** The mask rendered over `data`; errors go to `errors`. */
+    async render(data: unknown): Promise<unknown> {
+      const rendered: unknown[] = []
+      for (const [text, at] of texts) {
+        if (!text.includes('{{')) continue
+        if (budget.isTurnOver) await budget.pause()
+        rendered.push(collect(errors, at, () => compiled.get(text)?.render({ data }, budget)))
+      }
+      return replaceTexts(mask, rendered.values())
+    },
   }
 
   /** Counts all values and collects the strings. */
@@ -37,15 +48,6 @@ export async function compileMask(
       throw validationError(`a mask has at most ${MAX_MASK_VALUES} values, ${MAX_JSON_DEPTH} levels deep`)
     if (typeof value === 'string') texts.push([value, at])
     else for (const [inner, below] of membersOf(value, at)) findTexts(inner, below, depth + 1)
-  }
-
-  function render(value: unknown, at: string, scope: Scope, budget: Budget): unknown {
-    if (typeof value === 'string')
-      return collect(errors, at, () => compiled.get(value)?.render(scope, budget))
-    if (value === null || typeof value !== 'object') return value
-    const members = membersOf(value, at).map(([inner, below]) => render(inner, below, scope, budget))
-    if (Array.isArray(value)) return members
-    return Object.fromEntries(Object.keys(value).map((name, index) => [name, members[index]]))
   }
 }
 

@@ -17,7 +17,7 @@ export interface Rendering {
   /** Errors are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
-  /** Shared by all expressions of the token. */
+  /** Of the request. */
   budget: Budget
 }
 
@@ -26,7 +26,7 @@ export type GivenId = { kind: 'given'; id: string } | { kind: 'alias'; draw(): s
 
 /** The id that a caller requests: literal, or an alias expression over the data if it contains `{{`. */
 export async function readId(
-  { expressions, errors, scope }: Rendering,
+  { expressions, errors, scope, budget }: Rendering,
   id: unknown,
 ): Promise<GivenId | undefined> {
   return collectLater(errors, 'id', async () => {
@@ -35,8 +35,8 @@ export async function readId(
       checkTokenId(id)
       return { kind: 'given', id }
     }
-    const expression = await expressions.compile(id, 'id')
-    const draw = () => requireDrawnId(expression.render(scope))
+    const expression = await expressions.compile(id, 'id', budget)
+    const draw = () => requireDrawnId(expression.render(scope, budget))
     if (scope.data !== undefined) draw()
     return { kind: 'alias', draw }
   })
@@ -64,8 +64,9 @@ export async function renderMask(
 ): Promise<unknown> {
   if (mask === undefined) return undefined
   return collectLater(errors, 'mask', async () => {
-    const compiled = await compileMask(mask, expressions, errors)
-    return scope.data === undefined ? undefined : dropUnset(compiled.render(scope.data, budget), mask, usual)
+    const compiled = await compileMask(mask, expressions, errors, budget)
+    if (scope.data === undefined) return undefined
+    return dropUnset(await compiled.render(scope.data), mask, usual)
   })
 }
 
@@ -115,6 +116,7 @@ function requireSearchValue(rendered: unknown): string {
 /** undefined if the data is invalid. */
 async function renderText({ expressions, scope, budget }: Rendering, text: unknown, use: ExpressionUse) {
   if (typeof text !== 'string') throw validationError('must be a string')
-  const expression = expressions.known(text, use) ?? (await expressions.compile(text, use))
+  if (budget.isTurnOver) await budget.pause()
+  const expression = expressions.known(text, use) ?? (await expressions.compile(text, use, budget))
   return scope.data === undefined ? undefined : expression.render(scope, budget)
 }

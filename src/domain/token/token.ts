@@ -2,7 +2,7 @@
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { checkContainers } from '../container.js'
 import { formatDate, parseExpiry } from '../dates.js'
-import { Budget, sizeOf } from '../expression/budget.js'
+import type { Budget } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
@@ -20,9 +20,10 @@ import {
 } from './token-rendering.js'
 import { DATA_NOT_NULL, findTokenType, readData, type TokenType } from './token-types.js'
 
-/** `now`: ms since the epoch. */
+/** `now`: ms since the epoch. `budget`: that of the request. */
 export interface TokenRules {
   expressions: Expressions
+  budget: Budget
   now: number
 }
 
@@ -82,7 +83,7 @@ export async function prepareToken(
     kept: mapKept((name) => input[name] ?? undefined),
     expires: readExpiry(input.expires_at ?? undefined, rules.now, errors),
   }
-  return settle(requested, rules.expressions, errors)
+  return settle(requested, rules, errors)
 }
 
 /**
@@ -90,7 +91,10 @@ export async function prepareToken(
  * and `containers` cannot be removed.
  * @throws CofferError `validation` with all errors by property path.
  */
-export async function checkPatch(patch: Readonly<Record<string, unknown>>, { expressions, now }: TokenRules) {
+export async function checkPatch(
+  patch: Readonly<Record<string, unknown>>,
+  { expressions, budget, now }: TokenRules,
+) {
   const errors: PropertyErrors = {}
   refuseUnsupported(patch, errors)
   if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
@@ -98,7 +102,7 @@ export async function checkPatch(patch: Readonly<Record<string, unknown>>, { exp
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
   readExpiry(patch.expires_at ?? undefined, now, errors)
   // Without data the expressions are only checked.
-  const rendering: Rendering = { expressions, errors, scope: {}, budget: new Budget(0) }
+  const rendering: Rendering = { expressions, errors, scope: {}, budget }
   await renderMask(rendering, patch.mask ?? undefined)
   if ((patch.fingerprint_expression ?? undefined) !== undefined)
     await renderFingerprint(rendering, patch.fingerprint_expression)
@@ -142,7 +146,7 @@ export async function patchToken(
         ? keptExpiry(record)
         : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
   }
-  return settle(requested, rules.expressions, errors)
+  return settle(requested, rules, errors)
 }
 
 /** Attributes that determine where the data comes from. To ignore one would store something else than was requested. */
@@ -178,7 +182,11 @@ function readExpiry(text: unknown, now: number, errors: PropertyErrors): number 
 }
 
 /** Validates and renders all attributes. @throws CofferError `validation` with all errors. */
-async function settle(requested: RequestedToken, expressions: Expressions, errors: PropertyErrors) {
+async function settle(
+  requested: RequestedToken,
+  { expressions, budget }: TokenRules,
+  errors: PropertyErrors,
+) {
   const { type, expires } = requested
   const data = collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
@@ -192,7 +200,7 @@ async function settle(requested: RequestedToken, expressions: Expressions, error
     expressions,
     errors,
     scope: { data, ...(metadata && { metadata }) },
-    budget: new Budget(sizeOf(data)),
+    budget,
   }
   const id = requested.id === undefined ? undefined : await readId(rendering, requested.id)
   const masked = await renderMask(rendering, requested.mask, type.mask)

@@ -111,7 +111,7 @@ export async function checkRequest(request: Lenient<Request>, tools: CheckTools)
     addError(errors, 'callback_url', 'is not supported here: use react-async')
   const found = await collectLater(errors, 'args', () => findExpressions(body, tools))
   refuseErrors(errors)
-  return found ?? new Map()
+  return found!
 }
 
 export interface Prepared {

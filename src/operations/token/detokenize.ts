@@ -1,7 +1,7 @@
 /** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
-import { Budget, sizeOf } from '../../domain/expression/budget.js'
+import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression } from '../../domain/expression/expression.js'
-import { findTexts } from '../../domain/json/find-texts.js'
+import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records.js'
@@ -22,8 +22,11 @@ interface Found {
   expression: Expression
 }
 
-/** The expressions in a document, by their text. */
-export type FoundExpressions = ReadonlyMap<string, Found>
+/** The expressions in a document, by their text, and the budget that is left for them. */
+export interface FoundExpressions {
+  readonly byText: ReadonlyMap<string, Found>
+  readonly budget: Budget
+}
 
 /** What a caller needs on the containers of each token, what is logged for it, and where it is. */
 export interface Access {
@@ -79,7 +82,7 @@ export const detokenizeTokens = operation({
 /**
  * Compiles every expression in `document`, which error messages call `whole`; reads no token. `places` are names for
  * its texts; default: their paths in the document.
- * @throws CofferError `validation` for each invalid expression, and for too many tokens
+ * @throws CofferError `validation` for each invalid expression, and for too many tokens; `too_much_work`
  */
 export async function findExpressions(
   document: unknown,
@@ -88,29 +91,33 @@ export async function findExpressions(
   most = MOST_TOKENS,
   places: ReadonlyMap<string, string> = findTexts(document, '', new Map()),
 ): Promise<FoundExpressions> {
+  checkOutputs(places.keys())
+  const budget = new Budget()
   const errors: PropertyErrors = {}
-  const found = new Map<string, Found>()
+  const byText = new Map<string, Found>()
   const tokens = new Set<string>()
   for (const [text, at] of places) {
     // To compile them all could take seconds.
     if (isFull(errors) || tokens.size > most) break
     const place = at || whole
     const expressions = await tools.expressions()
-    const expression = await collectLater(errors, place, () => expressions.compile(text, 'detokenize'))
+    const expression = await collectLater(errors, place, () =>
+      expressions.compile(text, 'detokenize', budget),
+    )
     if (expression === undefined) continue
-    found.set(text, { path: place, expression })
+    byText.set(text, { path: place, expression })
     for (const id of expression.references) tokens.add(id)
   }
   if (tokens.size > most)
     addError(errors, whole, `refers to more than ${most} tokens; at most ${most} can be detokenized at once`)
   refuseErrors(errors)
-  return found
+  return { byText, budget }
 }
 
 /**
  * A copy of `document` with the expressions in `found` evaluated. Expressions inside token data are not evaluated. Logs
  * one use of each token, or what `access` says.
- * @throws CofferError `validation` for unknown tokens and for expressions that fail; `forbidden`
+ * @throws CofferError `validation` for unknown tokens and for expressions that fail; `forbidden`, `too_much_work`
  */
 export async function detokenize<T>(
   context: Context,
@@ -118,15 +125,18 @@ export async function detokenize<T>(
   found: FoundExpressions,
   access: Access = USE,
 ): Promise<T> {
-  if (found.size === 0) return document
+  const { byText, budget } = found
+  if (byText.size === 0) return document
   const tokens = await readTokens(context, found, access)
-  const budget = new Budget(sizeOf(document) + sizeOf(Object.fromEntries(tokens)))
   const errors: PropertyErrors = {}
-  const detokenized = replace(document, (text) => {
-    const { path, expression } = found.get(text)!
-    return collect(errors, path, () => expression.render({ tokens }, budget))
-  })
+  const values: unknown[] = []
+  for (const text of listTexts(document)) {
+    if (budget.isTurnOver) await budget.pause()
+    const { path, expression } = byText.get(text)!
+    values.push(collect(errors, path, () => expression.render({ tokens }, budget)))
+  }
   refuseErrors(errors)
+  const detokenized = replaceTexts(document, values.values())
   requireSize(sizeOf(detokenized), access)
   return detokenized as T
 }
@@ -138,7 +148,7 @@ function requireSize(size: number, { whole }: Access): void {
 /** Every referenced token id, and the path of its first occurrence. */
 function pathsOfTokens(found: FoundExpressions): Map<string, string> {
   const paths = new Map<string, string>()
-  for (const { path, expression } of found.values())
+  for (const { path, expression } of found.byText.values())
     for (const id of expression.references) if (!paths.has(id)) paths.set(id, path)
   return paths
 }
@@ -166,11 +176,4 @@ async function readTokens(context: Context, found: FoundExpressions, access: Acc
     tokens.set(record.id, viewToken(record, transform ?? granted))
   }
   return tokens
-}
-
-function replace(value: unknown, render: (text: string) => unknown): unknown {
-  if (typeof value === 'string') return value.includes('{{') ? render(value) : value
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item) => replace(item, render))
-  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, replace(inner, render)]))
 }

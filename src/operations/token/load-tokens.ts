@@ -1,4 +1,5 @@
 /** Loads tokens by the batch, of imports and of seeds: each row is checked, then created or refused, by itself. */
+import { Budget } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, validationError } from '../../errors.js'
@@ -11,18 +12,23 @@ import { checkNewToken, createFrom } from './token-write.js'
 export type CheckedRow = TokenDraft | CofferError
 
 /** Codes that are about one row. */
-const OF_ROW: readonly string[] = ['validation', 'forbidden', 'conflict']
+const OF_ROW: readonly string[] = ['validation', 'too_much_work', 'forbidden', 'conflict']
+/** Rows that are checked in one turn of the event loop, unless their expressions take long. */
+const ROWS_IN_A_TURN = 16
 
 /** `rows` are what `token create` takes, as far as they were validated. */
 export async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<CheckedRow[]> {
   const checked: CheckedRow[] = []
-  for (const row of rows)
+  for (const [at, row] of rows.entries()) {
+    const budget = new Budget()
     try {
       if (!isObject(row)) throw validationError('A row must be a JSON object.')
-      checked.push(await checkNewToken(row, tools))
+      checked.push(await checkNewToken(row, tools, budget))
     } catch (error) {
       checked.push(requireOfRow(error))
     }
+    if (budget.isTurnOver || at % ROWS_IN_A_TURN === 0) await budget.pause()
+  }
   return checked
 }
 

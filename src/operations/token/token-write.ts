@@ -1,4 +1,6 @@
 /** Creates and updates tokens, for every operation that does. */
+
+import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { stricterTransform } from '../../domain/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records.js'
@@ -22,23 +24,33 @@ const ID_DRAWS = 10
 /** Of the data of a token after merging, in characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 
-/** Validates create-token attributes. @throws CofferError `validation` */
-export async function checkNewToken(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
-  return prepareToken(input, await readRules(input, tools))
+/** Validates create-token attributes. @throws CofferError `validation`, `too_much_work` */
+export async function checkNewToken(
+  input: Readonly<Record<string, unknown>>,
+  tools: CheckTools,
+  budget = new Budget(),
+) {
+  return prepareToken(input, await readRules(input, tools, budget))
 }
 
-/** Validates update-token attributes, as far as that is possible without the token. @throws CofferError `validation` */
+/**
+ * Validates update-token attributes, as far as that is possible without the token. Returns the budget that is left for
+ * {@link updateFrom}. @throws CofferError `validation`, `too_much_work`
+ */
 export async function checkTokenPatch(patch: Readonly<Record<string, unknown>>, tools: CheckTools) {
-  return checkPatch(patch, await readRules(patch, tools))
+  const budget = new Budget()
+  await checkPatch(patch, await readRules(patch, tools, budget))
+  return budget
 }
 
 /** Reads the time, which needs a read of the store, only to validate an expiry. */
 async function readRules(
   { expires_at }: Readonly<Record<string, unknown>>,
   { expressions, now }: CheckTools,
+  budget: Budget,
 ): Promise<TokenRules> {
   const isTimed = expires_at !== undefined && expires_at !== null
-  return { expressions: await expressions(), now: isTimed ? await now() : 0 }
+  return { expressions: await expressions(), budget, now: isTimed ? await now() : 0 }
 }
 
 /** Creates the token of a valid `draft`, or answers with its duplicate. @throws CofferError `forbidden`, `conflict` */
@@ -80,12 +92,14 @@ export async function updateFrom(
   context: Context,
   before: TokenRecord,
   patch: Readonly<Record<string, unknown>>,
+  budget: Budget,
 ): Promise<TokenView> {
   const transform = requireTransform(context, 'token:update', before)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
   const after = requireTransform(context, 'token:update', { id: before.id, containers })
   const draft = await patchToken(before, patch, {
     expressions: await context.expressions(),
+    budget,
     now: context.now,
   })
   const fingerprint = await fingerprintOf(context, draft)

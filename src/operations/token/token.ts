@@ -103,7 +103,8 @@ export const updateToken = operation({
   ],
   log: { operation: 'update', message: 'Token updated' },
   check: checkTokenPatch,
-  run: async (context, input) => updateFrom(context, await requireRecord(context, 'token', input.id), input),
+  run: async (context, input, budget) =>
+    updateFrom(context, await requireRecord(context, 'token', input.id), input, budget),
 })
 
 export const deleteToken = operation({

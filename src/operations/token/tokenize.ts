@@ -1,4 +1,6 @@
 /** Tokenize: replaces the values of a JSON document by tokens. */
+import { Budget, checkOutputs } from '../../domain/expression/budget.js'
+import { findTexts } from '../../domain/json/find-texts.js'
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenDraft } from '../../domain/token/token.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
@@ -6,6 +8,7 @@ import { type CheckTools, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
+import type { TokenView } from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
@@ -29,59 +32,62 @@ export const tokenize = operation({
   ],
   log: { operation: 'create', message: 'Token created' },
   check: ({ payload = null }, tools) => checkPayload(payload, tools),
-  run: (context, { payload }, drafts) => {
-    const left = drafts.values()
-    return replaceValues(payload, '', async () => {
-      const created = await createFrom(context, left.next().value!)
-      return created instanceof Existing ? created.result : created
-    })
+  async run(context, { payload }, drafts) {
+    const created: TokenView[] = []
+    for (const draft of drafts) {
+      const token = await createFrom(context, draft)
+      created.push(token instanceof Existing ? token.result : token)
+    }
+    const tokens = created.values()
+    return replaceValues(payload, '', () => tokens.next().value!)
   },
 })
 
-/** The token requests of the payload, in order. @throws CofferError `validation` */
+/** The token requests of the payload, in order. @throws CofferError `validation`, `too_much_work` */
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
-  if (countTokens(payload) > MOST_TOKENS)
-    throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
-  const drafts: TokenDraft[] = []
-  const errors: PropertyErrors = {}
-  await replaceValues(payload, '', async (request, path) => {
-    if (isFull(errors)) refuseErrors(errors)
-    const draft = await collectBelow(errors, path, () => checkNewToken(request, tools))
-    if (draft !== undefined) drafts.push(draft)
+  const requests: [path: string, request: Record<string, unknown>][] = []
+  replaceValues(payload, '', (request, path) => {
+    if (requests.push([path, request]) > MOST_TOKENS)
+      throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
     return {}
   })
+  checkOutputs(requests.flatMap(([, request]) => [...expressionsOf(request)]))
+  const budget = new Budget()
+  const drafts: TokenDraft[] = []
+  const errors: PropertyErrors = {}
+  for (const [path, request] of requests) {
+    if (isFull(errors)) break
+    if (budget.isTurnOver) await budget.pause()
+    const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
+    if (draft !== undefined) drafts.push(draft)
+  }
   refuseErrors(errors)
   return drafts
+}
+
+/** Every text of a token request that may be an expression. */
+function expressionsOf({ id, mask, fingerprint_expression, search_indexes }: Record<string, unknown>) {
+  return findTexts([id, mask, fingerprint_expression, search_indexes], '', new Map()).keys()
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {
   return Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')
 }
 
-function countTokens(value: unknown): number {
-  if (value === null) return 0
-  if (typeof value !== 'object') return 1
-  if (Array.isArray(value)) return value.reduce<number>((sum, item) => sum + countTokens(item), 0)
-  if (isTokenRequest(value)) return 1
-  return Object.values(value).reduce<number>((sum, item) => sum + countTokens(item), 0)
-}
-
 /** Returns the replacement of a token request; a plain value is replaced by its `id`. */
-type Replace = (request: Record<string, unknown>, path: string) => Promise<{ id?: string }>
+type Replace = (request: Record<string, unknown>, path: string) => { id?: string }
 
-/** `path` is the path in error messages: `card.data.number`, `[2]`. */
-async function replaceValues(value: unknown, path: string, replace: Replace): Promise<unknown> {
+/** A copy of the payload. `path` is the path in error messages: `card.data.number`, `[2]`. */
+function replaceValues(value: unknown, path: string, replace: Replace): unknown {
   if (value === null) return null
-  if (typeof value !== 'object') return (await replace({ type: 'token', data: value }, path)).id
-  if (Array.isArray(value)) {
-    const items: unknown[] = []
-    for (const [index, item] of value.entries())
-      items.push(await replaceValues(item, `${path}[${index}]`, replace))
-    return items
-  }
+  if (typeof value !== 'object') return replace({ type: 'token', data: value }, path).id
+  if (Array.isArray(value))
+    return value.map((item, index) => replaceValues(item, `${path}[${index}]`, replace))
   if (isTokenRequest(value)) return replace(value, path)
-  const entries: [string, unknown][] = []
-  for (const [name, item] of Object.entries(value))
-    entries.push([name, await replaceValues(item, path === '' ? name : `${path}.${name}`, replace)])
-  return Object.fromEntries(entries)
+  return Object.fromEntries(
+    Object.entries(value).map(([name, item]) => [
+      name,
+      replaceValues(item, path === '' ? name : `${path}.${name}`, replace),
+    ]),
+  )
 }
