@@ -36,8 +36,8 @@ export class Budget {
 
   /** Charges for reading all of a JSON value. */
   read(value: unknown): void {
-    if (typeof value === 'string') return this.use(ITEM_STEPS + value.length / READ_IN_A_STEP)
     this.use(ITEM_STEPS)
+    if (typeof value === 'string') this.use(value.length / READ_IN_A_STEP)
     if (value === null || typeof value !== 'object') return
     if (Array.isArray(value)) for (const item of value) this.read(item)
     else

@@ -22,6 +22,8 @@ import {
   wantedTypes,
 } from './token-attributes.js'
 
+const SETS_IN_A_TURN = 500
+
 /** The entity type of a token in the log: cards and banks have their own. */
 export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
@@ -158,9 +160,13 @@ export async function inContainer(context: Context, pattern: string): Promise<Co
   return { or: found }
 }
 
-/** Every distinct set of containers that a token of the tenant has or had. */
-export function eachContainerSet({ store, caller }: Context): AsyncGenerator<ContainersRecord> {
-  return eachRecord(store, 'containers', caller.tenant)
+/** Every distinct set of containers that a token of the tenant has or had. Others have their turn in between. */
+export async function* eachContainerSet({ store, caller }: Context): AsyncGenerator<ContainersRecord> {
+  let count = 0
+  for await (const set of eachRecord(store, 'containers', caller.tenant)) {
+    yield set
+    if (++count % SETS_IN_A_TURN === 0) await new Promise(setImmediate)
+  }
 }
 
 /** The original of a duplicate; redacted if the caller may not read it. */

@@ -194,9 +194,10 @@ export class Memtable {
     if (rows === undefined) return []
     const candidates = this.#candidates(rows, where) ?? rows.withKey(all)
     const found: Row[] = []
+    const matches = createMatcher(where)
     for (const { row, isLive } of candidates) {
       if (!isLive || row.tenant !== tenant || row.kind !== kind) continue
-      if (where === undefined || matches(where, row)) found.push(row)
+      if (matches(row)) found.push(row)
     }
     return found
   }
@@ -222,10 +223,11 @@ export class Memtable {
     const source = { posting, withIds, test: () => () => true }
     const everything = rows.withKey(all)
     const next = createSeek(source, { and: [{ key: all }, where] })
+    const matches = createMatcher(where)
     return (below) => {
       for (let seq = next(below - 1); seq >= 0; seq = next(seq - 1)) {
         const { row, isLive } = everything[firstFrom(everything, seq)]!
-        if (isLive && row.tenant === tenant && row.kind === kind && matches(where, row)) return row
+        if (isLive && row.tenant === tenant && row.kind === kind && matches(row)) return row
       }
       return undefined
     }
@@ -253,13 +255,37 @@ export class Memtable {
   }
 }
 
-function matches(where: Where, row: Row): boolean {
-  if ('key' in where) return hasKey(row.keys, where.key)
-  if ('ids' in where) return where.ids.some((id) => toText(id) === toText(row.id))
-  if ('and' in where) return where.and.every((part) => matches(part, row))
-  if ('or' in where) return where.or.some((part) => matches(part, row))
-  if ('not' in where) return !matches(where.not, row)
-  return isWithin(row[where.range], where)
+type Matcher = (row: Row) => boolean
+
+function createMatcher(where: Where | undefined): Matcher {
+  if (where === undefined) return () => true
+  if ('key' in where) return ({ keys }) => hasKey(keys, where.key)
+  if ('ids' in where) {
+    const ids = new Set(where.ids.map((id) => toText(id)))
+    return ({ id }) => ids.has(toText(id))
+  }
+  if ('and' in where) {
+    const parts = where.and.map(createMatcher)
+    return (row) => parts.every((matches) => matches(row))
+  }
+  if ('or' in where) return createAnyMatcher(where.or)
+  if ('not' in where) {
+    const matches = createMatcher(where.not)
+    return (row) => !matches(row)
+  }
+  return (row) => isWithin(row[where.range], where)
+}
+
+/** Looks keys up in a set: a caller's access rules can give thousands of alternatives. */
+function createAnyMatcher(alternatives: readonly Where[]): Matcher {
+  const keys = new Set(alternatives.flatMap((each) => ('key' in each ? [toText(each.key)] : [])))
+  const others = alternatives.filter((each) => !('key' in each)).map(createMatcher)
+  return (row) => {
+    if (keys.size > 0)
+      for (let at = 0; at < row.keys.length; at += KEY_BYTES)
+        if (keys.has(toText(row.keys, at, at + KEY_BYTES))) return true
+    return others.some((matches) => matches(row))
+  }
 }
 
 function hasKey(keys: Uint8Array, key: Uint8Array): boolean {

@@ -1,0 +1,131 @@
+/** The budget of a request: what its expressions may take together, and that others have their turn meanwhile. */
+import t from 'tap'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { perform } from '../../src/framework/perform.js'
+import { openTestVault, requireOperation } from './vault.js'
+
+const { app, createApplication } = await openTestVault()
+t.teardown(() => app.close())
+const owner = await app.owner({ reveal: true })
+const ask = async (name: string, input: Record<string, unknown>, caller = owner) =>
+  (await perform(app, caller, requireOperation(name), input, 'trace')).result
+
+const chain = (filter: string, count: number) => ` | ${filter}`.repeat(count)
+const costly = `{{ data | pad_left: 9999,"x"${chain('reveal', 39)} }}`
+const tokens = (count: number, mask: string) =>
+  Array.from({ length: count }, () => ({ type: 'token', data: 'x', mask }))
+
+await ask('token create', { id: 'abc', type: 'token', data: 'x' })
+await ask('token create', { id: 'long', type: 'token', data: 'x'.repeat(990_000) })
+
+t.test('expressions that take too much together are refused, and the refusal names the limit', async (t) => {
+  const refused: [title: string, operation: string, input: Record<string, unknown>, limit: RegExp][] = [
+    ['masks of many tokens', 'token tokenize', { payload: tokens(50, costly) }, /5,000,000 steps/],
+    [
+      'filters over long tokens',
+      'token detokenize',
+      { payload: Array.from({ length: 15 }, (_, index) => `${index}{{ long${chain('reveal: 1,1', 14)} }}`) },
+      /5,000,000 steps/,
+    ],
+    [
+      'the same text in many places',
+      'token detokenize',
+      { payload: Array.from({ length: 60_000 }, () => '{{ long | upcase }}') },
+      /5,000,000 steps/,
+    ],
+    [
+      'the mask of an update',
+      'token update',
+      { id: 'long', mask: tokens(50, `{{ data${chain('reveal', 39)} }}`).map(({ mask }) => mask) },
+      /5,000,000 steps/,
+    ],
+    [
+      'many expressions',
+      'token detokenize',
+      { payload: Array.from({ length: 60_000 }, (_, index) => `${index}{{abc}}`) },
+      /5,000 expressions of 256 KiB/,
+    ],
+    [
+      'many search indexes',
+      'token tokenize',
+      {
+        payload: Array.from({ length: 900 }, (_, token) => ({
+          type: 'token',
+          data: 'x',
+          search_indexes: Array.from({ length: 6 }, (_, index) => `${token}-${index}{{ data }}`),
+        })),
+      },
+      /5,000 expressions of 256 KiB/,
+    ],
+    ['many filters', 'token detokenize', { payload: [`{{abc${'|size'.repeat(100_000)}}}`] }, /256 KiB/],
+  ]
+  for (const [title, operation, input, detail] of refused)
+    await t.rejects(ask(operation, input), { code: 'too_much_work', status: 400, message: detail }, title)
+  await t.rejects(ask('token detokenize', { payload: [`{{abc${'|size'.repeat(1000)}}}`] }), {
+    code: 'validation',
+    message: /an expression has at most 2000 characters/,
+  })
+})
+
+t.test('a request of the usual kind is not too much', async (t) => {
+  const usual = tokens(1000, "{{ data | reveal_last: 4 }} of {{ data | split: '-' | first }}")
+  t.equal(((await ask('token tokenize', { payload: usual })) as unknown[]).length, 1000)
+  const copies = Array.from({ length: 15 }, () => '{{ long }}')
+  t.equal(((await ask('token detokenize', { payload: copies })) as string[])[14]?.length, 990_000)
+  const text = 'é-'.repeat(250_000)
+  await t.resolves(ask('token create', { type: 'token', data: text, mask: '{{ data | reveal_last: 4 }}' }))
+})
+
+t.test('other requests have their turn between tokens and between expressions', async (t) => {
+  const turnsDuring = async (work: Promise<unknown>) => {
+    let turns = 0
+    let isOver = false
+    const count = () => {
+      turns++
+      if (!isOver) setImmediate(count)
+    }
+    setImmediate(count)
+    await work.finally(() => {
+      isOver = true
+    })
+    return turns
+  }
+  const work = "{{ data | pad_left: 9999,'x' | reveal | reveal }}"
+  const some = tokens(40, work)
+  t.ok((await turnsDuring(ask('token tokenize', { payload: some }))) >= 3, 'between tokens')
+  const [one] = tokens(1, '')
+  const mask = some.map((each) => each.mask)
+  t.ok((await turnsDuring(ask('token create', { ...one, mask }))) >= 3, 'between the expressions of a mask')
+})
+
+t.test('a list costs as much as there are sets of containers, not the square of it', async (t) => {
+  const key = await createApplication('private', {
+    permissions: [],
+    rules: [{ priority: 1, container: '/sets/', transform: 'mask', permissions: ['token:read'] }],
+  })
+  const caller = await authenticate(app, key.key)
+  let made = 0
+  const createSets = async (until: number) => {
+    for (; made < until; made += 1000)
+      await ask('token tokenize', {
+        payload: tokens(1000, 'x').map((each, index) => ({
+          ...each,
+          containers: [`/sets/${made + index}/`],
+        })),
+      })
+  }
+  const measure = async () => {
+    const times: number[] = []
+    for (let run = 0; run < 4; run++) {
+      const begun = performance.now()
+      await ask('token list', { size: 1 }, caller)
+      times.push(performance.now() - begun)
+    }
+    return Math.min(...times)
+  }
+  await createSets(1000)
+  const few = await measure()
+  await createSets(8000)
+  const many = await measure()
+  t.ok(many < 25 * few, `${few.toFixed()} ms for 1,000 sets, ${many.toFixed()} ms for 8,000`)
+})
