@@ -606,9 +606,7 @@ t.test('of many faulty parts a bounded number is complained of', async (t) => {
   const { app, textOf } = await openTestVault()
   t.teardown(() => app.close())
   const owner = () => app.owner({ reveal: true })
-  const args = Object.fromEntries(
-    Array.from({ length: 2_000 }, (_, at) => [`a${at}`, `{{ x${at} | nope }}`]),
-  )
+  const args = Object.fromEntries(Array.from({ length: 2_000 }, (_, at) => [`a${at}`, `{{ x${at} | nope }}`]))
   const payload = Array.from({ length: 900 }, () => ({ type: 'x', data: 1 }))
   for (const text of [
     await textOf(owner, 'reactor react', { id: 'unknown', args }),
