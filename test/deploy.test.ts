@@ -1,5 +1,8 @@
 /** The example of a deployment: its syntax, that what it names is there, and that the program takes its settings. */
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { parse } from 'yaml'
 import { parseLine } from '../src/cli/program.js'
@@ -8,19 +11,62 @@ import { registry } from '../src/operations/all.js'
 import { parseStoreAddress } from '../src/storage/postgres/address.js'
 
 interface Service {
+  build: { context: string; dockerfile: string }
+  user: string
+  read_only: boolean
+  cap_drop: string[]
+  security_opt: string[]
   command: string[]
   environment: Record<string, string>
   secrets?: string[]
   volumes?: string[]
 }
 
-const text = readFileSync(new URL('../../fixtures/deploy/compose.yaml', import.meta.url), 'utf8')
+const run = promisify(execFile)
+const root = new URL('../../', import.meta.url)
+const text = readFileSync(new URL('fixtures/deploy/compose.yaml', root), 'utf8')
 const { services, volumes, secrets } = parse(text, { merge: true, strict: true }) as {
   services: Record<string, Service>
   volumes: Record<string, unknown>
   secrets: Record<string, { file: string }>
 }
 const ours = Object.entries(services).filter(([name]) => name !== 'db')
+
+t.test('the image is built from the checkout, and runs with no more than it needs', async (t) => {
+  for (const [name, { build, user, read_only, cap_drop, security_opt }] of ours)
+    t.strictSame(
+      { build, user, read_only, cap_drop, security_opt },
+      {
+        build: { context: '../..', dockerfile: 'fixtures/deploy/Dockerfile' },
+        user: 'node',
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+      },
+      name,
+    )
+  const dockerfile = readFileSync(new URL(services.coffer!.build.dockerfile, root), 'utf8')
+  const commands = [...dockerfile.matchAll(/npm (?:[a-z]+)[^&\n]*/g)].map(([command]) => command.trim())
+  t.strictSame(commands, [
+    'npm ci --ignore-scripts',
+    'npm run build',
+    'npm pack --ignore-scripts',
+    'npm ci --ignore-scripts --omit=dev --prefix /coffer',
+  ])
+  t.match(dockerfile.split('\nFROM ').at(-1), /\nUSER node\n/)
+})
+
+t.test('nothing tells anybody to install a package that is not published', async (t) => {
+  const { stdout } = await run('git', ['ls-files', '-z'], { cwd: fileURLToPath(root) })
+  const install = /\bnp(?:m (?:i|install|exec|add)|x|m create)\b[^\n`'"&|]*?\scoffer(?=[\s@`'"]|$)/m
+  for (const path of stdout.split('\0')) {
+    const isText = /\.(?:ts|tsx|js|cjs|mjs|json|md|ya?ml|txt)$|Dockerfile$/.test(path)
+    if (!isText || path.startsWith('test/') || path === 'package-lock.json') continue
+    t.notMatch(readFileSync(new URL(path, root), 'utf8'), install, path)
+  }
+  t.match('RUN npm install --global --ignore-scripts coffer', install)
+  t.match('npx coffer serve', install)
+})
 
 t.test('every secret and volume is declared, and secrets are files', async (t) => {
   const used = Object.values(services).flatMap((service) => service.secrets ?? [])
