@@ -59,8 +59,6 @@ t.test('what is in the package', async (t) => {
     // README shows what a key looks like.
     if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
   }
-  const keys = filesBelow(join(root, 'fixtures')).filter((name) => name.endsWith('.key'))
-  t.ok(keys.length > 0, 'fixtures have keys')
   t.notOk(files.some((name) => name.endsWith('.key') || name.includes('vaults/')))
   const { scripts = {} } = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8')) as {
     scripts?: Record<string, string>
