@@ -23,6 +23,8 @@ interface Directory {
 /** What the disk does at the step it was told: end the process, or answer with an error of the system. */
 export type Fault = { at: number; code: 'stop' | 'EIO' | 'ENOSPC'; isTorn?: boolean }
 
+const SECTOR = 512
+
 export class FakeFiles implements Files {
   readonly user = 1000
   /** Steps so far: everything that changes the disk or makes it safe counts one. */
@@ -102,7 +104,9 @@ export class FakeFiles implements Files {
   write(file: number, bytes: Uint8Array, position: number): void {
     const held = this.#file(file)
     const fault = this.fault
-    const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at
+    // A process dies before or after a write of one sector, and a disk writes a sector whole.
+    const isOneSector = position === 0 && bytes.length <= SECTOR
+    const isTorn = fault?.isTorn === true && this.steps + 1 === fault.at && !isOneSector
     if (isTorn) put(held, bytes.subarray(0, Math.floor(bytes.length / 2)), position)
     this.#step('write', this.#open.get(file)!.path)
     put(held, bytes, position)

@@ -168,8 +168,8 @@ t.test('any file gone', async (t) => {
     t.ok(isSound, path)
     t.ok(told.logs.every((text) => truth.logs.includes(text)))
     t.ok(told.records.length >= 2, `${path}: ${told.records.length} records`)
-    if (path.endsWith('head'))
-      t.strictSame({ told, findings, missing }, { told: truth, findings: [], missing: {} })
+    if (path.includes('/head-'))
+      t.match({ told, findings, missing }, { told: truth, findings: { length: 1 }, missing: {} })
     else
       t.ok(findings.length > 0 || Object.keys(missing).length > 0, `${path}: something is said to be missing`)
   }

@@ -1,8 +1,7 @@
 /** The write-ahead log that a tree appends to now. It changes when the one before is flushed. */
 import type { RandomSource } from '../../crypto/ports.js'
-import { removeQuietly } from '../files.js'
 import type { WalPosition } from './frames.js'
-import { createWal, type Wal, type WalContext, walPath } from './wal.js'
+import { createWal, removeWal, type Wal, type WalContext } from './wal.js'
 
 export type CurrentWal = ReturnType<typeof createCurrentWal>
 
@@ -14,13 +13,15 @@ export function createCurrentWal(
 ) {
   let current = first
 
-  /** Says in `head` how far the log was synced. */
+  /** Says in the log's head how far the log was synced. */
   function acknowledge(): void {
     try {
       current.acknowledge()
     } catch {
-      // The frames are synced; without `head`, opening judges them by their chain alone.
-      notice("The vault's file `head` could not be written; everything is stored, but check the disk.")
+      // The frames are synced; the head before this one covers fewer of them.
+      notice(
+        'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
+      )
     }
   }
 
@@ -42,7 +43,6 @@ export function createCurrentWal(
       if (wal === current) return
       current.close()
       current = wal
-      acknowledge()
     },
 
     /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
@@ -59,7 +59,7 @@ export function createCurrentWal(
     discard(wal: Wal): void {
       if (wal === current) return
       wal.close()
-      removeQuietly(context.files, walPath(context.directory, wal.id))
+      removeWal(context.files, context.directory, wal.id)
     },
   }
 }

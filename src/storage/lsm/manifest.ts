@@ -17,7 +17,7 @@ import type { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
-import { type WalRef, walPath } from './wal.js'
+import { removeWal, type WalRef } from './wal.js'
 
 export class Manifest {
   readonly context: SSTableContext
@@ -60,7 +60,7 @@ export class Manifest {
       wals: [{ id: wal.id, previous: wal.previous }],
       sstables: sortSSTables([...kept, ...written]),
     })
-    for (const { id } of wals) if (!isEqual(id, wal.id)) removeQuietly(files, walPath(directory, id))
+    for (const { id } of wals) if (!isEqual(id, wal.id)) removeWal(files, directory, id)
     return older.filter(hasNoLiveRows)
   }
 

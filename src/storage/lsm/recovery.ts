@@ -10,7 +10,16 @@ import { digestHeader } from './manifest.js'
 import { createContexts, documentContext, type LsmOptions } from './options.js'
 import { type Frame, INSERT } from './sstable/row-change.js'
 import { LsmTree } from './tree.js'
-import { createWal, type OpenedWal, openWal, WAL_LIMIT, type Wal, type WalContext, walPath } from './wal.js'
+import {
+  createWal,
+  type OpenedWal,
+  openWal,
+  WAL_LIMIT,
+  type Wal,
+  type WalContext,
+  walIdOf,
+  walPath,
+} from './wal.js'
 
 /** What a vault's first log is chained to. */
 export const NO_TAG = new Uint8Array(16)
@@ -32,7 +41,6 @@ export async function createLsmTree(options: LsmOptions): Promise<LsmTree> {
   contexts.state.data = encodeContents(contents)
   try {
     await contexts.state.write()
-    wal.acknowledge()
     return new LsmTree(options, { ...contexts, contents, wal })
   } catch (error) {
     wal.close()
@@ -116,24 +124,22 @@ function openWals(options: LsmOptions, context: WalContext, contents: Contents) 
 }
 
 /**
- * Cuts off a torn tail after the whole log was set aside. `head` is not synced, so it may be older than it looks: bytes
+ * Cuts off a torn tail after the whole log was set aside. Its head is not synced, so it may be older than it looks: bytes
  * that do not open are never deleted on its word alone.
  */
-function repairTail(options: LsmOptions, { wal, frames, torn, acknowledged }: OpenedWal): void {
+function repairTail(options: LsmOptions, { wal, torn, acknowledged }: OpenedWal): void {
   const { notice } = options
-  if (acknowledged === undefined && frames.length > 0)
-    notice("The vault's file `head` is missing or does not fit; the write-ahead log was read without it.")
   if (torn > 0) {
     const path = setAside(options, wal)
     wal.truncate(wal.position)
     wal.sync()
     const what =
-      acknowledged?.end === wal.position.end
+      acknowledged.end === wal.position.end
         ? `A last change that was never confirmed was cut off (${torn} bytes)`
-        : `The write-ahead log ends with ${torn} bytes that do not open, and \`head\` cannot tell whether they were confirmed`
+        : `The write-ahead log ends with ${torn} bytes that do not open, and its head cannot tell whether they were confirmed`
     notice(`${what}. The log as it was is kept in ${path}; remove that file once nothing is missing.`)
   }
-  if (torn > 0 || acknowledged === undefined) wal.acknowledge()
+  if (torn > 0 || acknowledged.end !== wal.position.end) wal.acknowledge()
 }
 
 /** Copies the log file as it is, synced. Returns the path of the copy, which is never removed automatically. */
@@ -171,9 +177,9 @@ function removeUnknownFiles({ files, directory }: LsmOptions, { sstables }: Cont
 }
 
 function removeUnknownWals({ files, directory }: LsmOptions, { wals }: Contents): void {
-  const known = new Set(wals.map(({ id }) => walPath(directory, id)))
+  const known = new Set(wals.map(({ id }) => encodeId(id)))
   for (const name of files.list(directory)) {
-    const path = `${directory}/${name}`
-    if (name.startsWith('journal-') && !known.has(path)) removeQuietly(files, path)
+    const id = walIdOf(name)
+    if (id !== undefined && !known.has(id)) removeQuietly(files, `${directory}/${name}`)
   }
 }

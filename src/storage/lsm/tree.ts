@@ -21,7 +21,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Change, decodeFrame, encodeFrame } from './sstable/row-change.js'
 import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents, type LsmStatus } from './status.js'
-import { type Wal, walPath } from './wal.js'
+import { type Wal, walNames } from './wal.js'
 
 /** What a tree is made of; `recovery.ts` brings it together. */
 export interface LsmParts extends LsmContexts {
@@ -264,7 +264,7 @@ export class LsmTree {
     const { directory } = this.options
     const paths = this.manifest.contents.sstables.map(({ sstable }) => sstable.path)
     const sstables = paths.map((path) => path.slice(directory.length + 1))
-    return { sstables, others: [walPath('', this.#log.wal.id).slice(1), 'state'] }
+    return { sstables, others: [...walNames(this.#log.wal.id), 'state'] }
   }
 
   status(): LsmStatus {

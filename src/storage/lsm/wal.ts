@@ -1,6 +1,7 @@
 /**
- * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and the file `head`, which
- * says how far the frames were acknowledged.
+ * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and a file `head-*` of the
+ * same id, which says how far the frames were acknowledged. Both exist before `state` names the log, so a vault without
+ * one of them is damaged.
  */
 import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { CofferError, damaged } from '../../errors.js'
@@ -22,7 +23,6 @@ import type { Frame } from './sstable/row-change.js'
 export const WAL_LIMIT = 1024 * 1024 * 1024
 
 const MAGIC = Buffer.from('COFFERJ1')
-const HEAD_FILE = 'head'
 /** log id 16 | frames u48 | end u48 | last tag 16 */
 const HEAD_PLAIN = 44
 
@@ -46,6 +46,26 @@ export function walPath(directory: string, id: Uint8Array): string {
   return `${directory}/journal-${encodeId(id)}`
 }
 
+function headPath(directory: string, id: Uint8Array): string {
+  return `${directory}/head-${encodeId(id)}`
+}
+
+/** Removes the files of a log that no `state` names. */
+export function removeWal(files: Files, directory: string, id: Uint8Array): void {
+  removeQuietly(files, walPath(directory, id))
+  removeQuietly(files, headPath(directory, id))
+}
+
+/** The names of a log's files. */
+export function walNames(id: Uint8Array): string[] {
+  return [`journal-${encodeId(id)}`, `head-${encodeId(id)}`]
+}
+
+/** The id in the name of one of a log's files; undefined for any other name. */
+export function walIdOf(name: string): string | undefined {
+  return /^(?:journal|head)-(.*)$/.exec(name)?.[1]
+}
+
 function encodeWalHeader(id: Uint8Array, vault: Uint8Array): Uint8Array {
   const bytes = Buffer.alloc(WAL_HEADER)
   bytes.set(MAGIC)
@@ -55,20 +75,21 @@ function encodeWalHeader(id: Uint8Array, vault: Uint8Array): Uint8Array {
   return bytes
 }
 
-/** An open log, for appending. It holds a descriptor until {@link Wal.close}. */
+/** An open log, for appending. It holds two descriptors until {@link Wal.close}. */
 export class Wal {
   readonly id: Uint8Array
   readonly previous: Uint8Array
   readonly #context: WalContext
   readonly #file: number
+  readonly #head: number
   #position: WalPosition
-  #head: number | undefined
 
-  constructor(context: WalContext, { id, previous }: WalRef, file: number, position: WalPosition) {
+  constructor(context: WalContext, { id, previous }: WalRef, open: OpenWalFiles, position: WalPosition) {
     this.id = id
     this.previous = previous
     this.#context = context
-    this.#file = file
+    this.#file = open.file
+    this.#head = open.head
     this.#position = position
   }
 
@@ -103,43 +124,60 @@ export class Wal {
     this.#position = position
   }
 
-  /** Notes in `head`, without a sync, that all frames so far were acknowledged. */
+  /** Notes in the head, without a sync, that all frames so far were acknowledged. */
   acknowledge(): void {
-    const { files, directory, head, vault } = this.#context
-    this.#head ??=
-      files.open(`${directory}/${HEAD_FILE}`, 'write') ?? files.open(`${directory}/${HEAD_FILE}`, 'create')
-    if (this.#head === undefined) throw new CofferError('vault_missing', `${directory} is gone.`)
-    const plain = Buffer.allocUnsafe(HEAD_PLAIN)
-    plain.set(this.id)
-    plain.writeUIntLE(this.#position.frames, 16, 6)
-    plain.writeUIntLE(this.#position.end, 22, 6)
-    plain.set(this.#position.tag, 28)
-    files.write(this.#head, head.seal(plain, vault), 0)
+    this.#context.files.write(this.#head, sealHead(this.#context, this.id, this.#position), 0)
   }
 
   close(): void {
     this.#context.files.close(this.#file)
-    if (this.#head !== undefined) this.#context.files.close(this.#head)
+    this.#context.files.close(this.#head)
   }
 }
 
-/** A new, empty log; its file and name are durable when it returns. */
+/** Its length never changes and it fits into a sector, so a crash leaves an earlier one or this one. */
+function sealHead(
+  { head, vault }: WalContext,
+  id: Uint8Array,
+  { frames, end, tag }: WalPosition,
+): Uint8Array {
+  const plain = Buffer.allocUnsafe(HEAD_PLAIN)
+  plain.set(id)
+  plain.writeUIntLE(frames, 16, 6)
+  plain.writeUIntLE(end, 22, 6)
+  plain.set(tag, 28)
+  return head.seal(plain, vault)
+}
+
+/** A new, empty log; its files and their names are durable when it returns. */
 export function createWal(context: WalContext, random: RandomSource, previous: Uint8Array): Wal {
   const { files, directory, vault } = context
   const id = random.bytes(16)
-  const path = walPath(directory, id)
-  const file = files.open(path, 'create')
-  if (file === undefined) throw new CofferError('vault_missing', `${directory} is gone.`)
-  try {
-    files.write(file, encodeWalHeader(id, vault), 0)
+  const position: WalPosition = { frames: 0, end: WAL_HEADER, tag: previous }
+  const written: number[] = []
+  const create = (path: string, bytes: Uint8Array) => {
+    const file = files.open(path, 'create')
+    if (file === undefined) throw new CofferError('vault_missing', `${directory} is gone.`)
+    written.push(file)
+    files.write(file, bytes, 0)
     files.sync(file)
+    return file
+  }
+  try {
+    const file = create(walPath(directory, id), encodeWalHeader(id, vault))
+    const head = create(headPath(directory, id), sealHead(context, id, position))
     files.syncDirectory(directory)
+    return new Wal(context, { id, previous }, { file, head }, position)
   } catch (error) {
-    files.close(file)
-    removeQuietly(files, path)
+    for (const file of written) files.close(file)
+    removeWal(files, directory, id)
     throw error
   }
-  return new Wal(context, { id, previous }, file, { frames: 0, end: WAL_HEADER, tag: previous })
+}
+
+interface OpenWalFiles {
+  file: number
+  head: number
 }
 
 export interface OpenedWal {
@@ -147,8 +185,8 @@ export interface OpenedWal {
   frames: Frame[]
   /** Bytes after the last whole frame. */
   torn: number
-  /** How far the log was acknowledged; undefined when `head` does not say. */
-  acknowledged: WalPosition | undefined
+  /** How far the log was acknowledged. */
+  acknowledged: WalPosition
 }
 
 /**
@@ -158,14 +196,14 @@ export interface OpenedWal {
  */
 export function openWal(context: WalContext, ref: WalRef): OpenedWal {
   const path = walPath(context.directory, ref.id)
-  const acknowledged = readAcknowledged(context, ref.id)
   const bytes = readWal(context, path)
   if (!isEqual(bytes.subarray(0, WAL_HEADER), encodeWalHeader(ref.id, context.vault)))
     throw damaged(`${path} does not begin as it should`)
+  const acknowledged = readHead(context, ref.id)
   const { frames, position } = readIntact(context.wal, path, bytes, ref, acknowledged)
-  const file = context.files.open(path, 'write')
-  if (file === undefined) throw damaged(`${path} is missing`)
-  const wal = new Wal(context, ref, file, position)
+  const file = openToWrite(context, path)
+  const head = openToWrite(context, headPath(context.directory, ref.id))
+  const wal = new Wal(context, ref, { file, head }, position)
   return { wal, frames, torn: bytes.length - position.end, acknowledged }
 }
 
@@ -187,11 +225,10 @@ function readIntact(
   path: string,
   bytes: Buffer,
   { id, previous }: WalRef,
-  acknowledged: WalPosition | undefined,
+  { frames: count, end, tag }: WalPosition,
 ) {
   const frames: Frame[] = []
   let position: WalPosition = { frames: 0, end: WAL_HEADER, tag: previous }
-  const { frames: count, end, tag } = acknowledged ?? { ...position, end: 0 }
   for (;;) {
     if (position.end === end && (position.frames !== count || !isEqual(position.tag, tag)))
       throw damaged(`${path} does not lead where it was acknowledged`)
@@ -201,25 +238,29 @@ function readIntact(
     position = next.position
   }
   if (position.end < end) throw damaged(`${path} has a broken frame that was acknowledged`)
-  if (acknowledged !== undefined && position.end > end && position.frames <= count)
+  if (position.end > end && position.frames <= count)
     throw damaged(`${path} does not lead where it was acknowledged`)
   if (findFrame(cipher, bytes, id, position) !== undefined)
     throw damaged(`${path} has a broken frame before a whole one`)
   return { frames, position }
 }
 
-/** How far `head` says that this log was acknowledged; undefined when it is missing, unreadable or of another log. */
-function readAcknowledged(context: WalContext, id: Uint8Array): WalPosition | undefined {
+/** How far the log was acknowledged. @throws CofferError `vault_damaged` if its head does not say that */
+function readHead(context: WalContext, id: Uint8Array): WalPosition {
   const { files, directory, vault } = context
-  const file = files.open(`${directory}/${HEAD_FILE}`, 'read')
-  if (file === undefined) return undefined
-  const sealed = new Uint8Array(HEAD_PLAIN + SEAL_BYTES)
-  const count = files.read(file, sealed, 0)
-  const size = files.size(file)
-  files.close(file)
-  const opened = count === sealed.length && size === count ? context.head.open(sealed, vault) : undefined
-  if (opened === undefined || opened.length !== HEAD_PLAIN) return undefined
-  const plain = asBuffer(opened)
-  if (!isEqual(plain.subarray(0, 16), id)) return undefined
+  const path = headPath(directory, id)
+  const sealed = readWhole(files, path, HEAD_PLAIN + SEAL_BYTES)
+  const lost = 'changes at the end of the write-ahead log may be missing, and nothing else can tell'
+  if (sealed === undefined) throw damaged(`${path} is missing: ${lost}`)
+  const opened = sealed.length === HEAD_PLAIN + SEAL_BYTES ? context.head.open(sealed, vault) : undefined
+  const plain = opened && asBuffer(opened)
+  if (plain === undefined || !isEqual(plain.subarray(0, 16), id))
+    throw damaged(`${path} does not open: ${lost}`)
   return { frames: plain.readUIntLE(16, 6), end: plain.readUIntLE(22, 6), tag: plain.subarray(28) }
+}
+
+function openToWrite({ files }: WalContext, path: string): number {
+  const file = files.open(path, 'write')
+  if (file === undefined) throw damaged(`${path} is missing`)
+  return file
 }

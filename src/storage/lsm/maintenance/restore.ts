@@ -21,7 +21,7 @@ import {
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = PIECE + 4096
 
-const NAMES = /^(state|journal-[a-z2-7]{26}|segments\/[a-z2-7]{26})$/
+const NAMES = /^(state|(journal|head)-[a-z2-7]{26}|segments\/[a-z2-7]{26})$/
 
 /** The header in a backup, for its keys. @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */
 export function readBackupHeader(files: Files, path: string): Header {
