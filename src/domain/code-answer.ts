@@ -12,10 +12,6 @@ export interface CodeAnswer {
   body?: unknown
 }
 
-export function isCodeAnswer(answer: object): answer is CodeAnswer {
-  return 'statusCode' in answer
-}
-
 /** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer

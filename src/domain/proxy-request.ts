@@ -1,8 +1,9 @@
 /** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
-import { invalid, validationError } from '../errors.js'
+import { invalid } from '../errors.js'
 import type { HeaderMap } from './code-answer.js'
 import { findTexts } from './json/find-texts.js'
 import { canonicalJson, tryJson } from './json/json.js'
+import { isJsonContent, mediaTypeOf, textOfBody } from './proxy-body.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
 export interface ProxyRequest {
@@ -39,7 +40,6 @@ const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** @throws CofferError `validation` for an expression that cannot be read */
 export function findTemplate(request: ProxyRequest): Template {
@@ -73,28 +73,6 @@ export function findTemplate(request: ProxyRequest): Template {
         : new TextEncoder().encode(join(body.pieces, values.body, body.write)),
   })
   return { document, places, fill }
-}
-
-/** Whether the content is JSON by its type, or without one by its beginning. */
-export function isJsonContent(headers: HeaderMap, text: string): boolean {
-  const type = mediaTypeOf(headers)
-  if (type !== undefined) return /^application\/(?:[\w.+-]+\+)?json$/.test(type)
-  return /^\s*[[{]/.test(text) && tryJson(text) !== undefined
-}
-
-function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undefined {
-  return type?.replace(/;.*/s, '').trim().toLowerCase()
-}
-
-/** The text of a body; undefined if it is not UTF-8, or compressed. */
-export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undefined {
-  const { 'content-encoding': encoding = 'identity' } = headers
-  if (encoding.trim().toLowerCase() !== 'identity') return undefined
-  try {
-    return utf8.decode(body)
-  } catch {
-    return undefined
-  }
 }
 
 /** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
@@ -204,12 +182,4 @@ function toHeader([name, value]: [string, unknown]): [string, string] {
   const text = textOf(value)
   if (HEADER_VALUE.test(text)) return [name, text]
   throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
-}
-
-/** The body as code is given it: the value of JSON, else text. @throws CofferError `validation` */
-export function readBodyValue(headers: HeaderMap, body: Uint8Array): unknown {
-  const text = textOfBody(headers, body)
-  if (text === undefined) throw validationError('A transform needs a body that is UTF-8 text.')
-  if (text === '') return null
-  return isJsonContent(headers, text) ? (tryJson(text) ?? text) : text
 }

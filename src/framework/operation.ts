@@ -15,11 +15,11 @@ import type { Caller } from './caller.js'
 import type { Claims } from './claims.js'
 import type { ControlPlane } from './control-port.js'
 import type { Post } from './mail-port.js'
-import type { Outbound } from './outbound-port.js'
+import type { Outbound, OutboundAnswer } from './outbound-port.js'
 import type { Existing, HttpAnswer } from './outcome.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
 import type { Recipient } from './recipient.js'
-import type { RelayAnswer, RelayRequest } from './relay.js'
+import type { RelayRequest } from './relay.js'
 import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
 import type { OfflineVault, OpenVault } from './vault-port.js'
 
@@ -137,7 +137,7 @@ export interface Relay {
     hashSecret: (text: string, reader: StoreReader) => Promise<string>,
     request: RelayRequest,
   ): Promise<Caller | undefined>
-  run(session: Session, request: RelayRequest): Promise<RelayAnswer>
+  run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /** The body of an error of ours, so that it cannot be taken for one of the other server. */
   describeError(problem: Problem): object
 }

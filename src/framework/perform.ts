@@ -14,9 +14,10 @@ import {
   type Session,
   successOf,
 } from './operation.js'
+import type { OutboundAnswer } from './outbound-port.js'
 import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
-import type { RelayAnswer, RelayRequest } from './relay.js'
+import type { RelayRequest } from './relay.js'
 import { completeValue, keepFitting } from './schema.js'
 import { type Facts, requireOwner, runUnit } from './unit.js'
 
@@ -100,7 +101,7 @@ export async function performRelay(
   definition: AnyOperation,
   request: RelayRequest,
   traceId: string,
-): Promise<RelayAnswer> {
+): Promise<OutboundAnswer> {
   return definition.relay!.run(
     createSession({
       host,

@@ -1,5 +1,5 @@
 /** The port through which operations run reactor code: invocations and their results. */
-import type { CodeAnswer } from '../domain/code-answer.js'
+import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
 import type { CofferError } from '../errors.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
@@ -29,14 +29,35 @@ export interface Invocation {
   configuration: Readonly<Record<string, unknown>>
   /** The client of the code; null without permissions. */
   client: ClientCall | null
-  /** The code is a transform of a proxy: its whole result is `raw`, and an answer is `res` for it as well. */
-  transforms?: 'request' | 'response'
+  /** The code is a transform of a proxy: this message is what it is given instead of arguments, and it returns another. */
+  message?: TransformInput
   /** Lowers the time limit to so many ms, never raises it. */
   timeMs?: number
 }
 
+/** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */
+export interface TransformInput {
+  direction: 'request' | 'response'
+  headers: HeaderMap
+  body: Uint8Array
+  method?: string
+  path?: string
+  query?: string
+}
+
+/** What a transform returned, beside the body. */
+export interface Transformed {
+  headers?: unknown
+  /** It is an answer instead of a request. `isJson`: the body is no text of the code. */
+  answer?: { statusCode: unknown; isJson: boolean }
+}
+
+/** The most bytes of a body that a transform is given, or returns. */
+export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
+
 export type ReactorOutcome =
-  | { kind: 'result'; raw?: unknown; tokenize?: unknown; res?: CodeAnswer }
+  /** `raw` and `body`: of a transform, what it returned beside the body, and the body if it returned one. */
+  | { kind: 'result'; raw?: unknown; tokenize?: unknown; res?: CodeAnswer; body?: Uint8Array }
   | { kind: 'failure'; error: CofferError }
 
 export interface ConsoleLine {

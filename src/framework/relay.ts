@@ -2,8 +2,8 @@
  * Relayed requests: an operation that takes any method of a list, any path below its own and any body, and answers with a
  * stream. For calls that are passed on to other servers.
  */
-import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
-import type { OnLeave, Outbound, OutboundAnswer } from './outbound-port.js'
+import type { HeaderMap } from '../domain/code-answer.js'
+import type { OnLeave, Outbound } from './outbound-port.js'
 
 export interface RelayRequest {
   method: string
@@ -22,6 +22,3 @@ export interface RelayRequest {
   /** What the request is sent by instead: it watches calls, and lets them fail. */
   through?: ((outbound: Outbound) => Outbound) | undefined
 }
-
-/** An answer of another server, or one that code gave instead. */
-export type RelayAnswer = OutboundAnswer | CodeAnswer

@@ -1,10 +1,10 @@
 /** Requests that an operation relays: what they ask for, and how their answers are sent. */
-import { isCodeAnswer } from '../domain/code-answer.js'
 import { CofferError } from '../errors.js'
 import type { Relay } from '../framework/operation.js'
+import type { OutboundAnswer } from '../framework/outbound-port.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
-import type { RelayAnswer, RelayRequest } from '../framework/relay.js'
-import { type Answer, type Ask, answerGiven } from './exchange.js'
+import type { RelayRequest } from '../framework/relay.js'
+import type { Answer, Ask } from './exchange.js'
 import { readHeader } from './headers.js'
 
 export interface RelayMatch {
@@ -49,9 +49,7 @@ export function toRelayRequest(
   }
 }
 
-export function toAnswer(answer: RelayAnswer): Answer {
-  if (isCodeAnswer(answer)) return answerGiven(answer.statusCode, answer.headers, answer.body)
-  const { status, headers, body, whole } = answer
+export function toAnswer({ status, headers, body, whole }: OutboundAnswer): Answer {
   return {
     status,
     headers: { ...headers },

@@ -1,4 +1,4 @@
-/** Messages between processes as length-prefixed frames: a big-endian u32, then that many bytes of UTF-8 JSON. */
+/** Messages between processes as length-prefixed frames: a big-endian u32, then that many bytes: JSON, or a body as it is. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
@@ -11,6 +11,13 @@ export function encodeFrame(message: unknown): Buffer {
   return frame
 }
 
+/** What goes before a frame of so many bytes. */
+export function encodePrefix(length: number): Buffer {
+  const prefix = Buffer.allocUnsafe(PREFIX_BYTES)
+  prefix.writeUInt32BE(length)
+  return prefix
+}
+
 /** Puts frames together from the chunks of a stream. */
 export class FrameReader {
   #chunks: Buffer[] = []
@@ -21,17 +28,17 @@ export class FrameReader {
     this.#bytes += chunk.length
   }
 
-  /** The text of the next frame; undefined while it is incomplete, and empty, hence no JSON, when it is too long. */
-  next(mostBytes: number): string | undefined {
+  /** The next frame; undefined while it is incomplete, and empty, hence no JSON, when it is too long. */
+  next(mostBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()
     const end = PREFIX_BYTES + this.#chunks[0]!.readUInt32BE()
-    if (end > PREFIX_BYTES + mostBytes) return ''
+    if (end > PREFIX_BYTES + mostBytes) return Buffer.alloc(0)
     if (this.#bytes < end) return undefined
     const bytes = this.#join()
     this.#chunks = [bytes.subarray(end)]
     this.#bytes -= end
-    return bytes.toString('utf8', PREFIX_BYTES, end)
+    return bytes.subarray(PREFIX_BYTES, end)
   }
 
   #join(): Buffer {

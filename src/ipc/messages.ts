@@ -25,7 +25,7 @@ export function readMessages(socket: Socket) {
       try {
         for (;;) {
           const text = reader.next(limitBytes)
-          if (text !== undefined) return JSON.parse(text)
+          if (text !== undefined) return JSON.parse(text.toString())
           if (isOver) return undefined
           await new Promise<void>((resolve) => {
             wake = resolve

@@ -3,7 +3,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { encodeFrame, FrameReader } from '../ipc/frames.js'
+import { encodeFrame, encodePrefix, FrameReader } from '../ipc/frames.js'
 import { describeLaunch, type Launch, TIME_ZONE } from './launch.js'
 import { mostFrameBytes } from './limits.js'
 import { type GuestMessage, type HostMessage, readGuestMessage } from './messages.js'
@@ -30,13 +30,15 @@ export interface Guest {
   readonly wrapperPid: number | undefined
   /** The size of a message above which it is invalid. */
   mostBytes: number
+  /** The size of a body that may follow its message; 0 if none may. */
+  mostBodyBytes: number
   /** Receives the messages; without one they are dropped. */
   listener: GuestListener | undefined
   /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
   readonly ready: Promise<boolean>
   readonly ended: Promise<void>
   /** Resolves once the pipe accepted the whole message, or the guest has ended; never rejects. */
-  send(message: HostMessage): Promise<void>
+  send(message: HostMessage, body?: Uint8Array): Promise<void>
   /** Lowers the scheduling priority permanently. */
   lowerPriority(): void
   /** Sends SIGKILL. */
@@ -66,6 +68,7 @@ export function startGuest(launch: Launch): Guest {
     },
     wrapperPid: child.pid,
     mostBytes: mostFrameBytes(limits),
+    mostBodyBytes: 0,
     listener: undefined,
     ready: new Promise((resolve) => {
       settleReady = resolve
@@ -76,10 +79,17 @@ export function startGuest(launch: Launch): Guest {
         end(code === 134 || ABORTS.includes(signal) ? 'out of memory' : 'ended', resolve),
       )
     }),
-    send: async (message) => {
+    send: async (message, body) => {
       const { stdin } = child
       try {
-        if (stdin) await new Promise<void>((resolve) => stdin.write(encodeFrame(message), () => resolve()))
+        const frames = [
+          encodeFrame(message),
+          ...(body === undefined ? [] : [encodePrefix(body.length), body]),
+        ]
+        if (stdin)
+          await Promise.all(
+            frames.map((frame) => new Promise<void>((resolve) => stdin.write(frame, () => resolve()))),
+          )
       } catch {
         // It is longer than a text can be.
         guest.kill()
@@ -97,18 +107,22 @@ export function startGuest(launch: Launch): Guest {
   // The event `close` reports a child that died.
   child.stdin?.on('error', () => undefined)
   const reader = new FrameReader()
+  /** A message whose body comes next. */
+  let unfinished: GuestMessage | undefined
   child.stdout?.on('data', (chunk: Buffer) => {
     reader.add(chunk)
-    take(() => reader.next(guest.mostBytes))
+    take(() => reader.next(unfinished === undefined ? guest.mostBytes : guest.mostBodyBytes))
   })
   // It is empty: one that cannot be removed, as of a disk that is read-only since, harms nobody.
   guest.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   return guest
 
-  function take(next: () => string | undefined): void {
-    for (let text = next(); text !== undefined; text = next()) {
+  function take(next: () => Buffer | undefined): void {
+    for (let frame = next(); frame !== undefined; frame = next()) {
       if (ending !== undefined) return
-      const message = readGuestMessage(text)
+      const message =
+        unfinished === undefined ? readGuestMessage(frame.toString()) : withBody(unfinished, frame)
+      unfinished = undefined
       if (message === undefined) {
         // Only code that escaped from the realm can send an invalid message.
         ending = 'garbled'
@@ -116,6 +130,7 @@ export function startGuest(launch: Launch): Guest {
         return
       }
       if (message.kind === 'ready') void confine().then(settleReady)
+      else if ('hasBody' in message && message.hasBody && message.body === undefined) unfinished = message
       else guest.listener?.message(message)
     }
   }
@@ -135,6 +150,11 @@ export function startGuest(launch: Launch): Guest {
     guest.listener = undefined
     resolve()
   }
+}
+
+/** undefined for a body that is empty, as one that is too large is read. */
+function withBody(message: GuestMessage, body: Buffer): GuestMessage | undefined {
+  return message.kind === 'done' && body.length > 0 ? { ...message, body } : undefined
 }
 
 /** The only child of the process `pid`, as a pid of this host's namespace; undefined if it has ended. */

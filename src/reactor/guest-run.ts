@@ -51,7 +51,7 @@ export type GuestRun = ReturnType<typeof createGuestRun>
 
 export function createGuestRun(
   guest: Guest,
-  work: HostMessage,
+  work: { message: HostMessage; body: Uint8Array | undefined },
   client: ClientCall | null,
   limits: ReactorLimits,
   services: RunServices,
@@ -85,7 +85,7 @@ export function createGuestRun(
       settleIdle(false)
     },
   }
-  void guest.send(work)
+  void guest.send(work.message, work.body)
 
   const isLong = () => services.clock.now() - startedMs >= LONG_MS
   return { answered, idle, isLong, stop }

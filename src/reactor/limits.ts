@@ -24,9 +24,6 @@ export const DEFAULT_LIMITS: ReactorLimits = {
   callBytes: 16 * 1024 * 1024,
 }
 
-/** The result of a transform: a body of 8 MiB as JSON, of which half is escaped, and its headers. */
-export const TRANSFORM_RESULT_BYTES = 16 * 1024 * 1024 + 64 * 1024
-
 /** Calls of a run that the host processes at a time. With answers of 4 MiB this bounds a run to 16 MiB of answers. */
 export const CALLS_AT_ONCE = 4
 

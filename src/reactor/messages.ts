@@ -1,5 +1,15 @@
 /** The messages between host and guest. Values are JSON text inside, so that the host can refuse one and keep its message. */
 
+/** A request or an answer for a transform, without its body, which is UTF-8. */
+export interface TransformedMessage {
+  direction: 'request' | 'response'
+  headers: Readonly<Record<string, string>>
+  method?: string
+  path?: string
+  query?: string
+  hasBody: boolean
+}
+
 export type HostMessage =
   | {
       kind: 'run'
@@ -7,7 +17,8 @@ export type HostMessage =
       code?: string
       args: unknown
       rest?: object | undefined
-      transforms?: 'request' | 'response' | undefined
+      /** The message that the code transforms, instead of arguments; its body, unless it is empty, is the next frame. */
+      message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string
       hasClient: boolean
@@ -40,7 +51,8 @@ export type GuestMessage =
   | { kind: 'ready' }
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
-  | { kind: 'done'; raw?: string; tokenize?: string; res?: string }
+  /** `hasBody`: the body that a transform returned is the next frame. */
+  | { kind: 'done'; raw?: string; tokenize?: string; res?: string; hasBody?: boolean; body?: Uint8Array }
   | { kind: 'failed'; failure: GuestFailure }
   | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
   /** The run is over and the event loop is not blocked: ready for the next run. */
@@ -119,7 +131,11 @@ const SHAPES: Readonly<Record<string, Record<string, Fits>>> = {
   ready: {},
   log: { level: isText, text: isText },
   call: { call: isCount, name: isText, args: isText },
-  done: { raw: isPerhaps(isText), tokenize: isPerhaps(isText), res: isPerhaps(isText) },
+  done: {
+    ...{ raw: isPerhaps(isText), tokenize: isPerhaps(isText), res: isPerhaps(isText) },
+    hasBody: isPerhaps((value) => typeof value === 'boolean'),
+    body: (value) => value === undefined,
+  },
   failed: { failure: isFailure },
   report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts, unknown: isTexts },
   idle: {},

@@ -3,14 +3,15 @@ import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { CofferError } from '../errors.js'
-import type {
-  ClientCall,
-  CompileReport,
-  Invocation,
-  ReactorOptions,
-  ReactorRun,
-  ReactorRuntime,
-  Sandbox,
+import {
+  type ClientCall,
+  type CompileReport,
+  type Invocation,
+  MOST_TRANSFORMED_BYTES,
+  type ReactorOptions,
+  type ReactorRun,
+  type ReactorRuntime,
+  type Sandbox,
 } from '../framework/reactor-runtime.js'
 import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
@@ -18,7 +19,7 @@ import { describeSandbox } from './confinement.js'
 import { createHostFetch } from './fetch.js'
 import { createGuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
-import { mostFrameBytes, type ReactorLimits, TRANSFORM_RESULT_BYTES } from './limits.js'
+import { mostFrameBytes, type ReactorLimits } from './limits.js'
 import { createMemoryMeter, type MemoryMeter } from './memory.js'
 import type { HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
@@ -69,6 +70,9 @@ interface Job extends QueuedRun, Assignment {
   limits: ReactorLimits
   /** The message that starts the run; `hasCode`: the guest has the code already. */
   describe(hasCode: boolean): HostMessage
+  /** The body of the message that is transformed. */
+  body: Uint8Array | undefined
+  mostBodyBytes: number
   resolve(outcome: RunOutcome): void
 }
 
@@ -83,22 +87,17 @@ export function createPool(
   return { sandbox: services.sandbox, run, check, retire, close }
 
   async function run(invocation: Invocation): Promise<ReactorRun> {
-    const {
-      tenant,
-      caller = '',
-      session = '',
-      rights = '',
-      reactor,
-      code,
-      client,
-      timeMs,
-      ...request
-    } = invocation
-    const { configuration, transforms } = request
+    const { tenant, caller = '', session = '', rights = '', reactor, code, client, timeMs } = invocation
+    const { args, rest, configuration, message } = invocation
     const { prefix, limits: most, time } = settings
-    const resultBytes = Math.max(most.resultBytes, transforms === undefined ? 0 : TRANSFORM_RESULT_BYTES)
-    const limits = { ...most, resultBytes, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
-    const given = { ...request, prefix, hasClient: client !== null, resultBytes, time: time?.() }
+    const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
+    const { body, ...head } = message ?? {}
+    const hasBody = body !== undefined && body.length > 0
+    const given = {
+      ...{ args, rest, configuration, prefix, hasClient: client !== null, time: time?.() },
+      resultBytes: limits.resultBytes,
+      ...(message === undefined ? {} : { message: { ...(head as typeof message), hasBody } }),
+    }
     const describe = (hasCode: boolean): HostMessage =>
       hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
     const outcome = await enqueue({
@@ -109,6 +108,8 @@ export function createPool(
       client,
       limits,
       describe,
+      body: hasBody ? body : undefined,
+      mostBodyBytes: message === undefined ? 0 : MOST_TRANSFORMED_BYTES,
     })
     return describeRun(outcome, limits, prefix)
   }
@@ -124,6 +125,8 @@ export function createPool(
       client: null,
       limits,
       describe,
+      body: undefined,
+      mostBodyBytes: 0,
     })
     if (typeof last === 'string') return { fault: toStopError(last, limits), ...NOTHING_READ }
     if (last.kind === 'report') {
@@ -182,8 +185,15 @@ export function createPool(
         : new CofferError('unavailable', 'No process could be started for the reactor.')
     }
     worker.guest.mostBytes = mostFrameBytes(job.limits)
+    worker.guest.mostBodyBytes = job.mostBodyBytes
     worker.freshMiB ??= readMiB(services.meter, worker.guest)
-    const run = createGuestRun(worker.guest, job.describe(isWarm), job.client, job.limits, services)
+    const run = createGuestRun(
+      worker.guest,
+      { message: job.describe(isWarm), body: job.body },
+      job.client,
+      job.limits,
+      services,
+    )
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)

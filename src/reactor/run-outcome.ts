@@ -6,7 +6,7 @@ import { CofferError } from '../errors.js'
 import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
 import type { RunOutcome, StopReason } from './guest-run.js'
 import type { ReactorLimits } from './limits.js'
-import type { GuestFailure } from './messages.js'
+import type { GuestFailure, GuestMessage } from './messages.js'
 
 export function describeRun(
   { last, console, durationMs, memoryMiB }: RunOutcome,
@@ -27,10 +27,10 @@ export function describeRun(
   }
 }
 
-type Texts = Readonly<Partial<Record<'raw' | 'tokenize' | 'res', string>>>
+type Done = Extract<GuestMessage, { kind: 'done' }>
 
 /** Never throws: a result that cannot be answered is a failure of the code that returned it. */
-function toResult({ raw, tokenize, res }: Texts, prefix: string): ReactorOutcome {
+function toResult({ raw, tokenize, res, body }: Done, prefix: string): ReactorOutcome {
   if (res !== undefined && (raw !== undefined || tokenize !== undefined))
     return { kind: 'failure', error: failed('The code returned res beside raw or tokenize.') }
   const read = (source: string, text: string | undefined) =>
@@ -39,7 +39,7 @@ function toResult({ raw, tokenize, res }: Texts, prefix: string): ReactorOutcome
     const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
     return {
       kind: 'result',
-      ...omitUndefined({ raw: read('raw', raw), tokenize: read('tokenize', tokenize), res: answer }),
+      ...omitUndefined({ raw: read('raw', raw), tokenize: read('tokenize', tokenize), res: answer, body }),
     }
   } catch (error) {
     return { kind: 'failure', error: failed((error as Error).message) }

@@ -40,6 +40,7 @@ class HandClock implements PoolClock {
 /** A guest that says what the test tells it to. */
 class FakeGuest implements Guest {
   mostBytes = 0
+  mostBodyBytes = 0
   readonly pid: number
   readonly wrapperPid = 0
   listener: GuestListener | undefined

@@ -1,8 +1,8 @@
 /** Calls through proxies: over HTTP as they come, and as a command. */
 import { isKey } from '../../domain/base58.js'
-import { type CodeAnswer, isCodeAnswer, readHeaders } from '../../domain/code-answer.js'
+import { type CodeAnswer, readHeaders } from '../../domain/code-answer.js'
 import { canonicalJson, tryJson } from '../../domain/json/json.js'
-import { isJsonContent, textOfBody } from '../../domain/proxy-request.js'
+import { isJsonContent, textOfBody } from '../../domain/proxy-body.js'
 import { validationError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller.js'
@@ -102,7 +102,7 @@ export const callProxy = operation({
         : { id: named }
     if (dry_run === true) return describeCall(session, request, target)
     const answer = await callDestination(session, request, target)
-    return new HttpAnswer(isCodeAnswer(answer) ? answer : await print(answer))
+    return new HttpAnswer(await print(answer))
   },
 })
 

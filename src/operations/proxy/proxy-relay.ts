@@ -1,16 +1,18 @@
 /** One call through a proxy: the destination, data of tokens, transforms, the answer. No error or log has any of the data. */
 import { isKey } from '../../domain/base58.js'
-import { isCodeAnswer, passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
+import { passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
 import { DESTINATION_RULE, readDestination } from '../../domain/proxy.js'
+import { readBodyValue, textOfBody } from '../../domain/proxy-body.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy-request.js'
-import { describeRequest, MOST_TRANSFORMED_BYTES, type ProxyMessage } from '../../domain/proxy-transform.js'
+import type { ProxyMessage } from '../../domain/proxy-transform.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError, validationError } from '../../errors.js'
 import { usingBy } from '../../framework/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/outbound-port.js'
-import type { RelayAnswer, RelayRequest } from '../../framework/relay.js'
+import { MOST_TRANSFORMED_BYTES } from '../../framework/reactor-runtime.js'
+import type { RelayRequest } from '../../framework/relay.js'
 import { requireRecord } from '../../framework/require-record.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
@@ -48,8 +50,9 @@ export async function callDestination(session: Session, request: RelayRequest, t
   const destination = await begun.reached
   const { filled, used } =
     begun.call ?? (await session.inUnit((context) => fill(context, opened, read, USE), 'soon'))
-  const sending = await transformRequest(session, opened, filled, request.prefix)
-  if (isCodeAnswer(sending)) return sending
+  const transformed = await transformRequest(session, opened, filled, request.prefix)
+  if ('answer' in transformed) return transformed.answer
+  const { sending } = transformed
   let logging: Promise<void> | undefined
   const sent = () => {
     if (used.length > 0) logging ??= session.inUnit((context) => logUses(context, used), 'soon')
@@ -79,7 +82,9 @@ export async function describeCall(session: Session, request: RelayRequest, targ
     const opened = await open(context, target)
     const { filled } = await fill(context, opened, read, { ...USE, transform: 'mask' })
     const headers = passRequestHeaders(filled.headers, request.prefix)
-    const body = describeRequest(filled).body ?? undefined
+    const text = textOfBody(filled.headers, filled.body)
+    if (text === undefined) throw validationError('The body is not UTF-8 text.')
+    const body = readBodyValue(filled.headers, text) ?? undefined
     const url = opened.base.origin + spellTarget(opened.base, filled)
     return { method: filled.method, url, headers, ...(body === undefined ? {} : { body }) }
   }, 'soon')
@@ -204,7 +209,7 @@ async function finish(
   opened: Opened,
   { status, headers, ...came }: OutboundAnswer,
   prefix: string,
-): Promise<RelayAnswer> {
+): Promise<OutboundAnswer> {
   const transforms = opened.proxy?.response_transforms ?? []
   const spell = (given: ProxyMessage['headers']) => ({
     ...passAnswerHeaders(given, prefix),
@@ -215,6 +220,6 @@ async function finish(
   if (transforms.length === 0 || status < 200 || status > 299)
     return { status, headers: spell(headers), ...came }
   const given = { headers, body: await came.collect(MOST_TRANSFORMED_BYTES) }
-  const answer = await transformAnswer(session, opened, given, prefix)
+  const answer = await transformAnswer(session, opened, given)
   return answerWhole(status, spell(answer.headers), answer.body)
 }

@@ -3,7 +3,7 @@ import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { encodeFrame, FrameReader } from '../../ipc/frames.js'
+import { encodeFrame, encodePrefix, FrameReader } from '../../ipc/frames.js'
 import {
   FETCH_CALL,
   type FetchResponse,
@@ -20,11 +20,13 @@ import { createRealm, type Realm, type RunGlobals } from './realm.js'
 import { prepareSource, type Source, SourceError } from './source.js'
 import { stripProcess } from './strip.js'
 import { createTimers } from './timers.js'
+import { describeMessage, readTransformed } from './transform.js'
 import { findExports, findUsage, type Usage } from './usage.js'
 import { createFetch } from './web-facade.js'
 
 const INPUT = 0
 const OUTPUT = 1
+const EMPTY = Buffer.alloc(0)
 const MOST_FRAME_BYTES = 256 * 1024 * 1024
 /** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
@@ -52,7 +54,8 @@ function createRun(describeError: DescribeError) {
     /** Sends the final message of the run; later messages of the code are dropped. */
     end(message: GuestMessage): void {
       if (isOver) return
-      send(message)
+      const { body, ...rest } = { body: undefined, ...message }
+      send(rest, body)
       isOver = true
       timers.end()
       calls.end()
@@ -70,18 +73,18 @@ function createGuest(epoch: Epoch, realm: Realm) {
 
   return { take, failFromOutside }
 
-  function take(message: HostMessage): void {
+  function take(message: HostMessage, body: Buffer): void {
     if (message.kind === 'reply') running?.calls.answer(message.call, message.value)
     else if (message.kind === 'refusal') running?.calls.refuse(message)
-    else void begin(message)
+    else void begin(message, body)
   }
 
-  async function begin(message: Work | Check): Promise<void> {
+  async function begin(message: Work | Check, body: Buffer): Promise<void> {
     const run = createRun(realm.describeError)
     running = run
     epoch.current = run
     epoch.time = message.kind === 'run' ? message.time : undefined
-    const work = message.kind === 'check' ? check(message.code, run) : invoke(message, run)
+    const work = message.kind === 'check' ? check(message.code, run) : invoke(message, body, run)
     const last = await work.catch((error): GuestMessage => ({ kind: 'failed', failure: describe(error) }))
     finish(run, last)
   }
@@ -101,18 +104,23 @@ function createGuest(epoch: Epoch, realm: Realm) {
   }
 
   async function invoke(
-    { code, args, rest, transforms, configuration, prefix, hasClient, resultBytes }: Work,
+    { code, message, rest, configuration, prefix, hasClient, resultBytes, ...work }: Work,
+    body: Buffer,
     run: Run,
   ): Promise<GuestMessage> {
     const source = prepare(code)
     const handler = load(source.code, source.prepared, run)
+    const args = message === undefined ? work.args : describeMessage(message, body)
     const client = hasClient ? createClient((name, list) => run.calls.ask(name, list)) : null
     const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
     const { debug, info, warn, error } = run.globals.console
     const logger = { debug, info, warn, error }
-    const res = transforms === 'response' ? { res: args } : {}
+    const res = message?.direction === 'response' ? { res: args } : {}
     const result = await handler({ args: args ?? {}, configuration, [prefix]: client, req, ...res, logger })
-    return describeResult(transforms === undefined ? result : { raw: result }, resultBytes)
+    if (message === undefined) return describeResult(result, resultBytes)
+    const { raw, body: made } = readTransformed(result, message.direction)
+    const described = describeResult({ raw }, resultBytes)
+    return made === undefined ? described : { ...described, hasBody: made.length > 0, body: made }
   }
 
   async function check(code: string, run: Run): Promise<GuestMessage> {
@@ -152,7 +160,7 @@ function createGuest(epoch: Epoch, realm: Realm) {
   }
 }
 
-function describeResult(result: unknown, resultBytes: number): GuestMessage {
+function describeResult(result: unknown, resultBytes: number): Extract<GuestMessage, { kind: 'done' }> {
   const { raw, tokenize, res } = (result ?? {}) as Record<'raw' | 'tokenize' | 'res', unknown>
   const texts = omitUndefined({ raw: toJson(raw), tokenize: toJson(tokenize), res: toJson(res) })
   const bytes = Object.values(texts).reduce((sum, text) => sum + Buffer.byteLength(text), 0)
@@ -167,10 +175,10 @@ function toJson(value: unknown): string | undefined {
 }
 
 /** Blocks until the host reads, so that output does not accumulate in the guest. */
-function send(message: GuestMessage): void {
-  const frame = encodeFrame(message)
+function send(message: object, body: Uint8Array = EMPTY): void {
+  const frames = [encodeFrame(message), ...(body.length === 0 ? [] : [encodePrefix(body.length), body])]
   try {
-    for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
+    for (const frame of frames) for (let at = 0; at < frame.length; ) at += writeSync(OUTPUT, frame, at)
   } catch {
     // The host has closed the pipe.
     exit(0)
@@ -180,12 +188,25 @@ function send(message: GuestMessage): void {
 function listen(guest: Guest): void {
   const reader = new FrameReader()
   const buffer = Buffer.alloc(64 * 1024)
+  /** A message whose body comes next. */
+  let unfinished: HostMessage | undefined
+  const take = (frame: Buffer) => {
+    if (frame.length === 0) exit(1)
+    if (unfinished !== undefined) {
+      guest.take(unfinished, frame)
+      unfinished = undefined
+      return
+    }
+    const message = JSON.parse(frame.toString()) as HostMessage
+    if (message.kind === 'run' && message.message?.hasBody) unfinished = message
+    else guest.take(message, EMPTY)
+  }
   const next = () => {
     read(INPUT, buffer, 0, buffer.length, null, (error, bytes) => {
       if (error !== null || bytes === 0) exit(0)
       reader.add(Buffer.from(buffer.subarray(0, bytes)))
-      for (let text = reader.next(MOST_FRAME_BYTES); text !== undefined; text = reader.next(MOST_FRAME_BYTES))
-        guest.take(text === '' ? exit(1) : JSON.parse(text))
+      let frame = reader.next(MOST_FRAME_BYTES)
+      for (; frame !== undefined; frame = reader.next(MOST_FRAME_BYTES)) take(frame)
       next()
     })
   }
