@@ -69,8 +69,8 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
           const sighting = sightings.get(ask)
           if (sighting !== undefined) sighting.entry = entry
         },
-        authenticate: async (_, given, { ask, believes }) => {
-          const caller = await authenticate(host, given, { believes })
+        authenticate: async (_, given, { ask, allowsCached }) => {
+          const caller = await authenticate(host, given, { allowsCached })
           const sighting = sightings.get(ask)
           return sighting === undefined ? caller : noteDecisions(caller, sighting.decisions, MOST_DECISIONS)
         },

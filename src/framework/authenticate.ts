@@ -6,7 +6,6 @@ import { SESSION_KEY } from '../domain/session.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError } from '../errors.js'
 import type { StoreReader } from '../storage/store.js'
-import { type Belief, createBelief } from './belief.js'
 import { type Caller, decideBy } from './caller.js'
 import type { Host } from './host.js'
 
@@ -14,34 +13,37 @@ import type { Host } from './host.js'
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
- * The application or the session that `key` belongs to, as a caller. With `believes` it may have a {@link Belief}: for
- * operations of one unit of work, in {@link withCertainty}.
+ * Returns the application or the session that `key` belongs to, as a caller. With `allowsCached` the caller may be out of
+ * date: for operations of one unit of work, in `retryIfStale`.
  * @throws CofferError `unauthenticated`, with the same message for every reason, so that it tells nothing about keys.
  */
 export async function authenticate(
   host: Host,
   key: string,
-  { believes = false }: { believes?: boolean } = {},
+  { allowsCached = false }: { allowsCached?: boolean } = {},
 ): Promise<Caller> {
   if (isKey(key, SESSION_KEY)) return host.store.read((reader) => readSession(host, key, reader))
   if (!isKey(key, API_KEY)) throw unauthenticated()
-  const certain = host.store.changeCounter(DEPENDS_ON)
-  const believed = certain === undefined && believes ? host.store.believedCounter(DEPENDS_ON) : undefined
-  const counter = certain ?? believed
-  const known = counter === undefined ? undefined : host.callers.find(key, counter)
-  if (known !== undefined && believed === undefined) return known
+  const current = host.store.changeCounter(DEPENDS_ON)
+  const version = current ?? (allowsCached ? host.store.believedCounter(DEPENDS_ON) : undefined)
+  const known = version === undefined ? undefined : host.callers.find(key, version)
+  if (known !== undefined && current !== undefined) return known
   if (known !== undefined)
     // The spread is last: V8 gives an object that gets members after one a slow form, which costs microseconds.
-    return { belief: createBelief(counterOf, believed!, () => authenticate(host, key)), ...known }
-  const { caller, expires, found } = await readCaller(host, key)
-  const valid = certain ?? found
-  if (valid !== undefined && !expires) host.callers.keep(key, valid, caller)
+    return {
+      cached: { version: version!, isCurrent: false, renew: () => authenticate(host, key) },
+      ...known,
+    }
+  const { caller, expires, version: read } = await readCaller(host, key)
+  if (read !== undefined && !expires) host.callers.put(key, current ?? read, caller)
   return caller
 }
 
-const counterOf = (reader: StoreReader) => reader.changeCounter(DEPENDS_ON)
+/** Returns the version of the records that authentication reads; undefined if the unit has changed one. */
+export function versionOf(reader: StoreReader): number | undefined {
+  return reader.changeCounter(DEPENDS_ON)
+}
 
-/** `found`: the change counter under which it was read. */
 function readCaller(host: Host, key: string) {
   return host.store.read(async (reader) => {
     const hash = await host.hashSecret(key, reader)
@@ -50,7 +52,7 @@ function readCaller(host: Host, key: string) {
     const application = await requireApplication(reader, entry.tenant, entry.application_id)
     if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
-    return { caller, expires: application.expires_at !== undefined, found: counterOf(reader) }
+    return { caller, expires: application.expires_at !== undefined, version: versionOf(reader) }
   })
 }
 

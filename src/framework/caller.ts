@@ -13,7 +13,7 @@ import {
   stricterTransform,
   type Transform,
 } from '../domain/permissions.js'
-import type { Belief } from './belief.js'
+import type { CachedCaller } from './cached-caller.js'
 
 export interface Actor {
   type: 'application' | 'user' | 'system'
@@ -33,8 +33,8 @@ export interface Caller extends Decider {
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
-  /** Present where the caller is believed to be what it was lately; see {@link Belief}. */
-  belief?: Belief<Caller>
+  /** Present if the caller may be out of date. */
+  cached?: CachedCaller<Caller>
 }
 
 interface Decider {

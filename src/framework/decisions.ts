@@ -26,9 +26,12 @@ export function noteDecisions(
   notes: Map<string, ExplainedDecision>,
   most = MOST_DECISIONS,
 ): Caller {
+  const { cached } = caller
   return {
     ...caller,
-    ...(caller.belief && { belief: caller.belief.as((renewed) => noteDecisions(renewed, notes, most)) }),
+    ...(cached && {
+      cached: { ...cached, renew: async () => noteDecisions(await cached.renew(), notes, most) },
+    }),
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {
         for (const note of explainDecision(caller, permission, container, target.id))

@@ -1,7 +1,8 @@
 /** What operations run on: a vault, and the effects of its process. `vault/app.ts` implements it. */
 import type { Store, StoreReader } from '../storage/store.js'
+import type { CallerCache } from './cached-caller.js'
+import type { Caller } from './caller.js'
 import type { ControlPlane } from './control-port.js'
-import type { KnownCallers } from './known-callers.js'
 import type { AnyOperation, Effects } from './operation.js'
 import type { OpenVault } from './vault-port.js'
 
@@ -15,7 +16,7 @@ export interface Host extends OpenVault, Effects {
   readonly ownPorts: Set<number>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  readonly callers: KnownCallers
+  readonly callers: CallerCache<Caller>
   /** Throws CofferError `validation` when `input` does not fit the operation's schema. */
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

@@ -4,6 +4,8 @@ import type { LogRecord } from '../domain/records.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { removeAnswersOfDeleted } from './answer-records.js'
+import { versionOf } from './authenticate.js'
+import { requireCurrent } from './cached-caller.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
 import type { IdempotentAnswer } from './idempotency.js'
@@ -39,7 +41,7 @@ export async function runUnit<T>(
   const out = await host.store.write(async (store) => {
     reached = []
     requireGeneration(host, generation)
-    caller.belief?.check(store)
+    if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
     const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
     const out = await work(context)
     if (reached.length > 0) {

@@ -1,6 +1,6 @@
 /** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
-import { withCertainty } from '../framework/belief.js'
+import { retryIfStale } from '../framework/cached-caller.js'
 import type { Caller } from '../framework/caller.js'
 import type { Host } from '../framework/host.js'
 import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
@@ -23,8 +23,8 @@ import { createRouter, type Match } from './router.js'
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /** The caller that `key` belongs to; a belief may do where it `believes`. @throws CofferError `unauthenticated` */
-  authenticate(host: Host, key: string, how: { ask: Ask; believes: boolean }): Promise<Caller>
+  /** The caller that `key` belongs to; one that may be out of date if `allowsCached`. @throws CofferError `unauthenticated` */
+  authenticate(host: Host, key: string, how: { ask: Ask; allowsCached: boolean }): Promise<Caller>
   /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
@@ -153,7 +153,7 @@ async function runOperation(
 ): Promise<Answer> {
   const { endpoint } = operation
   // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-  const authorizing = withCertainty(caller, (certain) => authorize(certain, operation))
+  const authorizing = retryIfStale(caller, (current) => authorize(current, operation))
   if (isPromise(authorizing)) await authorizing
   const body = endpoint.takesBody
     ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
@@ -163,8 +163,8 @@ async function runOperation(
     const input = { ...body, ...query.input, ...parameters() }
     const idempotencyKey = readHeader(ask.headers, names.idempotencyKey)
     const options = { misspelled: query.misspelled, recipient: recipientOf(ask), idempotencyKey }
-    const outcome = await withCertainty(caller, (certain) =>
-      perform(host, certain, operation, input, traceId, options),
+    const outcome = await retryIfStale(caller, (current) =>
+      perform(host, current, operation, input, traceId, options),
     )
     const { status, headers, result, isReplayed } = outcome
     const answer = headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
@@ -182,15 +182,19 @@ function recipientOf({ share }: Ask): Recipient {
   return { mostBytes, isStrict, wantsText: true, reserve }
 }
 
-/** Whether the request takes one unit of work, which can check what is believed of its caller. */
+/** Whether the request takes one unit of work, which can check a cached caller. */
 function isOneUnit({ names }: Parts, { operation }: Match, { headers }: Ask): boolean {
   return operation.runDetached === undefined && readHeader(headers, names.idempotencyKey) === undefined
 }
 
 /** @throws CofferError `unauthenticated` */
-async function identify({ host, names, authenticate }: Parts, ask: Ask, believes = false): Promise<Caller> {
+async function identify(
+  { host, names, authenticate }: Parts,
+  ask: Ask,
+  allowsCached = false,
+): Promise<Caller> {
   const key = readHeader(ask.headers, names.apiKey)
-  if (key !== undefined && key !== '') return authenticate(host, key, { ask, believes })
+  if (key !== undefined && key !== '') return authenticate(host, key, { ask, allowsCached })
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 

@@ -11,11 +11,11 @@ import type { TenantRecord } from '../domain/records.js'
 import { CofferError, usage } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { createBackground } from '../framework/background.js'
+import { CallerCache } from '../framework/cached-caller.js'
 import { type Caller, ownerCaller } from '../framework/caller.js'
 import { createClaims } from '../framework/claims.js'
 import { type Explained, explain as explainOperation } from '../framework/explain.js'
 import type { Host } from '../framework/host.js'
-import { createKnownCallers } from '../framework/known-callers.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
 import { performEach } from '../framework/perform-each.js'
@@ -118,7 +118,7 @@ export function createApp(parts: {
     random,
     tenant,
     background,
-    callers: createKnownCallers(createMac(primitives, random.bytes(KEY_BYTES))),
+    callers: new CallerCache(createMac(primitives, random.bytes(KEY_BYTES))),
     maintenance: () => {
       if (maintenance !== undefined) return maintenance
       throw new CofferError('unprocessable', 'A vault in memory has no maintenance.')

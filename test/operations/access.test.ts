@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Permission, Transform } from '../../src/domain/permissions.js'
 import { authenticate } from '../../src/framework/authenticate.js'
-import { createKnownCallers } from '../../src/framework/known-callers.js'
+import { CallerCache } from '../../src/framework/cached-caller.js'
 import { containers, decide, plain, rules, type Shown, shownUnder } from './oracle.js'
 import { openTestVault, permissionsOf } from './vault.js'
 
@@ -200,13 +200,13 @@ t.test('a key that was checked lives as long as all that it stands on, and no lo
 
 t.test('so many callers are known and no more, each by its own key', async (t) => {
   const { app } = await openTestVault()
-  const callers = createKnownCallers((message, length) => new Uint8Array(length).fill(message[0]!))
+  const callers = new CallerCache((message, length) => new Uint8Array(length).fill(message[0]!))
   const caller = await app.owner({ reveal: false })
-  callers.keep('a', 1, caller)
+  callers.put('a', 1, caller)
   t.equal(callers.find('a', 1), caller)
   t.equal(callers.find('a', 2), undefined, 'under another change counter')
   t.equal(callers.find('b', 1), undefined, 'by another key')
-  callers.keep('b', 2, caller)
+  callers.put('b', 2, caller)
   t.equal(callers.find('a', 1), undefined)
   t.equal(callers.find('a', 2), undefined, 'of what went before nothing is left')
 })

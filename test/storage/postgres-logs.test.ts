@@ -7,7 +7,7 @@ import { loadSodium } from '../../src/crypto/sodium.js'
 import { nameBatch } from '../../src/domain/taken-batches.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
-import { withCertainty } from '../../src/framework/belief.js'
+import { retryIfStale } from '../../src/framework/cached-caller.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
@@ -135,9 +135,8 @@ t.test('a key that was deleted is refused, though the store has lost the last ch
   await ask(one, 'token create', { id: 'read', type: 'token', data: 'x' })
   const read = async (app: App) => {
     try {
-      const caller = await authenticate(app, key, { believes: true })
-      return (await withCertainty(caller, (known) => perform(app, known, get, { id: 'read' }, 'trace')))
-        .status
+      const caller = await authenticate(app, key, { allowsCached: true })
+      return (await retryIfStale(caller, (known) => perform(app, known, get, { id: 'read' }, 'trace'))).status
     } catch (error) {
       return (error as CofferError).code
     }
