@@ -1,6 +1,6 @@
 /**
- * Vaults for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), `toy`, which answers as one
- * over a network would, or `postgres`, each in a schema of its own.
+ * Vaults for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `postgres`, each in a
+ * schema of its own.
  */
 import { createKeyring } from '../src/crypto/keyring.js'
 import type { Clock, EngineKeys } from '../src/crypto/ports.js'
@@ -9,14 +9,12 @@ import { loadSodium } from '../src/crypto/sodium.js'
 import type { Engine } from '../src/storage/engine.js'
 import { createMemoryEngine } from '../src/storage/engines/memory-engine.js'
 import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
-import { createToyEngine } from './storage/toy-engine.js'
 
 export async function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Promise<Engine> {
   const name = process.env.COFFER_TEST_ENGINE ?? 'memory'
   if (name === 'memory') return createMemoryEngine(options)
-  if (name === 'toy') return createToyEngine(options)
   if (name === 'postgres') return (await import('./storage/postgres-server.js')).openTestStore(options)
-  throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory, toy or postgres`)
+  throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory or postgres`)
 }
 
 export async function openEphemeral(options: { tenantName: string; clock?: Clock }): Promise<App> {

@@ -1,10 +1,9 @@
 /** The ways into the product, each as a function from a step to an answer. */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { listFlags, takesBody } from '../../src/cli/input/options.js'
 import { main } from '../../src/cli/main.js'
-import type { Fetch } from '../../src/client/http-client.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { resultOf } from '../../src/framework/outcome.js'
@@ -12,10 +11,9 @@ import { perform } from '../../src/framework/perform.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
-import { openVault } from '../../src/vault/open.js'
 import { type Outcome, runProcess } from '../cli/fake-process.js'
 import { openEphemeral } from '../ephemeral.js'
-import type { Answer, Step } from './cases.js'
+import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 
 /** One asked-for operation: `key` is the caller's API key, absent for the owner. */
@@ -29,8 +27,6 @@ export interface Request {
 
 export interface Door {
   name: string
-  /** Whether the step cannot be asked through it; its case is then left out. */
-  cannot?(step: Step): boolean
   ask(request: Request): Promise<Answer>
   close(): Promise<void>
 }
@@ -70,10 +66,7 @@ async function askPerform(
 }
 
 /** The command line, on a vault in a directory of its own. */
-export async function openCommandDoor(
-  clock: MovableClock,
-  prepare: (place: string) => Promise<void> = async () => {},
-): Promise<Door> {
+export async function openCommandDoor(clock: MovableClock): Promise<Door> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
     XDG_CONFIG_HOME: join(place, 'config'),
@@ -85,7 +78,6 @@ export async function openCommandDoor(
     runProcess(main, { words, stdin, cwd: place, env: { ...env, ...more }, clock: () => clock.now })
   const init = await run(['init', '--name', 'default'])
   if (init.code !== 0) throw new Error(`coffer init failed: ${init.stderr}`)
-  await prepare(place)
   return {
     name: 'command line',
     ask: async ({ operation, input, key, reveal, idempotencyKey }) => {
@@ -96,45 +88,6 @@ export async function openCommandDoor(
       const { words, stdin } = spell(definition, input, flags)
       const outcome = await run(words, stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)
-    },
-    close: async () => rmSync(place, { recursive: true, force: true }),
-  }
-}
-
-/** The command line again, with the vault kept open by somebody else, who does what it asks. */
-export async function openServedDoor(clock: MovableClock): Promise<Door> {
-  let server: App | undefined
-  const door = await openCommandDoor(clock, async (place) => {
-    const folder = join(place, 'config', 'coffer', 'keys')
-    const text = readFileSync(join(folder, readdirSync(folder)[0]!), 'utf8')
-    const effects = { directory: join(place, '.coffer'), pid: process.pid, clock: () => clock.now }
-    server = await openVault({ ...effects, notice: () => {}, role: 'server' }, async () => ({
-      kind: 'key-file',
-      text,
-    }))
-    server.configureReactors({ allowNet: [ALLOWED] })
-  })
-  return {
-    name: `${door.name}, served`,
-    ask: (request) => door.ask(request),
-    close: async () => {
-      await server?.close()
-      await door.close()
-    },
-  }
-}
-
-/** The command line with `--url`, which reaches a server by `fetch`; `ownerKey` stands for the owner there. */
-export function openUrlDoor(name: string, fetch: Fetch, ownerKey: (reveal: boolean) => string) {
-  const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
-  const env = { XDG_CONFIG_HOME: place, COFFER_URL: 'http://localhost', COFFER_OUTPUT: 'json' }
-  return {
-    name,
-    ask: async ({ operation, input, key, reveal, idempotencyKey }: Request): Promise<Answer> => {
-      const { words, stdin } = spell(findOperation(operation), input, ['--yes', ...spellKey(idempotencyKey)])
-      const caller = { COFFER_API_KEY: key ?? ownerKey(reveal) }
-      const run = { words, stdin, cwd: place, env: { ...env, ...caller }, fetch }
-      return readOutcome(await runProcess(main, run))
     },
     close: async () => rmSync(place, { recursive: true, force: true }),
   }

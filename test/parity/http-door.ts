@@ -1,12 +1,10 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
-import type { Fetch } from '../../src/client/http-client.js'
 import { spellRequest } from '../../src/client/spell-request.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
-import { toHandler } from '../../src/http/handle.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/sockets.js'
 import { completeService } from '../../src/http/start.js'
@@ -15,7 +13,7 @@ import { openEphemeral } from '../ephemeral.js'
 import { createContract, isGiven } from '../http/contract.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
-import { type Door, type MovableClock, openUrlDoor as openCommandUrlDoor, type Request } from './doors.js'
+import type { Door, MovableClock, Request } from './doors.js'
 
 /** HTTP knows no owner; these stand for one, as the cases need one. */
 const OWNER = 'owner'
@@ -125,16 +123,6 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
     ...(result && { body: result }),
   }
   return { status: answer.status, body: { res } }
-}
-
-/** The command line with `--url`, whose requests reach a server in this process. */
-export async function openUrlDoor(clock: MovableClock): Promise<Door> {
-  const { app, answerer } = await serveCases(clock)
-  const handle = toHandler(answerer)
-  const fetch: Fetch = (url, init) => handle(new Request(url, init))
-  const door = openCommandUrlDoor('HTTP, command line', fetch, (reveal) => (reveal ? REVEALING_OWNER : OWNER))
-  const close = () => Promise.all([door.close(), app.close()]).then(() => undefined)
-  return { ...door, close }
 }
 
 /** An answer that code gave, without the headers that every answer has. */
