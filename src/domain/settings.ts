@@ -68,6 +68,12 @@ export const VAULT_SETTINGS = {
     default: true,
     read: readBoolean,
   },
+  'deduplicate.reveals_existing': {
+    description:
+      'Whether deduplication answers with a token that the caller may not read, redacted, instead of making a new one: true or false',
+    default: true,
+    read: readBoolean,
+  },
   'reactors.undeclared_args': {
     description: 'What to do with arguments that a formula does not declare: forward or strip',
     default: 'forward',

@@ -113,6 +113,10 @@ decides. No rule, no permission. A token in several containers takes all of them
 A rule may have conditions instead of a container; coffer app create --help says how. The owner of the vault needs no
 rule, and sees data masked unless --reveal is given. --explain says what a command would answer, and which rule decides.
 
+A request with deduplicate_token tells whether equal data is stored, even to a caller who may not read that token: the
+answer is the stored token without its data. With the setting deduplicate.reveals_existing false, tokens that the caller
+may not read do not count, and a new token is made.
+
 Examples:
   $ coffer app permissions
   $ coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'

@@ -49,13 +49,13 @@ export const unlinkTokens = operation({
   check: refuseItself,
   async run(context, input) {
     const { parent, child } = await requireBoth(context, input)
-    const id = associationId(parent.id, child.id)
-    const { tenant } = context.caller
-    const isThere = await isLinked(context.store, tenant, parent.id, child.id)
-    if (!isThere) throw new CofferError('not_found', 'These tokens are not linked.')
+    // First, so that who may not delete them is not told whether they are linked.
     requireTransform(context, 'token:delete', parent)
     requireTransform(context, 'token:delete', child)
-    await context.store.remove('association', tenant, id)
+    const { tenant } = context.caller
+    if (!(await isLinked(context.store, tenant, parent.id, child.id)))
+      throw new CofferError('not_found', 'These tokens are not linked.')
+    await context.store.remove('association', tenant, associationId(parent.id, child.id))
     for (const token of [parent, child]) noteToken(context, token)
     return undefined
   },

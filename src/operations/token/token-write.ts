@@ -4,6 +4,7 @@ import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { stricterTransform } from '../../domain/permissions.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records.js'
+import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,
   patchToken,
@@ -15,8 +16,16 @@ import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
+import { eachRecord } from '../../storage/pages.js'
 import { purgeToken } from './expiry.js'
-import { noteToken, requireTransform, showDuplicate, viewWritten } from './token-access.js'
+import {
+  matchesId,
+  noteToken,
+  requireTransform,
+  showDuplicate,
+  viewWritten,
+  whereGranted,
+} from './token-access.js'
 import { noteCreation, settleActivity } from './token-activity.js'
 import type { TokenView } from './token-attributes.js'
 
@@ -143,15 +152,34 @@ function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boo
   return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
-/** The oldest token with this fingerprint. */
-async function findByFingerprint(context: Context, value: string, except?: string) {
+/**
+ * The oldest token with this fingerprint. With the setting deduplicate.reveals_existing false only tokens that the caller
+ * may read are looked at, so that the answer does not depend on others.
+ */
+async function findByFingerprint(
+  context: Context,
+  value: string,
+  except?: string,
+): Promise<TokenRecord | undefined> {
   const others = except === undefined ? [] : [{ not: { ids: [except] } }]
-  const where = { and: [{ field: 'fingerprint', value }, ...others] }
-  const find = (page: number) => context.store.find('token', context.caller.tenant, { where, page, size: 1 })
-  const newest = await find(1)
-  const { records } = newest.total > 1 ? await find(newest.total) : newest
+  const conditions = [{ field: 'fingerprint', value }, ...others]
+  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
+  const isAny = settingOf(values, 'deduplicate.reveals_existing')
+  const where = isAny ? { and: conditions } : await whereGranted(context, conditions, [])
+  const isReadable = isAny ? undefined : matchesId(context.caller, [])
+  const find = async (page: number, size: number) =>
+    context.store.find('token', context.caller.tenant, { where: where!, page, size })
+  const { records, total } = await find(1, 1)
   // The index has short digests, so the fingerprint is compared as well.
-  return records.find(({ fingerprint }) => fingerprint === value)
+  const isEqual = ({ fingerprint }: TokenRecord) => fingerprint === value
+  if (isReadable === undefined) {
+    const oldest = total > 1 ? (await find(total, 1)).records : records
+    return oldest.find(isEqual)
+  }
+  let oldest: TokenRecord | undefined
+  for await (const record of eachRecord(context.store, 'token', context.caller.tenant, where))
+    if (isEqual(record) && isReadable(record)) oldest = record
+  return oldest
 }
 
 /** The requested id, a free one from the alias expression, or else a UUID. */

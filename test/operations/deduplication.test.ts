@@ -1,0 +1,112 @@
+/** Deduplication, and whom it tells of a token that they may not read. */
+import t from 'tap'
+import type { Permission } from '../../src/domain/permissions.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { openTestVault, setSetting } from './vault.js'
+
+interface Shown {
+  id: string
+  containers: string[]
+  _extras?: { deduplicated: boolean }
+}
+
+const OWN = '/own/'
+const FOREIGN = '/foreign/'
+const DATA = '078-05-1120'
+const wanted = { type: 'token', data: DATA, containers: [OWN] }
+const isDuplicate = ({ _extras }: Shown) => _extras?.deduplicated === true
+
+async function open() {
+  const vault = await openTestVault()
+  const ofContainer = { priority: 1, container: OWN, transform: 'mask' } as const
+  const ofCondition = {
+    priority: 2,
+    conditions: [
+      { attribute: 'container', operator: 'equals', value: OWN },
+      { attribute: 'id', operator: 'starts_with', value: '' },
+    ],
+    transform: 'mask',
+    permissions: ['token:read'],
+  }
+  const writing = { ...ofContainer, permissions: ['token:create', 'token:update'] satisfies Permission[] }
+  const page = await vault.createApplication('public', {
+    rules: [writing],
+    permissions: [],
+  })
+  const backend = await vault.createApplication('private', {
+    rules: [{ ...writing, permissions: [...writing.permissions, 'token:read'] }],
+    permissions: [],
+  })
+  const { session_key, nonce } = (await vault.askAs(page.key, 'session create')) as Record<string, string>
+  await vault.askAs(backend.key, 'session authorize', {
+    nonce,
+    rules: [writing, ofCondition],
+  })
+  await vault.ask('token create', { id: 'original', type: 'token', data: DATA, containers: [FOREIGN] })
+  return { ...vault, keys: { page: page.key, backend: backend.key, session: session_key! } }
+}
+
+type Opened = Awaited<ReturnType<typeof open>>
+
+/** Every way to ask for deduplication, with what it answers about a token. */
+const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
+  create: async ({ askAs }, key) =>
+    (await askAs(key, 'token create', { ...wanted, deduplicate_token: true })) as Shown,
+  tokenize: async ({ askAs }, key) => {
+    const payload = [{ ...wanted, deduplicate_token: true }]
+    return ((await askAs(key, 'token tokenize', { payload })) as Shown[])[0]!
+  },
+  import: async ({ askAs }, key) => {
+    const rows = [{ ...wanted, deduplicate_token: true }]
+    const { results } = (await askAs(key, 'token import', { rows })) as {
+      results: { id: string; status: string }[]
+    }
+    const [{ id, status }] = results as [{ id: string; status: string }]
+    return { id, containers: [], _extras: { deduplicated: status === 'deduplicated' } }
+  },
+  update: async ({ askAs }, key) => {
+    const { id } = (await askAs(key, 'token create', { ...wanted, data: 'another' })) as Shown
+    return (await askAs(key, 'token update', { id, data: DATA, deduplicate_token: true })) as Shown
+  },
+  'the setting of the tenant': async ({ ask, askAs }, key) => {
+    await ask('tenant update', { name: 'a', settings: { deduplicate_tokens: 'true' } })
+    const made = (await askAs(key, 'token create', wanted)) as Shown
+    await ask('tenant update', { name: 'a', settings: { deduplicate_tokens: 'false' } })
+    return made
+  },
+}
+
+t.test('deduplication answers with a token of others, unless a setting keeps it from that', async (t) => {
+  for (const [way, ask] of Object.entries(WAYS))
+    for (const who of ['page', 'backend', 'session'] as const) {
+      const vault = await open()
+      const key = vault.keys[who]
+      const told = await ask(vault, key)
+      t.strictSame([told.id, isDuplicate(told)], ['original', true], `${way} by ${who}: told by default`)
+      await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
+      const made = await ask(vault, key)
+      t.not(made.id, 'original', `${way} by ${who}: not told`)
+      t.notOk(isDuplicate(made))
+      // A second token would tell as well, if it were not a duplicate of the first where the caller may read that.
+      const again = await ask(vault, key)
+      t.equal(isDuplicate(again), who !== 'page', `${way} by ${who}: its own is a duplicate`)
+      if (who !== 'page') t.equal(again.id, made.id)
+      await vault.app.close()
+    }
+})
+
+t.test('unlinking tells nobody whether tokens are linked that they may not delete', async (t) => {
+  const { app, ask, statusOf, createApplication } = await openTestVault()
+  t.teardown(() => app.close())
+  const { key } = await createApplication('private', {
+    rules: [{ priority: 1, container: OWN, transform: 'mask', permissions: ['token:delete', 'token:read'] }],
+    permissions: [],
+  })
+
+  for (const id of ['one', 'two', 'three'])
+    await ask('token create', { id, type: 'token', data: id, containers: [FOREIGN] })
+  await ask('token link', { parent_id: 'one', child_id: 'two' })
+  const status = (child_id: string) =>
+    statusOf(() => authenticate(app, key), 'token unlink', { parent_id: 'one', child_id })
+  t.strictSame([await status('two'), await status('three')], [403, 403])
+})
