@@ -2,7 +2,7 @@
 import { CofferError, validationError } from '../errors.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
-import { findNotEmulated } from './not-emulated.js'
+import { readAreas } from './emulation.js'
 
 export interface Match {
   operation: RoutedOperation
@@ -13,6 +13,7 @@ export interface Match {
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
+  let leftOut: { area: string; parts: string[] }[] | undefined
   for (const operation of registry.routed) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
@@ -27,7 +28,10 @@ export function createRouter(registry: Registry) {
       const segments = splitPath(path)
       const bucket = buckets.get(bucketOf(segments)) ?? []
       const found = bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
-      if (found.length === 0) throw describeUnknown(segments)
+      if (found.length === 0) {
+        leftOut ??= listLeftOut()
+        throw describeUnknown(segments, leftOut)
+      }
       const wanted = method === 'HEAD' ? 'GET' : method
       const operation = found.find(({ endpoint }) => endpoint.method === wanted)
       if (operation === undefined) return { allow: listMethods(found) }
@@ -42,8 +46,15 @@ export function noControl(): CofferError {
   return new CofferError('not_found', `This server has no such control. ${advice}`)
 }
 
-function describeUnknown(segments: Segments): CofferError {
-  const area = findNotEmulated(segments)
+function listLeftOut() {
+  return readAreas().flatMap(({ area, not_emulated = [] }) =>
+    not_emulated.map((path) => ({ area, parts: path.split('/').slice(1) })),
+  )
+}
+
+function describeUnknown(segments: Segments, leftOut: ReturnType<typeof listLeftOut>): CofferError {
+  const isIn = (parts: readonly string[]) => parts.every((part, at) => part === '{}' || part === segments[at])
+  const area = leftOut.find(({ parts }) => isIn(parts))?.area
   if (`/${segments[0]}` === CONTROL_PATH) return noControl()
   return area === undefined
     ? new CofferError('not_found', 'There is nothing at this path.')

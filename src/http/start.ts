@@ -43,10 +43,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
   const accept = createAcceptPage(host, (count) => host.random.bytes(count), clock)
-  const reference = createPages(
-    () => createDocument(registry, { version, prefix, bodyLimitBytes }),
-    registry.operations,
-  )
+  const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
   const answerReady = async () => {
     await host.store.checkReady()
     return answerResult(200, { status: 'ok' })

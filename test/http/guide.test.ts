@@ -3,10 +3,8 @@ import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { createRegistry } from '../../src/framework/registry.js'
-import { CLIENT_PREFIX, CLIENTS, PLACEHOLDERS } from '../../src/http/clients.js'
-import { listFidelity, listRatedCalls, nameCall } from '../../src/http/fidelity.js'
-import { NOT_EMULATED } from '../../src/http/not-emulated.js'
+import { FILTERS, ORDERED_FILTERS } from '../../src/domain/expression/filters.js'
+import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../../src/http/emulation.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/guide.js'
 import { registry } from '../../src/operations/all.js'
 import { createWorkplace, startProcess } from './process.js'
@@ -14,57 +12,72 @@ import { createWorkplace, startProcess } from './process.js'
 const root = new URL('../../../', import.meta.url).pathname
 const run = promisify(execFile)
 
+const CLIENTS = readClients().map((client) => ({ ...client, code: client.code.join('\n') }))
+/** What the snippets have in the place of an address and a key. */
+const PLACEHOLDERS = { url: 'http://localhost:4010', key: 'key_…' }
+
 /** The text of a section of README without its heading. */
 function readSection(heading: string): string {
   const [, section] = readFileSync(`${root}README.md`, 'utf8').split(`\n## ${heading}\n`)
   return section?.split('\n## ')[0] ?? ''
 }
 
-const rowOf = (name: string, routed = registry.operations) =>
-  listFidelity(routed).find(({ area }) => area === name)!
+const areas = readAreas()
 
-t.test('the table of README is the one of this version', async (t) => {
-  const rows = listFidelity(registry.operations).map(
-    ({ area, early, today }) => `| ${area} | ${early} | ${today} |`,
-  )
+/** `GET PUT /path` as `GET /path` and `PUT /path`; the names of a path's parameters do not matter. */
+function eachPart(part: string): string[] {
+  const [, methods, path] = /^([A-Z ]+) (\/.*)$/.exec(part) ?? []
+  if (methods === undefined || path === undefined) return [part]
+  return methods.split(' ').map((method) => nameCall(`${method} ${path}`))
+}
+
+function nameCall(call: string): string {
+  return call.replaceAll(/\{[^}]*\}/g, '{}')
+}
+
+/** Calls, their attributes, and filters that the program has. */
+function listParts(): Set<string> {
+  const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
+  const calls = registry.operations.flatMap(({ endpoint, relay, output }) => {
+    if (relay !== undefined) return [`calls through \`${relay.path}\``]
+    if (endpoint === undefined) return []
+    const call = nameCall(`${endpoint.method} ${endpoint.path}`)
+    const answered = output?.type === 'object' && endpoint.method !== 'GET' ? output.properties : {}
+    const attributes = Object.keys({ ...endpoint.body, ...endpoint.query, ...answered })
+    return [call, ...attributes.map((name) => `${call} ${name}`)]
+  })
+  return new Set([...calls, ...filters])
+}
+
+t.test('the table of README is the one of fixtures/emulation.json', async (t) => {
+  const rows = areas.map((each) => `| ${[each.area, ...rateArea(each)].join(' | ')} |`)
   const table = ['| Area | January 2023 | Today |', '| --- | --- | --- |', ...rows].join('\n')
   const [shown] = /\|[\s\S]*\|/.exec(readSection('What is emulated')) ?? ['']
   t.equal(shown, table, 'copy the expected table into README')
 })
 
-t.test('every call is rated, and none that is left out is declared', async (t) => {
-  const rated = new Set(listRatedCalls().map(nameCall))
+t.test('the program has every part that the table rates, and the table rates every call', async (t) => {
+  const parts = listParts()
+  const rated = areas.flatMap(({ early = [], since = [] }) => [...early, ...since].flatMap(eachPart))
+  for (const part of rated) t.ok(parts.has(part), part)
+  const calls = rated.filter((part) => /^[A-Z]+ \S+$/.test(part))
+  t.equal(new Set(calls).size, calls.length, 'none is rated twice')
   for (const { endpoint } of registry.routed)
-    t.ok(rated.has(nameCall(`${endpoint.method} ${endpoint.path}`)), `${endpoint.method} ${endpoint.path}`)
-  t.equal(rated.size, listRatedCalls().length, 'none is rated twice')
-  for (const path of Object.values(NOT_EMULATED).flat()) {
-    const below = (call: string) => `${call.split(' ')[1]}/`.startsWith(`${path}/`)
-    t.same([...rated].filter(below), [], path)
-    t.same(
-      registry.routed.filter(({ endpoint }) => below(nameCall(`GET ${endpoint.path}`))),
-      [],
-      path,
+    t.ok(
+      calls.includes(nameCall(`${endpoint.method} ${endpoint.path}`)),
+      `${endpoint.method} ${endpoint.path}`,
     )
-  }
-})
-
-t.test('a declaration changes the table, and so does its absence', async (t) => {
-  t.same(rowOf('Logs'), { area: 'Logs', early: 'emulated', today: 'emulated' })
-  const without = registry.operations.filter(({ name }) => name !== 'log entity-types')
-  const gap = 'partly: not yet `GET /logs/entity-types`'
-  t.same(rowOf('Logs', without), { area: 'Logs', early: gap, today: gap })
-  t.same(rowOf('Logs', createRegistry([]).operations), { area: 'Logs', early: 'not yet', today: 'not yet' })
-  const [create, ...others] = registry.routed
-  const body = { ...create!.endpoint.body, card: {}, bank: {}, _extras: {} }
-  const grown = [{ ...create!, endpoint: { ...create!.endpoint, body } }, ...others]
-  t.equal(create!.name, 'token create')
-  t.match(rowOf('Tokens', grown).today, /^partly: without (?!.*not yet)/, 'an attribute counts too')
-  t.match(rowOf('Webhooks'), { early: '–', today: 'not emulated' })
+  for (const path of areas.flatMap(({ not_emulated = [] }) => not_emulated))
+    t.same(
+      [...parts].filter((call) => `${call.split(' ')[1]}/`.startsWith(`${path}/`)),
+      [],
+      `${path} is not declared`,
+    )
 })
 
 t.test('the reference shows the table and the snippets', async (t) => {
-  const table = renderFidelity(registry.operations)
-  for (const { area } of listFidelity(registry.operations)) t.ok(table.includes(`>${area}<`), area)
+  const table = renderFidelity()
+  for (const { area } of areas) t.ok(table.includes(`>${area}<`), area)
   t.notMatch(table, '`')
   const page = renderClients()
   for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)

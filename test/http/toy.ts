@@ -184,10 +184,7 @@ export function createToy(changes: Partial<AnswererOptions> = {}): Toy {
     authenticate,
     prefix,
     bodyLimitBytes,
-    pages: createPages(
-      () => createDocument(registry, { version: '1.2.3', prefix, bodyLimitBytes }),
-      registry.operations,
-    ),
+    pages: createPages(() => createDocument(registry, { version: '1.2.3', prefix, bodyLimitBytes })),
     record: (entry) => entries.push(entry),
     reportFault: (error) => faults.push(error),
     clock: () => 0,

@@ -1,8 +1,6 @@
 /** Sections of the reference: how clients are pointed at this server, and what it emulates. */
 import { encodeHtml as encode } from '../../domain/html.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
-import { CLIENT_PREFIX, CLIENTS } from '../clients.js'
-import { listFidelity } from '../fidelity.js'
+import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../emulation.js'
 
 export const GUIDE_STYLE = `
 pre { tab-size: 2 } .wide { overflow-x: auto } table { border-collapse: collapse; width: 100% }
@@ -11,9 +9,9 @@ th { font-weight: 600 }
 `
 
 export function renderClients(): string {
-  const shown = CLIENTS.map(({ name, package: source, code }) => {
+  const shown = readClients().map(({ name, package: source, code }) => {
     const from = source === undefined ? '' : ` <code class="dim">${encode(source)}</code>`
-    return `<h3>${encode(name)}${from}</h3><pre tabindex="0">${encode(code)}</pre>`
+    return `<h3>${encode(name)}${from}</h3><pre tabindex="0">${encode(code.join('\n'))}</pre>`
   })
   const start = `coffer serve --prefix ${CLIENT_PREFIX} --starter-apps`
   return `<section id="clients"><h2>Clients</h2>
@@ -21,10 +19,10 @@ export function renderClients(): string {
 Give them its address and one of its keys.</p>${shown.join('')}</section>`
 }
 
-export function renderFidelity(operations: readonly RegisteredOperation[]): string {
-  const rows = listFidelity(operations).map(({ area, early, today }) => {
-    const cells = [early, today].map((text) => `<td>${markCode(text)}</td>`)
-    return `<tr><th scope="row">${encode(area)}</th>${cells.join('')}</tr>`
+export function renderFidelity(): string {
+  const rows = readAreas().map((each) => {
+    const cells = rateArea(each).map((text) => `<td>${markCode(text)}</td>`)
+    return `<tr><th scope="row">${encode(each.area)}</th>${cells.join('')}</tr>`
   })
   return `<section id="fidelity"><h2>What is emulated</h2>
 <p>What this server emulates of the interface of January 2023 and of the one that today’s clients call.

@@ -1,6 +1,5 @@
 /** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/html.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
@@ -12,15 +11,12 @@ import { readScript } from './script.js'
 export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
 
 /** `createDocument` is called at the first request for a page that needs it. */
-export function createPages(
-  createDocument: () => OpenApiDocument,
-  operations: readonly RegisteredOperation[],
-): ReadonlyMap<string, () => Answer> {
+export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
   let texts: { json: string; html: Answer } | undefined
   const prepare = () => {
     if (texts === undefined) {
       const document = createDocument()
-      texts = { json: JSON.stringify(document), html: renderReference(document, operations) }
+      texts = { json: JSON.stringify(document), html: renderReference(document) }
     }
     return texts
   }
@@ -31,7 +27,7 @@ export function createPages(
   ])
 }
 
-function renderReference(document: OpenApiDocument, declared: readonly RegisteredOperation[]): Answer {
+function renderReference(document: OpenApiDocument): Answer {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
@@ -50,7 +46,7 @@ ${paragraphs(String(description))}
 <nav>${links.join('')}<a href="#clients">Clients</a><a href="#fidelity">What is emulated</a></nav>
 <main>${sections.join('')}
 ${renderClients()}
-${renderFidelity(declared)}
+${renderFidelity()}
 <section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main></div>`
   const { code, style } = readScript()
   return answerHtml({ title: String(title), body, style: GUIDE_STYLE + style, script: code })
