@@ -1,9 +1,8 @@
 /** Lists that are read page by page: for `--all`, and to find what a name stands for. */
 import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
-import type { CursorPage } from '../framework/cursor.js'
 import type { OperationInput } from '../framework/operation.js'
-import { type List, listOf } from '../framework/page.js'
+import { type CursorPage, type List, listOf } from '../framework/page.js'
 import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'

@@ -6,6 +6,7 @@ import type { EntityType } from '../domain/entity-types.js'
 import { matchesName } from '../domain/formula.js'
 import type { Permission } from '../domain/permissions.js'
 import type { RecordOf } from '../domain/records.js'
+import { readList } from '../framework/list.js'
 import {
   type Context,
   type LogEntry,
@@ -16,8 +17,8 @@ import {
 import type { List, PageRequest } from '../framework/page.js'
 import { listOutput } from '../framework/page.js'
 import { requireRecord } from '../framework/require-record.js'
-import { readScanned } from '../framework/scan.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
+import type { Condition } from '../storage/store.js'
 
 type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
 
@@ -137,17 +138,23 @@ export function manage<
         },
       }),
 
-    /** A page of those with these ids and a name like this one, of `tenants` (default: the caller's). */
+    /** A page of those with these ids, a name like this one and the condition, of `tenants` (default: the caller's). */
     list: (
       session: Session,
       { id: ids, name: like, ...asked }: PageRequest & { id?: readonly string[]; name?: string },
       tenants: readonly number[] = [session.caller.tenant],
+      condition?: Condition,
     ) => {
-      const matches = (record: RecordOf[K]) =>
-        (ids === undefined || ids.includes(record.id)) &&
-        (like === undefined || matchesName((record as { name: string }).name, like))
-      const show = (context: Context, record: RecordOf[K]) => view(context, record)
-      return readScanned(session, { kind, tenants, matches }, asked, { show }) as Promise<List<Answer<O>>>
+      const matches = (record: RecordOf[K]) => matchesName((record as { name: string }).name, like!)
+      const and = [...(ids === undefined ? [] : [{ ids }]), ...(condition === undefined ? [] : [condition])]
+      const listing = {
+        kind,
+        tenants,
+        where: async () => (and.length === 0 ? undefined : { and }),
+        matches: like === undefined ? undefined : matches,
+        show: (context: Context, record: RecordOf[K]) => view(context, record),
+      }
+      return readList(session, listing, asked) as Promise<List<Answer<O>>>
     },
 
     add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
@@ -170,4 +177,9 @@ export function created({ caller, date }: Context): { created_by: string; create
 
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {
   return { modified_by: caller.actor.id, modified_at: date }
+}
+
+/** Matches records that have one of the values in an indexed field; all records without values. */
+export function anyOf(field: string, values: readonly string[] | undefined): Condition | undefined {
+  return values && { or: values.map((value) => ({ field, value })) }
 }

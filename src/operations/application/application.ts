@@ -5,9 +5,9 @@ import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
-import { pageInput, readPage } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { created, manage, modified } from '../manage.js'
+import { anyOf, created, manage, modified } from '../manage.js'
 import {
   type ApplicationView,
   applicationOutput,
@@ -113,18 +113,7 @@ export const listApplications = operation({
     ...pageInput(100),
   }),
   examples: ['coffer app list', 'coffer app list --type private'],
-  runDetached(session, input) {
-    const { page = 1, size = 20 } = input
-    const ids = input.id === undefined ? [] : [{ ids: input.id }]
-    const types =
-      input.type === undefined ? [] : [{ or: input.type.map((value) => ({ field: 'type', value })) }]
-    const and = [...ids, ...types]
-    const where = and.length === 0 ? {} : { where: { and } }
-    return readPage(session, input, {
-      locate: ({ store, caller }) => store.locate('application', caller.tenant, { page, size, ...where }),
-      show: (_, record) => viewApplication(record),
-    })
-  },
+  runDetached: (session, { type, ...asked }) => managed.list(session, asked, undefined, anyOf('type', type)),
 })
 
 export const whoami = operation({

@@ -6,10 +6,10 @@ import { about } from '../../domain/property-errors.js'
 import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
 import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/roles.js'
 import { conflict } from '../../errors.js'
+import { readList } from '../../framework/list.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { readScanned } from '../../framework/scan.js'
 import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { created, manage, modified } from '../manage.js'
 import { isMember } from '../member/user.js'
@@ -65,12 +65,12 @@ export const createInvitation = operation({
   },
   async runDetached(session, input) {
     const view = await session.conclude((context) => addInvitation(context, input))
-    session.post.collect(session.caller.tenant)
+    session.mail.enqueue(session.caller.tenant)
     return view
   },
 })
 
-/** Creates an invitation and its mail, which the caller has collected when the unit is committed. */
+/** Creates an invitation and its mail, which the caller enqueues when the unit is committed. */
 export async function addInvitation(
   context: Context,
   { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,

@@ -5,6 +5,7 @@ import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import type { LogRecord } from '../../domain/records.js'
 import type { PropertyErrors } from '../../errors.js'
+import { readList } from '../../framework/list.js'
 import { operation } from '../../framework/operation.js'
 import {
   arrayOf,
@@ -17,7 +18,7 @@ import {
   text,
   uuid,
 } from '../../framework/output.js'
-import { type List, listOutput, pageInput, readPage } from '../../framework/page.js'
+import { type List, listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
@@ -70,13 +71,9 @@ export const listLogs = operation({
   examples: ['coffer log list', 'coffer log list --entity-type token --start-date 24h'],
   check: dateConditions,
   runDetached(session, input, dates) {
-    const { page = 1, size = 20 } = input
     const and = [...entityConditions(input), ...dates]
-    const where = and.length === 0 ? {} : { where: { and } }
-    return readPage(session, input, {
-      locate: ({ store, caller }) => store.locate('log', caller.tenant, { page, size, ...where }),
-      show: (_, record) => viewLog(record),
-    })
+    const where = async () => (and.length === 0 ? undefined : { and })
+    return readList(session, { kind: 'log', where, show: (_, record) => viewLog(record) }, input)
   },
 })
 

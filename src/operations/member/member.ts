@@ -4,11 +4,11 @@ import { GIVEN_ROLES, ROLES } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
-import { pageInput, readPage } from '../../framework/page.js'
+import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
-import { manage, modified } from '../manage.js'
+import { anyOf, manage, modified } from '../manage.js'
 import { leaveTenant } from './user.js'
 
 const userOutput = component('User', [], {
@@ -51,14 +51,8 @@ export const listMembers = operation({
   summary: 'List the members of your tenant, newest first.',
   input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
   examples: ['coffer member list'],
-  runDetached(session, { user_id, ...asked }) {
-    const { page = 1, size = 20 } = asked
-    const where = user_id && { where: { or: user_id.map((value) => ({ field: 'user', value })) } }
-    return readPage(session, asked, {
-      locate: ({ store, caller }) => store.locate('member', caller.tenant, { page, size, ...where }),
-      show: ({ store }, record) => viewMember(store, record),
-    })
-  },
+  runDetached: (session, { user_id, ...asked }) =>
+    members.list(session, asked, undefined, anyOf('user', user_id)),
 })
 
 export const updateMember = operation({

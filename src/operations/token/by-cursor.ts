@@ -6,8 +6,9 @@ import { addError, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { parseJoinedTerms, type SearchField } from '../../domain/token/search-query.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
-import { type CursorPage, cursorInput, cursorOutput, readByCursor } from '../../framework/cursor.js'
+import { readListByCursor } from '../../framework/list.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
+import { type CursorPage, cursorInput, cursorOutput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { query, toLookup } from './search.js'
@@ -99,17 +100,17 @@ function listByCursor(
   page: { start?: string; size?: number },
   fields: readonly SearchField[],
 ): Promise<CursorPage<TokenView>> {
-  return readByCursor(session, page, {
-    kind: 'token',
+  const listing = {
+    ...SHOWN_TOKENS,
     about: JSON.stringify([permission, fields]),
-    async where(context) {
+    async where(context: Context) {
       const conditions: Condition[] = []
       for (const field of fields) conditions.push(await toCondition(context, permission, field))
       return whereGranted(context, conditions, [permission])
     },
     matches: combine(matchesId(session.caller, [permission]), matchesMetadata(fields)),
-    ...SHOWN_TOKENS,
-  })
+  }
+  return readListByCursor(session, listing, page)
 }
 
 async function toCondition(context: Context, permission: Permission, { field, value }: SearchField) {

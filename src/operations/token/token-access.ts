@@ -2,14 +2,13 @@
 import type { Target } from '../../domain/access.js'
 import type { EntityType } from '../../domain/entity-types.js'
 import { metadataLookups } from '../../domain/index-fields.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
 import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { Caller } from '../../framework/caller.js'
+import { type Listing, readList } from '../../framework/list.js'
 import type { Context, LogEntry, Session } from '../../framework/operation.js'
-import { type List, type Listing, type PageRequest, readPage } from '../../framework/page.js'
-import { readScanned } from '../../framework/scan.js'
+import type { List, PageRequest } from '../../framework/page.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import { noteUse } from './token-activity.js'
@@ -75,12 +74,13 @@ export async function filterConditions(context: Context, filters: TokenFilters):
 }
 
 /** How tokens of a list are shown and logged. The containers of one may have changed since it was located. */
-export const SHOWN_TOKENS: Omit<Listing<'token', TokenView>, 'locate'> = {
+export const SHOWN_TOKENS: Listing<'token', TokenView> = {
+  kind: 'token',
   show: ({ caller }, record) => {
     const transform = caller.transform('token:read', record)
     return transform === undefined ? undefined : viewToken(record, transform)
   },
-  note: ({ id, type, containers, created_at }) => {
+  log: ({ id, type, containers, created_at }) => {
     const noted = { id, type, containers, created_at }
     return (context) => reachToken(context, noted, undefined, context.caller.transform('token:read', noted))
   },
@@ -89,21 +89,12 @@ export const SHOWN_TOKENS: Omit<Listing<'token', TokenView>, 'locate'> = {
 /** A page of matching tokens on which the caller has token:read and `needed`, each with the transform of its rule. */
 export async function listTokensWhere(
   session: Session,
-  { page = 1, size = 20 }: PageRequest,
+  paging: PageRequest,
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
 ): Promise<List<TokenView>> {
-  const { tenant } = session.caller
-  const narrow = async (context: Context) =>
-    omitUndefined({ where: await whereGranted(context, await toConditions(context), needed) })
-  const matches = matchesId(session.caller, needed)
-  if (matches !== undefined) {
-    const scan = { kind: 'token' as const, tenants: [tenant], narrow, matches }
-    return readScanned(session, scan, { page, size }, SHOWN_TOKENS)
-  }
-  const locate = async (context: Context) =>
-    context.store.locate('token', tenant, { page, size, ...(await narrow(context)) })
-  return readPage(session, { page, size }, { locate, ...SHOWN_TOKENS })
+  const where = async (context: Context) => whereGranted(context, await toConditions(context), needed)
+  return readList(session, { ...SHOWN_TOKENS, where, matches: matchesId(session.caller, needed) }, paging)
 }
 
 /**
