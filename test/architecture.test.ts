@@ -17,7 +17,7 @@ const ARROWS: Record<string, string[]> = {
   http: ['framework', 'operations', 'domain', 'config.ts'],
   reactor: ['framework', 'domain', 'ipc'],
   client: ['operations', 'framework', 'domain', 'http/headers.ts'],
-  mail: ['framework', 'operations', 'domain', 'storage/store.ts'],
+  mail: ['framework', 'operations', 'domain', 'storage/store.ts', 'storage/pages.ts'],
   vault: ['ipc', 'crypto', 'storage', 'reactor', 'mail', 'operations', 'framework', 'domain'],
   control: ['vault', 'http', 'operations', 'framework', 'domain', 'storage/engine.ts', 'crypto/ports.ts'],
   library: ['control', 'client', 'vault', 'http', 'operations', 'framework', 'domain', 'version.ts'],

@@ -50,7 +50,7 @@ export class Plane implements ControlPlane {
 
   /** Links in mail begin with `url`, unless the settings name another one. */
   listenAt(url: string): void {
-    this.app.post.publicUrl = url
+    this.app.mail.publicUrl = url
     for (const { plane } of this.forks.values()) plane.listenAt(url)
   }
 
@@ -102,7 +102,7 @@ export class Plane implements ControlPlane {
     const forked = await memory.fork(this.#start!, own.now)
     const plane = await new Plane(forked.app, { memory: forked.memory, clock: own, names }).begin()
     forked.app.control = plane
-    forked.app.post.publicUrl = this.app.post.publicUrl
+    forked.app.mail.publicUrl = this.app.mail.publicUrl
     const { id, name } = await forked.app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
     const facts: Fork = { id, tenant: { id, name }, keys: Object.fromEntries(keys) }
@@ -170,7 +170,7 @@ export class Plane implements ControlPlane {
     const { clock } = this.#require()
     await this.app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
-    await this.app.post.catchUp()
+    await this.app.mail.catchUp()
     return clock.state
   }
 

@@ -1,4 +1,4 @@
-/** The mail of an invitation, and when it is tried again. Users' text is escaped; headers have none of it but the address. */
+/** The mail of an invitation. Users' text is escaped; headers have none of it but the address. */
 import { formatDate, MONTHS } from './dates.js'
 import { encodeHtml } from './html.js'
 
@@ -63,14 +63,6 @@ export function wrapLetter({ subject, html }: Letter): string {
 function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }
-
-/** ms to wait after the given number of failed attempts: 30 s, doubled each time, at most an hour. */
-export function delayMail(attempts: number): number {
-  return Math.min(FIRST_DELAY_MS * 2 ** (attempts - 1), LONGEST_DELAY_MS)
-}
-
-const FIRST_DELAY_MS = 30_000
-const LONGEST_DELAY_MS = 3_600_000
 
 /** A date for people: `27 August 2030, 02:23 UTC`. */
 export function describeDate(date: string): string {

@@ -1,4 +1,4 @@
-/** The ports of mail: {@link Post} sends committed mail in the background, {@link Mailer} talks to a mail server. */
+/** The ports of mail: {@link MailPort} sends committed mail in the background, {@link Mailer} talks to a mail server. */
 import type { Sender } from '../domain/mail-server.js'
 
 /** A complete mail. `id` is its Message-ID, the same at every attempt. */
@@ -30,11 +30,11 @@ export interface Mailer {
   close(): void
 }
 
-export interface Post {
+export interface MailPort {
   /** The URL of the server of this vault, which links begin with; undefined without one. */
   readonly publicUrl: string | undefined
   /** Sends the mail of this tenant, which was committed. Does not wait. */
-  collect(tenant: number): void
-  /** Resolves when every mail collected so far was attempted once. */
+  enqueue(tenant: number): void
+  /** Resolves when every mail enqueued so far was attempted once. */
   settle(): Promise<void>
 }

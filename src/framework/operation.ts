@@ -14,7 +14,7 @@ import type { Background } from './background.js'
 import type { Caller } from './caller.js'
 import type { Claims } from './claims.js'
 import type { ControlPlane } from './control-port.js'
-import type { Post } from './mail-port.js'
+import type { MailPort } from './mail-port.js'
 import type { Outbound, OutboundAnswer } from './outbound-port.js'
 import type { Existing, HttpAnswer } from './outcome.js'
 import type { FindReactors, ReactorRuntime } from './reactor-runtime.js'
@@ -27,7 +27,7 @@ import type { OfflineVault, OpenVault } from './vault-port.js'
 export interface Effects {
   readonly random: RandomSource
   /** Sends mail, after the unit that wrote it is committed. */
-  readonly post: Post
+  readonly mail: MailPort
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background

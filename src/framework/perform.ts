@@ -135,7 +135,7 @@ export function createSession(facts: Facts): Session {
     traceId,
     recipient,
     createUuid: host.createUuid,
-    post: host.post,
+    mail: host.mail,
     reactors: host.reactors,
     outbound: host.outbound,
     expressions: host.expressions,

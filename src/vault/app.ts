@@ -21,7 +21,7 @@ import { perform } from '../framework/perform.js'
 import { performEach } from '../framework/perform-each.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
 import { validateInput } from '../framework/validate.js'
-import { createPost, type LastingPost } from '../mail/post.js'
+import { MailQueue } from '../mail/mail-queue.js'
 import type { ResultOf } from '../operations/all.js'
 import { readSettings } from '../operations/config/settings-record.js'
 import { loadOperation } from '../operations/load.js'
@@ -49,7 +49,7 @@ const utf8 = new TextEncoder()
 
 /** An open vault in this process. */
 export interface App extends Host, Vault {
-  readonly post: LastingPost
+  readonly mail: MailQueue
   readonly header: Header | undefined
   /** The owner of the vault as a caller, in the tenant of this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
@@ -102,7 +102,7 @@ export function createApp(parts: {
       createReactors(reactorOptions, confine),
     ))
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
-  const post = createPost(store)
+  const mail = new MailQueue(store)
   const background = createBackground()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
@@ -113,7 +113,7 @@ export function createApp(parts: {
     ...powers,
     generation: 0,
     claims: store.isShared ? createSharedClaims(powers) : createClaims(),
-    post,
+    mail,
     header,
     random,
     tenant,
@@ -167,7 +167,7 @@ export function createApp(parts: {
       closing ??= Promise.resolve(reactors?.then((running) => running.close()))
         .then(async () => (await outbound)?.close())
         .then(() => background.idle())
-        .then(() => post.close())
+        .then(() => mail.close())
         .then(() => store.close())
         .finally(() => {
           lock?.release()

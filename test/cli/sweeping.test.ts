@@ -4,7 +4,7 @@ import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import type { App } from '../../src/vault/app.js'
 import { createVaultHome } from './home.js'
 
-const post = { takeOver: async () => {} } as App['post']
+const mail = { takeOver: async () => {} } as App['mail']
 
 t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   const stop = new AbortController()
@@ -12,7 +12,7 @@ t.test('sweeps until the signal, and goes on after a failure', async (t) => {
   let sweeps = 0
   let waits = 0
   const app = {
-    post: { takeOver: () => Promise.reject(new Error('mail')) } as unknown as App['post'],
+    mail: { takeOver: () => Promise.reject(new Error('mail')) } as unknown as App['mail'],
     sweep: async () => {
       if (++sweeps === 2) throw new Error('disk')
       return 0
@@ -29,7 +29,7 @@ t.test('sweeps until the signal, and goes on after a failure', async (t) => {
 t.test('what one sweep leaves, the next takes without waiting', async (t) => {
   const stop = new AbortController()
   const left = [2000, 2000, 7, 0]
-  const app = { post, sweep: async () => left.shift() ?? 0 }
+  const app = { mail, sweep: async () => left.shift() ?? 0 }
   await sweepRegularly(
     app,
     stop.signal,
@@ -45,7 +45,7 @@ t.test('waiting for the next sweep ends with the signal', async (t) => {
   const stop = new AbortController()
   let sweeps = 0
   const app = {
-    post,
+    mail,
     sweep: async () => {
       sweeps++
       setImmediate(() => stop.abort())

@@ -194,13 +194,13 @@ t.test('mail that could not be sent is tried again before the clock answers', as
   const use = (to: number) => ask('config set', { name: 'mail.url', value: `smtp://127.0.0.1:${to}` })
   await use(port)
   const faults: unknown[] = []
-  await app.post.resume({
-    publicUrl: 'http://localhost',
+  app.mail.publicUrl = 'http://localhost'
+  await app.mail.resume({
     notice: () => {},
     fault: (error) => faults.push(error),
   })
   await ask('invite create', { email: 'ada@example.com' })
-  await app.post.settle()
+  await app.mail.settle()
   t.match(await ask('invite outbox', {}), { data: [{ state: 'waiting', attempts: 1 }] })
   await use(mail.port)
   await plane.advanceClock(1)

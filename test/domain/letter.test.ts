@@ -1,5 +1,5 @@
 import t from 'tap'
-import { composeLetter, delayMail, describeDate, wrapLetter } from '../../src/domain/letter.js'
+import { composeLetter, describeDate, wrapLetter } from '../../src/domain/letter.js'
 
 const FACTS = {
   tenantName: 'Payments',
@@ -45,13 +45,6 @@ t.test('a link that is not kept any more is said to be so', async (t) => {
   const letter = composeLetter(facts)
   t.match(letter.text, '(the link is not kept here)')
   t.notMatch(letter.html, 'href')
-})
-
-t.test('a mail that failed waits 30 s, twice as long each time, an hour at most', async (t) => {
-  t.same(
-    [1, 2, 3, 7, 8, 9, 5000].map(delayMail),
-    [30_000, 60_000, 120_000, 1_920_000, 3_600_000, 3_600_000, 3_600_000],
-  )
 })
 
 t.test('a date is written for people', async (t) => {

@@ -13,7 +13,7 @@ import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import { completeService, type ServiceOptions } from '../../src/http/start.js'
-import { createPost } from '../../src/mail/post.js'
+import { MailQueue } from '../../src/mail/mail-queue.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 import { Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
@@ -359,18 +359,17 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
   }
   const openMailer = async () => ({ server: 'mail', send: (one: Message) => answer(one), close: () => {} })
   const listener = {
-    publicUrl: 'https://vault.example.com',
     notice: () => {},
     fault: (e: unknown) => t.fail(String(e)),
   }
-  const posts = apps.map((app) => createPost(app.store, { openMailer, later: () => () => {} }))
+  const queues = apps.map((app) => new MailQueue(app.store, { openMailer, later: () => () => {} }))
   const invite = (email: string) =>
     one.ask({ operation: 'invite create', input: { email }, as: { reveal: false } })
-  one.post.collect = () => {}
+  one.mail.enqueue = () => {}
   const emails = Array.from({ length: 5 }, (_, at) => `ada-${at}@example.com`)
   for (const email of emails) await invite(email)
-  await Promise.all(posts.map((post) => post.resume(listener)))
-  await Promise.all(posts.map((post) => post.settle()))
+  await Promise.all(queues.map((queue) => queue.resume(listener)))
+  await Promise.all(queues.map((queue) => queue.settle()))
   t.strictSame(sent.toSorted(), emails)
   await invite('last@example.com')
   const given = answer
@@ -380,15 +379,15 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
       return new Promise(() => {})
     }
   })
-  await posts[0]!.takeOver()
+  await queues[0]!.takeOver()
   await begun
   answer = given
-  await posts[1]!.takeOver()
-  await posts[1]!.settle()
+  await queues[1]!.takeOver()
+  await queues[1]!.settle()
   t.equal(sent.length, 5, 'the first has claimed it')
   clock.now += 5 * 60_000 + 1
-  await posts[1]!.takeOver()
-  await posts[1]!.settle()
+  await queues[1]!.takeOver()
+  await queues[1]!.settle()
   t.strictSame(sent.slice(5), ['last@example.com'], 'which has died')
 })
 

@@ -101,8 +101,8 @@ export const listInvitations = operation({
     const now = await session.inUnit(async (context) => context.now)
     const matches = (record: InvitationRecord) =>
       status === undefined || viewInvitation(record, now).status === status
-    const scan = { kind: 'invitation' as const, tenants: [session.caller.tenant], matches }
-    return readScanned(session, scan, asked, { show: (_, record) => viewInvitation(record, now) })
+    const show = (_: Context, record: InvitationRecord) => viewInvitation(record, now)
+    return readList(session, { kind: 'invitation', matches, show }, asked)
   },
 })
 
@@ -132,7 +132,7 @@ export const resendInvitation = operation({
       })
       return viewInvitation(await invitations.replace(context, record), context.now)
     })
-    session.post.collect(session.caller.tenant)
+    session.mail.enqueue(session.caller.tenant)
     return view
   },
 })

@@ -31,10 +31,10 @@ export const readOutbox = operation({
   output: anyJson('A page of mails, or one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
   examples: ['coffer invite outbox', 'coffer invite outbox grace@example.com'],
-  runDetached: async ({ inUnit, post, caller }, { id, wait, page = 1, size = 20 }) => {
-    if (wait === true) await post.settle()
+  runDetached: async ({ inUnit, mail: queue, caller }, { id, wait, page = 1, size = 20 }) => {
+    if (wait === true) await queue.settle()
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
-      const { publicUrl } = await readMailSettings(store, post.publicUrl)
+      const { publicUrl } = await readMailSettings(store, queue.publicUrl)
       const { tenant } = caller
       if (id === undefined) {
         const { records, total } = await store.find('mail', tenant, { page, size })

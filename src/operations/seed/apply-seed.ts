@@ -73,7 +73,7 @@ export const applySeed = operation({
         return done
       },
     )
-    for (const { tenant } of applied) session.post.collect(tenant)
+    for (const { tenant } of applied) session.mail.enqueue(tenant)
     return applied.map(({ view }) => view)
   },
 })

@@ -9,7 +9,7 @@ const SWEEP_MS = 30_000
  * What fails is reported and repeated.
  */
 export async function sweepRegularly(
-  app: Pick<App, 'sweep' | 'post'>,
+  app: Pick<App, 'sweep' | 'mail'>,
   signal: AbortSignal,
   report: (error: unknown) => void,
   wait: (signal: AbortSignal) => Promise<unknown> = (during) => pause(SWEEP_MS, during, { ref: false }),
@@ -19,7 +19,7 @@ export async function sweepRegularly(
       report(error)
       return 0
     })
-    await app.post.takeOver().catch(report)
+    await app.mail.takeOver().catch(report)
     // A sweep is limited, so the next one follows immediately while there is something to purge.
     if (swept === 0) await wait(signal)
   }

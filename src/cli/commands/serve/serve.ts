@@ -125,8 +125,8 @@ async function serveVault(
   })
   const scheme = tls === undefined ? 'http' : 'https'
   const url = `${scheme}://${options.hostName}:${server.port}`
-  await app.post.resume({
-    publicUrl: url,
+  app.mail.publicUrl = url
+  await app.mail.resume({
     notice: (text) => void printNotice(terminal, text),
     fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
   })

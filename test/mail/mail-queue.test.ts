@@ -3,7 +3,8 @@ import type { InvitationView } from '../../src/domain/invitation.js'
 import type { Delivery, Message } from '../../src/framework/mail-port.js'
 import type { List } from '../../src/framework/page.js'
 import { perform } from '../../src/framework/perform.js'
-import { createPost, type LastingPost } from '../../src/mail/post.js'
+import { delayOf } from '../../src/mail/delivery-queue.js'
+import { MailQueue } from '../../src/mail/mail-queue.js'
 import { registry } from '../../src/operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../../src/operations/invite/outbox.js'
 import { openTestVault, setSetting } from '../operations/vault.js'
@@ -23,8 +24,8 @@ async function open(t: Test) {
     opened: 0,
     now: 0,
   }
-  const createOffice = (): LastingPost =>
-    createPost(vault.app.store, {
+  const createQueue = () =>
+    new MailQueue(vault.app.store, {
       openMailer: async () => {
         state.opened++
         return {
@@ -43,19 +44,22 @@ async function open(t: Test) {
         return () => timers.delete(at)
       },
     })
-  const office = { current: createOffice() }
+  const queue = { current: createQueue() }
   const host = Object.assign(Object.create(vault.app), {
-    post: { collect: (n: number) => office.current.collect(n) },
+    mail: { enqueue: (n: number) => queue.current.enqueue(n) },
   })
   t.teardown(async () => {
-    await office.current.close()
+    await queue.current.close()
     await vault.app.close()
   })
   const ask = async (name: string, input: Record<string, unknown>) =>
     (await perform(host, await vault.app.owner({ reveal: false }), registry.find(name)!, input, 'trace'))
       .result
+  const start = () => {
+    queue.current.publicUrl = 'https://vault.example.com'
+    return queue.current.resume(listener)
+  }
   const listener = {
-    publicUrl: 'https://vault.example.com',
     notice: (text: string) => notices.push(text),
     fault: (error: unknown) => faults.push(error),
   }
@@ -66,17 +70,17 @@ async function open(t: Test) {
     notices,
     faults,
     timers,
-    post: () => office.current,
+    queue: () => queue.current,
     invite: (email: string) => ask('invite create', { email }) as Promise<InvitationView>,
     ask,
     mailOf: (id: string) => ask('invite outbox', { id }) as Promise<OutboxLetter>,
     mails: async () => ((await ask('invite outbox', { size: 100 })) as List<OutboxMail>).data,
-    resume: () => office.current.resume(listener),
+    resume: start,
     /** The process dies and starts again: what was in memory is gone. */
     restart: async () => {
       timers.clear()
-      office.current = createOffice()
-      await office.current.resume(listener)
+      queue.current = createQueue()
+      await start()
     },
     /** Lets the next timer run out. */
     tick: async () => {
@@ -86,7 +90,7 @@ async function open(t: Test) {
       const waitedMs = at - vault.clock.now
       vault.clock.now = at
       work()
-      await office.current.settle()
+      await queue.current.settle()
       return waitedMs
     },
     /** Of a store that others may serve too, the claim on a mail outlives whoever was sending it. */
@@ -105,7 +109,7 @@ t.test('a mail is sent after the commit, with the link, and its secret is forgot
   }
   await vault.resume()
   const { id } = await vault.invite('ada@example.com')
-  await vault.post().settle()
+  await vault.queue().settle()
   const mail = await vault.mailOf(id)
   t.match(mail, { state: 'sent', attempts: 1, server: 'mail.example.com:587', sent_at: String })
   t.equal(mail.link, undefined)
@@ -125,7 +129,7 @@ t.test('a hundred invitations at once are mailed once each', async (t) => {
   await vault.resume()
   const addresses = Array.from({ length: 100 }, (_, at) => `p${at}@example.com`)
   await Promise.all(addresses.map((email) => vault.invite(email)))
-  await vault.post().settle()
+  await vault.queue().settle()
   t.same(vault.sent.map(({ to }) => to).sort(), addresses.sort())
   t.equal(new Set(vault.sent.map(({ id }) => id)).size, 100)
   t.ok((await vault.mails()).every(({ state }) => state === 'sent'))
@@ -136,7 +140,7 @@ t.test('a server that is down is tried again after 30 s, 60 s, 120 s, for all ma
   vault.state.answer = () => DOWN
   await vault.resume()
   const ids = [(await vault.invite('a@x.org')).id, (await vault.invite('b@x.org')).id]
-  await vault.post().settle()
+  await vault.queue().settle()
   const opened = vault.state.opened
   t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
   t.equal(vault.state.opened - opened, 2, 'one connection a try')
@@ -160,7 +164,7 @@ t.test('one address that must wait holds up no other', async (t) => {
   await vault.resume()
   await vault.invite('slow@x.org')
   await vault.invite('fast@x.org')
-  await vault.post().settle()
+  await vault.queue().settle()
   t.same(
     vault.sent.map(({ to }) => to),
     ['fast@x.org'],
@@ -173,13 +177,13 @@ t.test('what a server refuses is not tried again; sending again writes a new mai
   vault.state.answer = () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' })
   await vault.resume()
   const { id } = await vault.invite('ada@example.com')
-  await vault.post().settle()
+  await vault.queue().settle()
   t.match(await vault.mailOf(id), { state: 'refused', failure: 'it refuses this mail (550).', link: String })
   t.equal(vault.timers.size, 0)
   t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation stays')
   vault.state.answer = () => ({ outcome: 'sent' })
   await vault.ask('invite resend', { id })
-  await vault.post().settle()
+  await vault.queue().settle()
   t.same(
     (await vault.mails()).map(({ state, link }) => [state, link]),
     [
@@ -195,10 +199,10 @@ t.test('a mail whose link has ended is not sent', async (t) => {
   await vault.resume()
   const replaced = await vault.invite('replaced@x.org')
   const withdrawn = await vault.invite('withdrawn@x.org')
-  await vault.post().settle()
+  await vault.queue().settle()
   await vault.ask('invite resend', { id: replaced.id })
   await vault.ask('invite delete', { id: withdrawn.id })
-  await vault.post().settle()
+  await vault.queue().settle()
   vault.state.answer = () => ({ outcome: 'sent' })
   while (vault.timers.size > 0) await vault.tick()
   t.same(
@@ -234,7 +238,7 @@ t.test('what becomes of a mail under way is noted, though its link ended meanwhi
     await vault.ask('invite resend', { id })
     vault.state.answer = () => ({ outcome: 'sent' })
     answer(delivery)
-    await vault.post().settle()
+    await vault.queue().settle()
     const [second, first] = await vault.mails()
     t.equal(first?.state, state)
     t.equal(first?.link, undefined)
@@ -248,7 +252,7 @@ t.test('trying ends when the link would have expired before the next try', async
   vault.state.answer = () => DOWN
   await vault.resume()
   const { id } = await vault.invite('ada@example.com')
-  await vault.post().settle()
+  await vault.queue().settle()
   let waits = 0
   for (; vault.timers.size > 0 && waits < 200; waits++) await vault.tick()
   const mail: OutboxLetter = await vault.mailOf(id)
@@ -268,7 +272,7 @@ t.test('a death between commit and mail loses none; what was sent is not sent ag
       : { outcome: 'sent' }
   await vault.resume()
   await vault.invite('before@x.org')
-  await vault.post().settle()
+  await vault.queue().settle()
   await vault.invite('under-way@x.org')
   await vault.invite('behind@x.org')
   // Nobody ever answers the dead process, which is what its server sees of a death.
@@ -278,11 +282,11 @@ t.test('a death between commit and mail loses none; what was sent is not sent ag
   )
   vault.state.answer = () => ({ outcome: 'sent' })
   await vault.restart()
-  await vault.post().settle()
+  await vault.queue().settle()
   await vault.outlast()
   t.same(vault.sent.map(({ to }) => to).sort(), ['before@x.org', 'behind@x.org', 'under-way@x.org'])
   await vault.restart()
-  await vault.post().settle()
+  await vault.queue().settle()
   t.equal(vault.sent.length, 3)
   answer(DOWN)
 })
@@ -295,11 +299,11 @@ t.test(
     const other = await vault.createTenant('other')
     await vault.app.store.read(async () => {})
     const inOther = await vault.app.owner({ reveal: false, tenant: other })
-    const host = Object.assign(Object.create(vault.app), { post: { collect: () => {} } })
+    const host = Object.assign(Object.create(vault.app), { mail: { enqueue: () => {} } })
     await perform(host, inOther, registry.find('invite create')!, { email: 'ada@x.org' }, 'trace')
     vault.state.answer = () => ({ outcome: 'sent' })
     await vault.restart()
-    await vault.post().settle()
+    await vault.queue().settle()
     t.same(
       vault.sent.map(({ to }) => to),
       ['ada@x.org'],
@@ -307,8 +311,8 @@ t.test(
     await perform(host, inOther, registry.find('invite create')!, { email: 'eve@x.org' }, 'trace')
     await perform(host, inOther, registry.find('tenant delete')!, {}, 'trace')
     await vault.restart()
-    vault.post().collect(2)
-    await vault.post().settle()
+    vault.queue().enqueue(2)
+    await vault.queue().settle()
     t.equal(vault.sent.length, 1)
     t.same(vault.faults, [])
   },
@@ -319,7 +323,7 @@ t.test('mail that waits stays in the outbox when the mail server is unset', asyn
   vault.state.answer = () => DOWN
   await vault.resume()
   const { id } = await vault.invite('ada@example.com')
-  await vault.post().settle()
+  await vault.queue().settle()
   await setSetting(vault.app, 'mail.url', undefined)
   await vault.tick()
   t.match(await vault.mailOf(id), { state: 'outbox', link: String })
@@ -332,15 +336,15 @@ t.test(
     const vault = await open(t)
     vault.state.answer = () => DOWN
     await vault.invite('ada@example.com')
-    await vault.post().settle()
+    await vault.queue().settle()
     t.equal(vault.timers.size, 0)
     vault.state.answer = () => {
       throw new TypeError('a fault')
     }
     vault.clock.now += 30_000
-    vault.post().collect(1)
-    await t.rejects(vault.post().settle(), { message: 'a fault' })
-    await vault.post().settle()
+    vault.queue().enqueue(1)
+    await t.rejects(vault.queue().settle(), { message: 'a fault' })
+    await vault.queue().settle()
     t.equal((await vault.mails())[0]?.state, 'waiting', 'the mail is there still')
   },
 )
@@ -352,7 +356,7 @@ t.test('a fault of ours is told, and the mail tried again', async (t) => {
   }
   await vault.resume()
   await vault.invite('ada@example.com')
-  await vault.post().settle()
+  await vault.queue().settle()
   t.match(vault.faults, [{ message: 'a fault' }])
   vault.state.answer = () => ({ outcome: 'sent' })
   t.equal(await vault.tick(), 30_000)
@@ -363,10 +367,17 @@ t.test('a fault of ours is told, and the mail tried again', async (t) => {
 t.test('a post that was closed carries no more', async (t) => {
   const vault = await open(t)
   await vault.resume()
-  await vault.post().close()
+  await vault.queue().close()
   await vault.invite('ada@example.com')
-  vault.post().collect(1)
-  await vault.post().settle()
+  vault.queue().enqueue(1)
+  await vault.queue().settle()
   t.same(vault.sent, [])
   t.equal((await vault.mails())[0]?.state, 'waiting')
+})
+
+t.test('a delivery that failed waits 30 s, twice as long each time, an hour at most', async (t) => {
+  t.same(
+    [1, 2, 3, 7, 8, 9, 5000].map(delayOf),
+    [30_000, 60_000, 120_000, 1_920_000, 3_600_000, 3_600_000, 3_600_000],
+  )
 })
