@@ -158,8 +158,6 @@ const READS: [code: string, args: string[], configuration?: string[], unknown?: 
     ['K'],
   ],
   ['module.exports = async (r) => { const cfg = r.configuration; return cfg.K.length }', [], ['K']],
-  ['module.exports = async function () { return arguments[0].args.x }', ['x']],
-  ['module.exports = async (...all) => all[0].args.x', ['x']],
   [
     'module.exports = (r) => { const go = async () => { const { x } = r.args; return x }; return go() }',
     ['x'],
@@ -179,25 +177,16 @@ const READS: [code: string, args: string[], configuration?: string[], unknown?: 
   ['exports.default = handler; async function handler(r) { return r.args.x }', ['x']],
   ['exports = module.exports = (r) => r.args.x', ['x']],
   ['module.exports = { async default(r) { return r.args.x } }', ['x']],
-  ['const api = { run(r) { return r.args.x } }\nmodule.exports = (r) => api.run(r)', ['x']],
+  // Calls are not followed: what is passed on is said to be unknown.
   [
-    'const wrap = (f) => async (r) => f(r.args, r)\nmodule.exports = wrap((a, r) => a.x + r.configuration.K)',
-    ['x'],
-    ['K'],
+    'const pick = ({ args }) => args.card\nmodule.exports = async (r) => pick(r).number',
+    [],
+    [],
+    ['the request (line 2)'],
   ],
-  ['module.exports = require("x").wrap(async (r) => r.args.x)', ['x']],
-  ['const f = (r) => r.args.x\nmodule.exports = f.bind(null)', ['x']],
-  // Through functions and objects of its own.
-  ['const pick = ({ args }) => args.card\nmodule.exports = async (r) => pick(r).number', ['card.number']],
-  [
-    'module.exports = async (r) => { const c = { a: r.args, k: r.configuration }; return c.a.x + c.k.K }',
-    ['x'],
-    ['K'],
-  ],
-  [
-    'module.exports = async (r) => { const [a, b] = [r.args, { ...r.args, z: 1 }]; return a.x + b.y + b.z }',
-    ['x', 'y', 'z'],
-  ],
+  ['module.exports = async (...all) => all[0].args.x', [], [], ['the request (line 1)']],
+  ['module.exports = require("x").wrap(async (r) => r.args.x)', [], [], ['the request (line 1)']],
+  ['const args = { y: 1 }\nmodule.exports = (r) => [r.args.x, (args) => args.z]', ['x']],
   // What only a run can tell is said.
   ['module.exports = async (req) => req.args[req.args.which]', ['which'], [], ['args (line 1)']],
   [
@@ -221,15 +210,11 @@ t.test('what code reads of its request is found in its text, or said not to be',
     t.same(find(code), { args, configuration, unknown }, code)
 })
 
-t.test('what is too involved to be followed is said, in little time', async (t) => {
+t.test('code that is nested deeply is read, or said not to be', async (t) => {
   const find = (body: string) => {
     const code = `module.exports = async (r) => { ${body} }`
     return findUsage(prepareSource(code).program, code)
   }
-  const names = Array.from({ length: 60 }, (_, at) => `x = x.n${at}`)
-  const from = performance.now()
-  t.match(find(`let x = r.args; ${names.join(';')}`).unknown, [/^the code is too involved/])
-  t.ok(performance.now() - from < 10_000)
   for (let depth = 500; depth < 16_000; depth *= 2) {
     let found: Usage
     try {
