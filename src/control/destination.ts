@@ -24,7 +24,9 @@ export function watchDestination(
   const failing = readDestinationFault(fault)
   return ({ reach }) => ({
     reach: (url) => {
-      const watch = (destination: Destination): Destination => ({
+      seen.destination = url.href
+      const destination = reach(url)
+      return {
         send: async (request, sending) => {
           const answer = await (failing === undefined
             ? destination.send(request, sending)
@@ -32,10 +34,7 @@ export function watchDestination(
           seen.destination_status = answer.status
           return answer
         },
-      })
-      seen.destination = url.href
-      const reached = reach(url)
-      return reached instanceof Promise ? reached.then(watch) : watch(reached)
+      }
     },
   })
 }

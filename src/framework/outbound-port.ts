@@ -38,18 +38,18 @@ export interface Sending {
 /** A destination whose address is allowed. */
 export interface Destination {
   /**
-   * Connects to the address that was judged, and follows no redirect. Ends as soon as nobody waits for the answer.
-   * @throws CofferError `bad_gateway` without an answer, `request_timeout` for a late one, `interrupted`
+   * Connects to an address that is allowed, and follows no redirect. Ends as soon as nobody waits for the answer.
+   * @throws CofferError `forbidden` for an address that is not, `bad_gateway` without an answer or for an unknown name, `request_timeout` for a late one, `interrupted`
    */
   send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
 }
 
 export interface Outbound {
   /**
-   * Resolves the host of `url` and judges its address; at once where a judgement is remembered or needs no name server.
-   * @throws CofferError `forbidden` for one that is not allowed, `bad_gateway` for one that is unknown
+   * Judges the host of `url`. The addresses of a name are judged when it is connected to.
+   * @throws CofferError `forbidden` for one that is not allowed
    */
-  reach(url: URL): Destination | Promise<Destination>
+  reach(url: URL): Destination
 }
 
 export function answerWhole(status: number, headers: HeaderMap, whole: Uint8Array): OutboundAnswer {

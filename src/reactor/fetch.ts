@@ -1,12 +1,8 @@
 /** The host's side of `fetch`, the only network access of reactor code. */
-import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest } from 'node:https'
-import type { LookupFunction } from 'node:net'
-import type { SecureContext } from 'node:tls'
+import type { IncomingMessage } from 'node:http'
 import { collectBytes } from '../domain/collect-bytes.js'
-import { CofferError, codeOf, validationError } from '../errors.js'
-import { createAllowList } from './allow-list.js'
-import { chooseAddresses, type Resolve, type Resolved, resolveName, trustAlso } from './destination.js'
+import { CofferError, validationError } from '../errors.js'
+import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
 
 const MOST_REDIRECTS = 5
@@ -22,26 +18,16 @@ const CREDENTIAL_HEADERS = /^(?:authorization|cookie)$/
 /** `signal` aborts the fetch when the run ends. */
 export type HostFetch = (request: FetchRequest, signal: AbortSignal) => Promise<FetchResponse>
 
-export interface FetchOptions {
-  /** `host` or `host:port`. */
-  allowNet: readonly string[]
-  resolve?: Resolve
-  /** Additional certificate authorities to trust, PEM. */
-  ca?: string
-}
-
 /**
  * @throws CofferError `usage` for an invalid entry of `allowNet`. The returned function throws `forbidden` for a host,
  * address or redirect that is not on the list, `validation` for an invalid request, `too_large`, `unavailable`.
  */
-export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOptions): HostFetch {
-  const list = createAllowList(allowNet)
-  const trusted = ca === undefined ? undefined : trustAlso(ca)
-  return async (asked, signal) => {
+export function createHostFetch(options: ConnectionOptions): HostFetch & { close(): void } {
+  const connections = new Connections(options)
+  const fetch: HostFetch = async (asked, signal) => {
     let hop = readRequest(asked)
     for (let redirects = 0; ; redirects++) {
-      const [address] = await chooseAddresses(list, hop.url, resolve)
-      const response = await send(hop, address, trusted, signal)
+      const response = await send(connections, hop, signal)
       const location = response.headers.location
       if (!REDIRECTS.includes(response.statusCode!) || location === undefined || asked.redirect === 'manual')
         return readResponse(response, hop, redirects > 0)
@@ -53,6 +39,7 @@ export function createHostFetch({ allowNet, resolve = resolveName, ca }: FetchOp
       hop = followRedirect(hop, response.statusCode!, location)
     }
   }
+  return Object.assign(fetch, { close: () => connections.close() })
 }
 
 type Hop = Pick<FetchRequest, 'method' | 'headers'> & { url: URL; body: Buffer }
@@ -85,54 +72,29 @@ function readUrl(text: string, base?: URL): URL {
   return url
 }
 
-function send(hop: Hop, address: Resolved, secureContext: SecureContext | undefined, signal: AbortSignal) {
-  const { url, method, headers, body } = hop
-  // Every lookup returns the address that was checked.
-  const pinned: LookupFunction = (_host, options, callback) =>
-    options.all ? callback(null, [address]) : callback(null, address.address, address.family)
-  return new Promise<IncomingMessage>((resolve, reject) => {
-    const fail = (cause: unknown) =>
-      reject(new CofferError('unavailable', `the connection failed${describeCode(cause)}`, { cause }))
-    try {
-      const options = {
-        method,
-        signal,
-        lookup: pinned,
-        agent: false as const,
-        headers: toHeaders(headers, body, method),
-        ...(url.username === ''
-          ? {}
-          : { auth: `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}` }),
-        ...(secureContext === undefined ? {} : { secureContext }),
-      }
-      const request: ClientRequest =
-        url.protocol === 'https:' ? httpsRequest(url, options) : httpRequest(url, options)
-      request.once('response', resolve)
-      request.on('error', fail)
-      // Without an error: the server wanted another protocol.
-      request.once('close', fail)
-      request.end(body)
-    } catch (cause) {
-      fail(cause)
-    }
-  })
-}
-
-function describeCode(error: unknown): string {
-  const code = codeOf(error)
-  return code === '' ? '' : ` (${code})`
-}
-
-function toHeaders(pairs: readonly [string, string][], body: Buffer, method: string): Record<string, string> {
-  const headers: Record<string, string> = {
-    accept: '*/*',
-    'user-agent': 'coffer',
-    ...Object.fromEntries(pairs),
+async function send(connections: Connections, { url, method, headers, body }: Hop, signal: AbortSignal) {
+  try {
+    const named = new Map([
+      ['host', url.host],
+      ['accept', '*/*'],
+      ['user-agent', 'coffer'],
+      ...(url.username === '' ? [] : [['authorization', describeUser(url)] as [string, string]]),
+      ...headers.map(([name, value]): [string, string] => [name.toLowerCase(), value]),
+      ['accept-encoding', 'identity'],
+    ])
+    if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
+      named.set('content-length', String(body.length))
+    return await connections.send(url, { method, headers: [...named].flat(), body, signal })
+  } catch (cause) {
+    if (cause instanceof CofferError) throw cause
+    throw new CofferError('unavailable', `the connection failed (${describeConnectionError(cause)})`, {
+      cause,
+    })
   }
-  headers['accept-encoding'] = 'identity'
-  if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
-    headers['content-length'] = String(body.length)
-  return headers
+}
+
+function describeUser({ username, password }: URL): string {
+  return `Basic ${Buffer.from(`${decodeURIComponent(username)}:${decodeURIComponent(password)}`).toString('base64')}`
 }
 
 async function readResponse(response: IncomingMessage, { url }: Hop, redirected: boolean) {
@@ -151,7 +113,9 @@ async function readResponse(response: IncomingMessage, { url }: Hop, redirected:
 async function readBody(response: IncomingMessage): Promise<Buffer> {
   // To leave it before its end destroys the connection.
   const bytes = await collectBytes(response, MOST_ANSWER_BYTES).catch((cause: unknown) => {
-    throw new CofferError('unavailable', `the connection broke${describeCode(cause)}`, { cause })
+    throw new CofferError('unavailable', `the connection broke (${describeConnectionError(cause)})`, {
+      cause,
+    })
   })
   if (bytes !== undefined) return bytes
   throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)

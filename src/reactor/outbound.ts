@@ -1,13 +1,9 @@
-/** Sends requests of proxies, to judged addresses alone. Connections are kept, and judgements of names for a few seconds. */
-import { Agent, type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
-import { isIP } from 'node:net'
-import { BoundedMap } from '../bounded-map.js'
+/** Sends requests of proxies, and passes their answers on. */
+import type { IncomingMessage } from 'node:http'
 import { collectBytes } from '../domain/collect-bytes.js'
-import { CofferError, codeOf } from '../errors.js'
+import { CofferError } from '../errors.js'
 import {
   answerWhole,
-  type Destination,
   lateError,
   leftError,
   type Outbound,
@@ -16,86 +12,30 @@ import {
   type Sending,
   WAIT_MS,
 } from '../framework/outbound-port.js'
-import { createAllowList } from './allow-list.js'
-import {
-  chooseAddresses,
-  isThisMachine,
-  portOf,
-  type Resolved,
-  resolveName,
-  trustAlso,
-} from './destination.js'
-import type { FetchOptions } from './fetch.js'
+import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 
-/** Shorter than servers keep connections, so that a request is seldom sent on one that is being closed. */
-const KEEP_IDLE_MS = 1_000
-const MOST_IDLE = 64
-const MOST_HEADER_BYTES = 64 * 1024
-/** What is less, such as 101, is no answer, or none that a status line can have. */
+/** A smaller status, such as 101, is no answer, or none that a status line can have. */
 const LEAST_STATUS = 200
-/** Destinations that are remembered after they were judged, and for how long. */
-const MOST_REMEMBERED = 256
-const REMEMBER_MS = 5_000
-/** Failures before anything was sent, after which the next address of the host is tried. */
-const UNCONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'EADDRNOTAVAIL']
 
-export interface OutboundOptions extends FetchOptions {
-  /** The ports that this process listens on; no request is sent to them, whatever is allowed. */
-  ownPorts: ReadonlySet<number>
-  waitMs?: number
-}
+export type OutboundOptions = ConnectionOptions & { waitMs?: number }
 
 export interface LastingOutbound extends Outbound {
   close(): void
 }
 
-/** A destination whose addresses are allowed, until a time in ms of a monotonic clock. */
-interface Judged {
-  addresses: readonly Resolved[]
-  destination: Destination
-  until: number
-}
-
 /** @throws CofferError `usage` for an invalid entry of `allowNet` */
-export function createOutbound(options: OutboundOptions): LastingOutbound {
-  const { allowNet, ca, ownPorts, resolve = resolveName, waitMs = WAIT_MS } = options
-  const list = createAllowList(allowNet)
-  const kept = {
-    keepAlive: true,
-    timeout: KEEP_IDLE_MS,
-    maxFreeSockets: MOST_IDLE,
-    scheduling: 'lifo',
-  } as const
-  const agents = {
-    plain: new Agent(kept),
-    tls: new TlsAgent({ ...kept, ...(ca === undefined ? {} : { secureContext: trustAlso(ca) }) }),
-  }
-  const judged = new BoundedMap<string, Judged>(MOST_REMEMBERED)
-  /** At each call, because servers begin and end. */
-  const refuseOwn = (url: URL, { addresses, destination }: Judged): Destination => {
-    if (ownPorts.has(portOf(url)) && addresses.some(({ address }) => isThisMachine(address)))
-      throw new CofferError('forbidden', 'The destination is this server itself.')
-    return destination
-  }
-  const judge = async (url: URL): Promise<Destination> => {
-    const addresses = await chooseAddresses(list, url, resolve).catch((error: unknown) => {
-      throw describeRefusal(error)
-    })
-    const forget = () => judged.delete(url.origin)
-    const destination = createDestination(url, addresses, { agents, waitMs, forget })
-    const fresh = { addresses, destination, until: performance.now() + REMEMBER_MS }
-    judged.set(url.origin, fresh)
-    return refuseOwn(url, fresh)
-  }
+export function createOutbound({ waitMs = WAIT_MS, ...options }: OutboundOptions): LastingOutbound {
+  const connections = new Connections(options)
   return {
-    reach: (url) => {
-      const known = judged.get(url.origin)
-      return known !== undefined && known.until > performance.now() ? refuseOwn(url, known) : judge(url)
+    reach(url) {
+      try {
+        connections.judge(url)
+      } catch (error) {
+        throw describeRefusal(error)
+      }
+      return { send: (request, sending) => send(connections, url, request, { ...sending, waitMs }) }
     },
-    close: () => {
-      agents.plain.destroy()
-      agents.tls.destroy()
-    },
+    close: () => connections.close(),
   }
 }
 
@@ -105,83 +45,32 @@ function describeRefusal(error: unknown): unknown {
   return new CofferError(code, `The destination cannot be called: ${error.message}.`, { cause: error })
 }
 
-interface Means {
-  agents: { plain: Agent; tls: TlsAgent }
-  waitMs: number
-  /** Called when none of the addresses could be connected to. */
-  forget(): void
-}
-
-function createDestination(
+async function send(
+  connections: Connections,
   url: URL,
-  addresses: readonly Resolved[],
-  { agents, waitMs, forget }: Means,
-): Destination {
-  const isTls = url.protocol === 'https:'
-  const name = url.hostname.replace(/^\[|\]$/g, '')
-  const fixed = {
-    port: portOf(url),
-    agent: isTls ? agents.tls : agents.plain,
-    maxHeaderSize: MOST_HEADER_BYTES,
-    // An address has no server name (RFC 6066, 3).
-    ...(isTls ? { servername: isIP(name) === 0 ? name : '' } : {}),
-  }
-  const send = isTls ? httpsRequest : httpRequest
-  const ask = ({ method, target, headers, body }: OutboundRequest, { sent, left }: Sending) =>
-    new Promise<IncomingMessage>((resolve, reject) => {
-      let request: ClientRequest
-      let isOver = false
-      const finish = (settle: () => void) => {
-        if (isOver) return
-        isOver = true
-        clearTimeout(late)
-        settle()
-      }
-      const stop = (describe: () => CofferError) =>
-        finish(() => {
-          reject(describe())
-          request?.destroy()
-        })
-      const late = setTimeout(() => stop(() => lateError(waitMs)), waitMs)
-      left?.(() => stop(leftError))
-      const options = { ...fixed, method, path: target, headers: spellHeaders(headers, url, method, body) }
-      const attempt = ([first, ...others]: readonly Resolved[]) => {
-        if (isOver) return
-        let isFailed = false
-        const fail = (cause?: Error) => {
-          if (isFailed || isOver) return
-          isFailed = true
-          const isUnconnected = UNCONNECTED.includes(nameOf(cause))
-          if (isUnconnected && others.length > 0) return attempt(others)
-          if (isUnconnected) forget()
-          const message = `The destination gave no answer (${nameOf(cause)}).`
-          finish(() => reject(new CofferError('bad_gateway', message, { cause })))
-        }
-        // The address itself, so that nothing is resolved again; agents keep connections by it.
-        request = send({ ...options, host: first!.address })
-        request.once('finish', sent)
-        request.on('error', fail)
-        // Without an error: it wanted another protocol.
-        request.once('close', fail)
-        request.once('response', (response) => {
-          if (response.statusCode! >= LEAST_STATUS) return finish(() => resolve(response))
-          fail()
-          request.destroy()
-        })
-        request.end(body)
-      }
-      attempt(addresses)
-    })
-  return { send: async (request, sending) => describeAnswer(await ask(request, sending), waitMs) }
-}
-
-/** Names and values in turn, which Node checks and writes as they are. */
-function spellHeaders(headers: OutboundRequest['headers'], { host }: URL, method: string, body: Uint8Array) {
+  { method, target, headers, body }: OutboundRequest,
+  { sent, left, waitMs }: Sending & { waitMs: number },
+): Promise<OutboundAnswer> {
+  const ending = new AbortController()
+  const late = setTimeout(() => ending.abort(lateError(waitMs)), waitMs)
+  left?.(() => ending.abort(leftError()))
   const hasLength = body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)
-  const spelled = ['host', host]
-  for (const name of Object.keys(headers)) spelled.push(name, headers[name]!)
+  const spelled = ['host', url.host, ...Object.entries(headers).flat()]
   if (hasLength) spelled.push('content-length', String(body.length))
-  return spelled
+  const { signal } = ending
+  try {
+    const response = await connections.send(url, { method, target, headers: spelled, body, signal, sent })
+    if (response.statusCode! >= LEAST_STATUS) return describeAnswer(response, waitMs)
+    response.destroy()
+    throw new Error('The status is no answer')
+  } catch (cause) {
+    if (signal.aborted) throw signal.reason
+    if (cause instanceof CofferError) throw describeRefusal(cause)
+    const message = `The destination gave no answer (${describeConnectionError(cause)}).`
+    throw new CofferError('bad_gateway', message, { cause })
+  } finally {
+    clearTimeout(late)
+  }
 }
 
 /** Contract: called once the parser is through with what came together with the headers. */
@@ -215,16 +104,9 @@ async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGene
       yield value
     }
   } catch (cause) {
-    throw new CofferError('bad_gateway', `The answer of the destination broke off (${nameOf(cause)}).`, {
-      cause,
-    })
+    const message = `The answer of the destination broke off (${describeConnectionError(cause)}).`
+    throw new CofferError('bad_gateway', message, { cause })
   } finally {
     response.destroy()
   }
-}
-
-/** The code of an error of the system or of Node; never its message, which can quote what was sent. */
-function nameOf(error: unknown): string {
-  const code = codeOf(error)
-  return /^\w{1,40}$/.test(code) ? code : 'unknown reason'
 }

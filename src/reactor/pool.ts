@@ -47,11 +47,12 @@ export function createReactorPool(options: PoolOptions): ReactorRuntime {
   const complete = { ...DEFAULT_SETTINGS, ...settings }
   const guestFile = findGuestFile()
   const watchdog = new Watchdog(node.platform)
+  const fetch = createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) })
   const pool = createPool(complete, {
     clock: createPoolClock(),
     meter: createMemoryMeter(node.platform, { readFileSync, execFileSync }),
     watch: watchdog.watch,
-    fetch: createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) }),
+    fetch,
     startGuest: () => {
       watchdog.start()
       return startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement })
@@ -60,6 +61,7 @@ export function createReactorPool(options: PoolOptions): ReactorRuntime {
   })
   const close = async () => {
     await pool.close()
+    fetch.close()
     await watchdog.close()
   }
   return { ...pool, close }

@@ -103,7 +103,7 @@ t.test('a destination that takes 30 s is waited for 25 s, or until the client le
   }
   const sent: string[] = []
   const inner: Outbound = {
-    reach: async () => ({
+    reach: () => ({
       send: async (request, { sent }) => {
         sent()
         return answerWhole(200, {}, request.body)
@@ -113,7 +113,7 @@ t.test('a destination that takes 30 s is waited for 25 s, or until the client le
   const request = { method: 'GET', target: '/', headers: {}, body: new Uint8Array() }
   const begin = async (fault: string, left?: (listener: () => void) => void) => {
     const seen = {}
-    const destination = await watchDestination(fault, seen, pause)(inner).reach(new URL('http://a.example'))
+    const destination = watchDestination(fault, seen, pause)(inner).reach(new URL('http://a.example'))
     let ended: unknown
     const sending = destination.send(request, { sent: () => sent.push(fault), left })
     const ending = sending.then(

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import { createAllowList, isPrivateAddress } from '../../src/reactor/allow-list.js'
-import type { Resolved } from '../../src/reactor/destination.js'
+import type { Resolved } from '../../src/reactor/connections.js'
 import { createHostFetch } from '../../src/reactor/fetch.js'
 import type { FetchRequest } from '../../src/reactor/messages.js'
 

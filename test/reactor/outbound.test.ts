@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { createServer as createHttpsServer } from 'node:https'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Resolved } from '../../src/reactor/destination.js'
+import type { Resolved } from '../../src/reactor/connections.js'
 import { createOutbound, type OutboundOptions } from '../../src/reactor/outbound.js'
 import { CERTIFICATE as cert, PRIVATE_KEY as key } from '../http/certificate.js'
 
@@ -62,25 +62,33 @@ t.test('the address that was judged is the one connected to', async (t) => {
   t.equal(answers.length, 1, 'the name was resolved once')
 })
 
-t.test('a judgement is remembered until its addresses cannot be reached', async (t) => {
-  const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-  const nobody: Resolved = { address: '127.0.0.2', family: 4 }
-  const answers: Resolved[][] = [[LOOPBACK], [nobody], [LOOPBACK]]
-  const resolve = async () => answers.shift() ?? []
-  const allowNet = ['moving.example', '127.0.0.1', '127.0.0.2']
-  const open = outbound(t, { resolve, allowNet })
-  const url = `http://moving.example:${port}`
-  for (let calls = 0; calls < 3; calls++) t.equal((await send(open, url)).status, 204)
-  t.equal(answers.length, 2, 'one resolution served all of them')
-  const moved = outbound(t, { resolve, allowNet })
-  await t.rejects(send(moved, url), { code: 'bad_gateway', message: /ECONNREFUSED/ })
-  t.equal((await send(moved, url)).status, 204, 'resolved anew')
-  const ownPorts = new Set<number>()
-  const begun = outbound(t, { resolve: async () => [LOOPBACK], allowNet, ownPorts })
-  t.equal((await send(begun, url)).status, 204)
-  ownPorts.add(port)
-  await t.rejects(send(begun, url), { code: 'forbidden' }, 'a port that became our own meanwhile')
-})
+t.test(
+  'a name is resolved and judged for each connection, and a port that became our own is refused',
+  async (t) => {
+    const port = await listen(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'))
+    const answers: Resolved[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
+    const url = `http://moving.example:${port}`
+    const moving = outbound(t, {
+      resolve: async () => answers.shift() ?? [],
+      allowNet: ['moving.example', '127.0.0.1'],
+    })
+    const both = await Promise.allSettled([send(moving, url), send(moving, url)])
+    t.match(both, [{ value: { status: 204 } }, { reason: { code: 'forbidden', message: /private/ } }])
+    const ownPorts = new Set<number>()
+    const begun = outbound(t, {
+      resolve: async () => [LOOPBACK],
+      allowNet: ['moving.example', '127.0.0.1'],
+      ownPorts,
+    })
+    t.equal((await send(begun, url)).status, 204)
+    ownPorts.add(port)
+    await t.rejects(
+      send(begun, url),
+      { code: 'forbidden', message: /itself/ },
+      'also by a connection that is kept',
+    )
+  },
+)
 
 t.test('an address where nobody listens is followed by the next', async (t) => {
   const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))

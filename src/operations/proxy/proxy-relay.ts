@@ -37,19 +37,11 @@ export async function callDestination(session: Session, request: RelayRequest, t
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request)
-  // One unit of work, unless a name server must be asked in between.
-  const begun = await session.inUnit(async (context) => {
+  const { opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened = await open(context, target)
-    const reached = outbound.reach(opened.base)
-    if (!(reached instanceof Promise))
-      return { opened, reached, call: await fill(context, opened, read, USE) }
-    reached.catch(() => undefined)
-    return { opened, reached }
+    const destination = outbound.reach(opened.base)
+    return { opened, destination, ...(await fill(context, opened, read, USE)) }
   }, 'soon')
-  const { opened } = begun
-  const destination = await begun.reached
-  const { filled, used } =
-    begun.call ?? (await session.inUnit((context) => fill(context, opened, read, USE), 'soon'))
   const transformed = await transformRequest(session, opened, filled, request.prefix)
   if ('answer' in transformed) return transformed.answer
   const { sending } = transformed
