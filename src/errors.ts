@@ -56,6 +56,8 @@ export interface ErrorDetails {
   retryAfterSeconds?: number
   /** Of the server that answered with the error. */
   traceId?: string
+  /** What callers with a key are told instead of `message`, which names a path on the disk. */
+  toCallers?: string
 }
 
 /** An expected error. `message` says what happened and what to do. */
@@ -67,6 +69,7 @@ export class CofferError extends Error {
   readonly errors: PropertyErrors | undefined
   readonly retryAfterSeconds: number | undefined
   readonly traceId: string | undefined
+  readonly toCallers: string | undefined
 
   constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -76,6 +79,7 @@ export class CofferError extends Error {
     this.errors = details.errors
     this.retryAfterSeconds = details.retryAfterSeconds
     this.traceId = details.traceId
+    this.toCallers = details.toCallers
   }
 }
 
@@ -106,7 +110,8 @@ export function invalid(path: string, message: string): CofferError {
 
 /** Of a vault with something wrong, which `what` says without a full stop. */
 export function damaged(what: string): CofferError {
-  return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`)
+  const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
+  return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
 }
 
 /** The code of an error of Node or of the system; empty where it has none. */
@@ -145,15 +150,16 @@ export interface Problem {
   errors?: PropertyErrors
 }
 
-/** The problem document of an error. Of an unexpected error it contains only the trace id. */
-export function toProblem(error: unknown, traceId: string): Problem {
+/** The problem document of an error, for a caller with a key or for the owner. Of an unexpected error it contains only the trace id. */
+export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'owner' = 'caller'): Problem {
   const known = error instanceof CofferError ? error : undefined
   const code = known?.code ?? 'internal'
+  const message = reader === 'owner' ? known?.message : (known?.toCallers ?? known?.message)
   const problem: Problem = {
     type: `urn:coffer:problem:${code.replaceAll('_', '-')}`,
     title: ERRORS[code].title,
     status: known?.status ?? ERRORS[code].status,
-    detail: known?.message ?? `Something went wrong on our side. Reference: ${traceId}`,
+    detail: message ?? `Something went wrong on our side. Reference: ${traceId}`,
     instance: known?.traceId ?? traceId,
   }
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }

@@ -175,7 +175,11 @@ async function reportFailure(
   const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-  await printProblem(terminal, toProblem(error, reference), wantsJson(streams, env, argv) ? 'json' : 'table')
+  await printProblem(
+    terminal,
+    toProblem(error, reference, 'owner'),
+    wantsJson(streams, env, argv) ? 'json' : 'table',
+  )
   return error instanceof CofferError ? error.exit : 1
 }
 

@@ -1,6 +1,6 @@
 /** The port through which the engine uses the disk, the errors of its failures, and operations made of its parts. */
 import { dirname } from 'node:path'
-import { CofferError, codeOf } from '../errors.js'
+import { CofferError, codeOf, damaged } from '../errors.js'
 
 /** Of a path, without following a link. */
 export interface FileStat {
@@ -54,6 +54,7 @@ const REASONS: Record<string, string> = {
   EPERM: 'permission denied. Check who owns it and its mode.',
   EROFS: 'the file system is read-only. Mount it writable.',
   ENOSPC: 'no space is left on the disk. Free some and try again.',
+  EFBIG: 'a file would exceed the size limit of this process. Raise it (ulimit -f) and start again.',
   EDQUOT: 'the disk quota is used up. Free some space and try again.',
   EIO: 'the disk reports an error. Check the disk, then run `coffer vault verify`.',
   ELOOP: 'it is a symbolic link, which a vault never follows. Remove the link.',
@@ -70,7 +71,8 @@ const REASONS: Record<string, string> = {
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
-  return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause })
+  const toCallers = `Cannot ${action} a file of the vault: ${reason}`
+  return new CofferError('storage_failed', `Cannot ${action} ${path}: ${reason}`, { cause, toCallers })
 }
 
 /** Makes a directory and its missing parents, durably, all of them with mode 0700. */
@@ -87,8 +89,7 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   if (file === undefined) return undefined
   try {
     const size = files.size(file)
-    if (size > limit)
-      throw new CofferError('vault_damaged', `${path} is larger than it can be (${size} bytes).`)
+    if (size > limit) throw damaged(`${path} is larger than it can be (${size} bytes)`)
     const bytes = new Uint8Array(size)
     return bytes.subarray(0, files.read(file, bytes, 0))
   } finally {
@@ -106,8 +107,7 @@ export function replaceWhole(
 ): void {
   const temporary = `${directory}/${name}.tmp-${nonce}`
   const file = files.open(temporary, 'create')
-  if (file === undefined)
-    throw new CofferError('storage_failed', `Cannot create ${temporary}: ${directory} is gone.`)
+  if (file === undefined) throw storageError('create', temporary, { code: 'ENOENT' })
   try {
     files.write(file, bytes, 0)
     files.sync(file)

@@ -8,6 +8,7 @@ import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { BlockCache } from '../../src/storage/lsm/sstable/block-cache.js'
 import { EXPIRY, IDS, POST, ROWS } from '../../src/storage/lsm/sstable/format.js'
 import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
+import { OpenFiles } from '../../src/storage/lsm/sstable/open-files.js'
 import { SSTable } from '../../src/storage/lsm/sstable/reader.js'
 import { finish, writeSSTable } from '../../src/storage/lsm/sstable/row-writer.js'
 import { search } from '../../src/storage/lsm/sstable/search.js'
@@ -54,7 +55,10 @@ function makeSSTable(
   const all = Array.from({ length: rows }, (_, number) => rowOf(number))
   const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, all))
   const cache = new BlockCache(cacheBytes)
-  const sstable = new SSTable({ files, directory: '/vault', cipher, random, cache }, name)
+  const sstable = new SSTable(
+    { files, directory: '/vault', cipher, random, cache, open: new OpenFiles(files) },
+    name,
+  )
   return { live: new LiveSSTable(sstable, new Uint32Array(0), new Uint32Array(0), new Set()), cache, files }
 }
 
@@ -151,7 +155,14 @@ t.test('ids with an equal first half are told apart, also across a block border'
   }))
   const name = finish(writeSSTable({ files, directory: '/vault', cipher, random }, rows))
   const sstable = new SSTable(
-    { files, directory: '/vault', cipher, random, cache: new BlockCache(1_000_000) },
+    {
+      files,
+      directory: '/vault',
+      cipher,
+      random,
+      cache: new BlockCache(1_000_000),
+      open: new OpenFiles(files),
+    },
     name,
   )
   for (const number of [600, 681, 682, 683, 1363, 1364, 1365, 1499])

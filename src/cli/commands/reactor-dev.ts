@@ -41,7 +41,7 @@ async function runOnSave(task: Task): Promise<void> {
       const code = isFirst ? input.code : await context.input.readFile(words[0]!, 'the file')
       await runOnce(task, { ...input, code })
     } catch (error) {
-      await printProblem(terminal, toProblem(error, ''), task.format)
+      await printProblem(terminal, toProblem(error, '', 'owner'), task.format)
     }
     await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Press Ctrl-C to stop.`)
   }

@@ -3,6 +3,7 @@
  * what counts only while nothing else runs. Decides when a job runs; the tree does it.
  */
 import type { BackupWriter } from '../lsm/maintenance/backup.js'
+import type { CompactionPlan } from '../lsm/manifest.js'
 import { attempt } from '../lsm/settle.js'
 import { finish } from '../lsm/sstable/row-writer.js'
 import type { LsmTree } from '../lsm/tree.js'
@@ -19,7 +20,11 @@ export interface Size {
 const SLICE_MS = 5
 /** While there are more than this many tables: after so much of the time that units took, which in an import are long. */
 const SHARE = 1 / 8
-const MANY_TABLES = 64
+const MANY_TABLES = 32
+/** With so many tables those that can be are merged before the next unit of work. */
+const MOST_TABLES = 64
+/** A compaction that failed is tried again after so long. */
+const RETRY_MS = 30_000
 
 export interface BackgroundJobsOptions {
   tree: LsmTree
@@ -32,13 +37,18 @@ export interface BackgroundJobsOptions {
 export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: BackgroundJobsOptions) {
   let flushing: Promise<void> | undefined
   let compacting: Promise<void> | undefined
-  /** The tables that a backup copies must stay until it is made. */
+  /** A backup copies tables. */
   let isCompactionPaused = false
-  let mayCompactInBackground = true
+  /** Paths of tables that must stay for a while: a backup copies them, or a compaction under way reads them. */
+  const busy = new Set<string>()
+  /** How many tables there were when compaction was begun last. */
+  let seen = 0
+  /** By the wall clock. */
+  let failedMs = 0
   let isClosing = false
   const { notice } = tree.options
 
-  return { close, flushIfLarger, compactSoon, compactAll, compactOnce, backup }
+  return { close, flushIfLarger, keepFewTables, compactSoon, compactAll, compactOnce, backup }
 
   /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
   async function close(): Promise<void> {
@@ -64,15 +74,34 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
     compactSoon()
   }
 
-  /**
-   * Compacts what is due beside units of work, if those can run meanwhile. A compaction that failed is not tried again so
-   * before the vault is opened anew.
-   */
+  /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
+  async function keepFewTables(): Promise<void> {
+    const { length } = tree.manifest.sstables
+    if (length >= MOST_TABLES && mayCompact()) await attemptCompaction(mergeAtOnce)
+    else if (length > seen) compactSoon()
+    seen = tree.manifest.sstables.length
+  }
+
+  async function mergeAtOnce(): Promise<void> {
+    while (tree.manifest.sstables.length >= MOST_TABLES) {
+      const plan = tree.manifest.planCompaction(Number.POSITIVE_INFINITY, busy)
+      // All others are as large as a table may be.
+      if (plan === undefined) return
+      await tree.finishCompaction(plan.inputs, finish(plan.steps))
+    }
+  }
+
+  function mayCompact(): boolean {
+    return Math.abs(Date.now() - failedMs) > RETRY_MS
+  }
+
+  async function attemptCompaction(work: () => Promise<void>): Promise<void> {
+    if (!(await attempt(notice, 'compacted', work))) failedMs = Date.now()
+  }
+
+  /** Compacts what is due beside units of work, if those can run meanwhile. */
   function compactSoon(): void {
-    if (!isConcurrent || isClosing || !mayCompactInBackground) return
-    void attempt(notice, 'compacted', () => compactAll()).then((isDone) => {
-      mayCompactInBackground = isDone
-    })
+    if (isConcurrent && !isClosing && mayCompact()) void attemptCompaction(compactAll)
   }
 
   /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
@@ -88,9 +117,20 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
 
   /** Does one compaction in slices; false when none was due or the vault closes. */
   async function compact(): Promise<boolean> {
-    const plan = await runExclusive(async () => tree.manifest.planCompaction(Number.POSITIVE_INFINITY))
+    const plan = await runExclusive(async () => {
+      const found = tree.manifest.planCompaction(Number.POSITIVE_INFINITY, busy)
+      for (const { sstable } of found?.inputs ?? []) busy.add(sstable.path)
+      return found
+    })
     if (plan === undefined) return false
-    const { inputs, steps } = plan
+    try {
+      return await compactBeside(plan)
+    } finally {
+      for (const { sstable } of plan.inputs) busy.delete(sstable.path)
+    }
+  }
+
+  async function compactBeside({ inputs, steps }: CompactionPlan): Promise<boolean> {
     let step = steps.next()
     const isDone = await inSlices(() => {
       if (!step.done) step = steps.next()
@@ -105,7 +145,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
   /** Does one compaction of at most `limit` bytes. Contract: nothing else runs any more. */
   async function compactOnce(limit: number): Promise<void> {
     await attempt(notice, 'compacted', async () => {
-      const plan = tree.manifest.planCompaction(limit)
+      const plan = tree.manifest.planCompaction(limit, busy)
       if (plan !== undefined) await tree.finishCompaction(plan.inputs, finish(plan.steps))
     })
   }
@@ -141,6 +181,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
       })
     } finally {
       isCompactionPaused = false
+      busy.clear()
     }
   }
 
@@ -149,7 +190,11 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
     const { directory } = tree.options
     const copied = new Set<string>()
     let bytes = 0
-    for (const name of await runExclusive(async () => tree.fileNames().sstables)) {
+    const first = await runExclusive(async () => {
+      for (const { sstable } of tree.manifest.sstables) busy.add(sstable.path)
+      return tree.fileNames().sstables
+    })
+    for (const name of first) {
       for (const length of writer.copy(directory, name)) {
         bytes += length
         progress(bytes)

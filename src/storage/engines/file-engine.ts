@@ -8,6 +8,7 @@ import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
 import { attempt } from '../lsm/settle.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
+import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
@@ -51,7 +52,9 @@ export interface FileEngine extends Engine, EngineMaintenance {
 export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEngine {
   const { clock, files, directory, random, role, flushAt = ROLES[role].flushAt } = options
   const now = () => Math.floor(clock())
-  const groupCommit = new GroupCommit(tree, now)
+  // A frame without changes, which notes the time.
+  const readiness = new Readiness(() => engine.write((writer) => writer.noteTime()))
+  const groupCommit = new GroupCommit(tree, now, (error) => readiness.noteWrite(error))
   /** What is to be done soon, once. */
   const timers = new Map<string, NodeJS.Timeout>()
   let isSyncing = false
@@ -65,6 +68,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     end: async () => {
       await groupCommit.commit()
       await background.flushIfLarger(flushAt)
+      await background.keepFewTables()
       syncSoon()
       // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
       if (tree.memtable.isErasing)
@@ -101,8 +105,8 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
             const waiting = { done, fail: reject }
             if (!isKept || !transaction.hasEffect) return groupCommit.answer(waiting)
             const taken = groupCommit.take(transaction, durability, waiting, run)
-            // What is too large for a frame has become a table of its own.
-            return isPromise(taken) ? taken.then(() => background.compactSoon()) : taken
+            // A transaction that is too large for a frame has become a table of its own.
+            return isPromise(taken) ? taken.then(() => background.keepFewTables()) : taken
           }
           const kept = (value: T) => end(true, () => resolve(value))
           const failed = (error: unknown) => end(false, () => reject(error))
@@ -123,6 +127,10 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
       groupCommit.sealer = sealer
     },
     changeCounter: (kind) => tree.changeCounters.of(kind),
+    checkReady: async () => {
+      groupCommit.refuseUnstored()
+      await readiness.check()
+    },
     flush: () => runExclusive(() => tree.flush()),
     compact: async () => {
       await engine.flush()

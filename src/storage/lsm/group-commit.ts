@@ -5,7 +5,7 @@
 
 import type { MaybePromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
-import type { LogEntry, LogSealer } from '../engine.js'
+import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
 import { type Counters, copyCounters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
@@ -40,11 +40,22 @@ interface Group {
   isNoted: boolean
   /** Whether somebody waits for the sync. */
   isUrgent: boolean
+  /** Since when the first of `owed` waits, ms by the wall clock. */
+  owedSince: number
   waiting: Waiter[]
 }
 
 function createGroup(): Group {
-  return { changes: [], entries: [], owed: [], bytes: 0, isNoted: false, isUrgent: false, waiting: [] }
+  return {
+    changes: [],
+    entries: [],
+    owed: [],
+    bytes: 0,
+    isNoted: false,
+    isUrgent: false,
+    owedSince: 0,
+    waiting: [],
+  }
 }
 
 export class GroupCommit {
@@ -54,20 +65,24 @@ export class GroupCommit {
   sealer: LogSealer | undefined
   readonly #tree: LsmTree
   readonly #now: () => number
+  readonly #noteWrite: (error?: unknown) => void
   /** Why entries that nobody waits for could not be stored the last time. */
   #failure: unknown
   #group = createGroup()
-  /** Entries of rows that are written but not synced. */
+  /** Entries of rows that are written but not synced, and since when the first of them waits. */
   #written: LogEntry[] = []
+  #writtenSince = 0
   /** What only writers see: changes of the group, and those written but not synced. */
   #unsynced = new Memtable()
   /** The last view, and the one that it was made of. */
   #view: View | undefined
   #below: View | undefined
 
-  constructor(tree: LsmTree, now: () => number) {
+  /** `noteWrite` is told how each write of changes ended. */
+  constructor(tree: LsmTree, now: () => number, noteWrite: (error?: unknown) => void) {
     this.#tree = tree
     this.#now = now
+    this.#noteWrite = noteWrite
     this.counters = copyCounters(tree.counters)
   }
 
@@ -93,6 +108,15 @@ export class GroupCommit {
   #unreadable(): LogEntry[] {
     if (!this.#tree.isUnsynced) this.#written = []
     return this.#written
+  }
+
+  /** @throws CofferError `unavailable` if an entry of a read that was answered waits for too long */
+  refuseUnstored(): void {
+    const { owed, owedSince } = this.#group
+    const since = this.#unreadable().length > 0 ? this.#writtenSince : owed.length > 0 ? owedSince : undefined
+    // After a failure the next unit of work tries again and is told the reason.
+    if (this.#failure !== undefined || since === undefined || Date.now() - since <= MOST_PENDING_MS) return
+    throw logUnavailable('The disk does not sync them. Check the disk.')
   }
 
   view(): View {
@@ -138,6 +162,8 @@ export class GroupCommit {
 
   #join(transaction: Transaction, size: number, durability: Durability, waiting: Waiter): void {
     const { entries } = transaction
+    const isHeld = durability === 'soon' && transaction.changes.length === 0 && !transaction.isNoted
+    if (isHeld) this.refuseUnstored()
     transaction.advance(this.counters)
     for (const change of transaction.changes) {
       this.#unsynced.apply(change)
@@ -146,12 +172,12 @@ export class GroupCommit {
     for (const entry of entries) this.#group.entries.push(entry)
     this.#group.bytes += size
     this.#group.isNoted ||= transaction.isNoted
-    const isHeld = durability === 'soon' && transaction.changes.length === 0 && !transaction.isNoted
     if (durability === 'now' || transaction.changes.some(isRemoval)) this.#group.isUrgent = true
     // Reads do not wait for their entries, unless those before could not be stored.
     if (!isHeld || this.#failure !== undefined || this.#group.isUrgent || !this.#tree.isSound)
       this.#group.waiting.push(waiting)
     else {
+      if (this.#group.owed.length === 0) this.#group.owedSince = Date.now()
       this.#group.owed.push(...entries)
       waiting.done()
     }
@@ -200,13 +226,19 @@ export class GroupCommit {
       if (isWritten) this.#tree.append(group.changes, this.counters, group.isUrgent)
       else if (group.isUrgent) this.#tree.sync()
       if (group.isUrgent) this.#unsynced = new Memtable()
-      else written.push(...group.entries)
+      else {
+        if (written.length === 0) this.#writtenSince = group.owed.length > 0 ? group.owedSince : Date.now()
+        written.push(...group.entries)
+      }
       if (isWritten || group.isUrgent) this.#failure = undefined
+      if (group.changes.length > 0) this.#noteWrite()
     } catch (error) {
       this.reset()
       this.#failure = error
+      this.#noteWrite(error)
       this.#group.entries.push(...group.owed)
       this.#group.owed.push(...group.owed)
+      this.#group.owedSince = group.owedSince
       for (const { fail } of group.waiting) fail(error)
       return error
     }

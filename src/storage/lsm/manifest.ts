@@ -19,6 +19,8 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { removeWal, type WalRef } from './wal.js'
 
+export type CompactionPlan = NonNullable<ReturnType<Manifest['planCompaction']>>
+
 export class Manifest {
   readonly context: SSTableContext
   readonly #keys: EngineKeys
@@ -89,11 +91,12 @@ export class Manifest {
   }
 
   /**
-   * A compaction that is due, of at most `limit` bytes; undefined when none is. Its steps write new files only, and between
-   * them the vault may change.
+   * A compaction that is due, of at most `limit` bytes and without the tables whose paths are `busy`; undefined when none
+   * is. Its steps write new files only, and between them the vault may change.
    */
-  planCompaction(limit: number) {
-    const inputs = this.#broken === undefined ? chooseInputs(this.sstables, limit) : undefined
+  planCompaction(limit: number, busy: ReadonlySet<string> = new Set()) {
+    const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
+    const inputs = this.#broken === undefined ? chooseInputs(free, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 

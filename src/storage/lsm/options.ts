@@ -5,6 +5,7 @@ import { decodeId } from '../bytes.js'
 import type { Files } from '../files.js'
 import { type DocumentContext, type Header, type StateDocument, stateDocument } from '../vault-file.js'
 import { BlockCache } from './sstable/block-cache.js'
+import { OpenFiles } from './sstable/open-files.js'
 import type { SSTableContext } from './sstable/reader.js'
 import type { WalContext } from './wal.js'
 
@@ -33,7 +34,14 @@ export function createContexts(options: LsmOptions): LsmContexts {
   const { files, directory, random, keys, cacheBytes } = options
   const context = documentContext(options)
   return {
-    sstables: { files, directory, random, cipher: keys.sstable, cache: new BlockCache(cacheBytes) },
+    sstables: {
+      files,
+      directory,
+      random,
+      cipher: keys.sstable,
+      cache: new BlockCache(cacheBytes),
+      open: new OpenFiles(files),
+    },
     wals: { files, directory, vault: context.vault, wal: keys.wal, head: keys.head },
     state: stateDocument(files, directory, context),
   }

@@ -6,6 +6,7 @@ import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { MaybePromise } from '../../maybe-promise.js'
 import type { Engine, LogSealer } from '../engine.js'
+import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { Gatherer } from './gatherer.js'
 import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
@@ -19,7 +20,7 @@ import {
 import { createOwnChain } from './own-chain.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
-import { Readiness } from './readiness.js'
+import { probeWrite } from './readiness.js'
 import { drawOwner, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
 import { WaitingLogs } from './waiting-logs.js'
@@ -63,7 +64,7 @@ function createEngine(
 ): PostgresEngine {
   const self = drawOwner(random)
   const chain = createOwnChain(pool, self)
-  const readiness = new Readiness(pool, random)
+  const readiness = new Readiness(() => probeWrite(pool, random))
   const running = new Set<Promise<unknown>>()
   let sealer: LogSealer | undefined
   let closing: Promise<void> | undefined

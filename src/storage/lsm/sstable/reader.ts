@@ -30,6 +30,7 @@ import {
   wholeBlock,
 } from './format.js'
 import { IdFilter } from './id-filter.js'
+import type { OpenFiles } from './open-files.js'
 
 export interface SSTableContext {
   files: Files
@@ -37,6 +38,7 @@ export interface SSTableContext {
   cipher: Cipher
   random: RandomSource
   cache: BlockCache
+  open: OpenFiles
 }
 
 /** What `state` holds of a table. */
@@ -70,7 +72,6 @@ export class SSTable {
   readonly #context: SSTableContext
   readonly #serial: number
   readonly #ids = new IdFilter()
-  #file: number | undefined
   #footer: Footer | undefined
 
   constructor(context: SSTableContext, meta: SSTableMeta) {
@@ -87,14 +88,13 @@ export class SSTable {
   }
 
   get file(): number {
-    this.#file ??= this.#context.files.open(this.path, 'write')
-    if (this.#file === undefined) throw damaged(`${this.path} is missing`)
-    return this.#file
+    const file = this.#context.open.get(this.path)
+    if (file === undefined) throw damaged(`${this.path} is missing`)
+    return file
   }
 
   close(): void {
-    if (this.#file !== undefined) this.#context.files.close(this.#file)
-    this.#file = undefined
+    this.#context.open.close(this.path)
   }
 
   #openFooter(): Footer {

@@ -1,5 +1,5 @@
 /** Writes a sorted table from front to back: records, sections in sealed blocks, footer, tail; one block in memory. */
-import { CofferError } from '../../../errors.js'
+import { CofferError, damaged } from '../../../errors.js'
 import type { Row } from '../../engine.js'
 import type { Files } from '../../files.js'
 import {
@@ -28,7 +28,7 @@ import {
 } from './format.js'
 import type { SSTableContext, SSTableMeta } from './reader.js'
 
-export type SSTableWriterContext = Omit<SSTableContext, 'cache'>
+export type SSTableWriterContext = Omit<SSTableContext, 'cache' | 'open'>
 
 const BUFFER = 1024 * 1024
 /** Written bytes are synced in steps of this size, so that no sync takes long. */
@@ -102,8 +102,7 @@ export class SSTableWriter {
     this.path = sstablePath(context.directory, this.id)
     this.#context = context
     const file = context.files.open(this.path, 'create')
-    if (file === undefined)
-      throw new CofferError('vault_damaged', `${context.directory}/segments is missing.`)
+    if (file === undefined) throw damaged(`${context.directory}/segments is missing`)
     this.#file = file
     this.#output = new Output(context.files, file)
     const none = () => ({ start: 0, length: 0 })

@@ -1,0 +1,35 @@
+/** Whether an engine would answer a read and a write now: it tries, and remembers how the last write ended. */
+
+/** An answer is given again for so long, ms: anybody may ask. */
+const VALID_MS = 500
+/** A failed write counts for so long, ms, unless a later one succeeds. */
+const FAILED_MS = 5_000
+
+export class Readiness {
+  readonly #probe: () => Promise<void>
+  #checking: Promise<void> | undefined
+  #checkedAt = Number.NEGATIVE_INFINITY
+  #failure: { error: unknown; at: number } | undefined
+
+  /** `probe` tries a write and throws why it fails. */
+  constructor(probe: () => Promise<void>) {
+    this.#probe = probe
+  }
+
+  /** How a write ended. */
+  noteWrite(error?: unknown): void {
+    this.#failure = error === undefined ? undefined : { error, at: performance.now() }
+  }
+
+  /** @throws CofferError that says why a write, or a read, would be refused */
+  async check(): Promise<void> {
+    if (this.#failure === undefined && performance.now() - this.#checkedAt < VALID_MS) return
+    this.#checking ??= this.#probe().finally(() => {
+      this.#checking = undefined
+    })
+    await this.#checking
+    if (this.#failure !== undefined && performance.now() - this.#failure.at < FAILED_MS)
+      throw this.#failure.error
+    this.#checkedAt = performance.now()
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * What an engine over files keeps within limits: tables, descriptors, and how long a log record may wait to be stored.
+ * And what it says when the disk takes no more.
+ */
+import t from 'tap'
+import { toProblem } from '../../src/errors.js'
+import { storageError } from '../../src/storage/files.js'
+import { draftOf } from './engine-suite.js'
+import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+const MOST_TABLES = 64
+
+let seeds = 0
+
+function optionsFor(files: FakeFiles, role: 'server' | 'command', notices: string[] = []) {
+  const random = repeatableRandom(`limits ${seeds++}`)
+  const notice = (text: string) => void notices.push(text)
+  const shape = { files, directory: '/vault', header: testHeader(), random, notice, clock: createClock() }
+  return { ...shape, keys: engineKeys(random), role }
+}
+
+const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
+const tablesOf = (files: FakeFiles) =>
+  [...files.contents().keys()].filter((path) => path.includes('/segments/')).length
+const openTablesOf = (files: FakeFiles) =>
+  files.openFiles.filter((path) => path.includes('/segments/')).length
+
+/** A row that stays and one that is removed: each removal of a row in the log makes a table. */
+async function mix(engine: FileEngine, number: number): Promise<void> {
+  await engine.write((writer) => writer.put(draftOf({ name: `stays ${number}` })))
+  await engine.write((writer) => writer.put(draftOf({ name: `goes ${number}` })))
+  await engine.write((writer) => writer.remove(3, 1, idOf(`goes ${number}`)))
+  // What the engine does after it has answered.
+  await engine.read(() => 0)
+}
+
+t.test('a server that writes and removes has few tables and descriptors', async (t) => {
+  const files = new FakeFiles()
+  const engine = await createFileEngine(optionsFor(files, 'server'))
+  let most = 0
+  for (let number = 0; number < 300; number++) {
+    await mix(engine, number)
+    most = Math.max(most, tablesOf(files))
+  }
+  t.ok(most <= MOST_TABLES + 2, `${most} tables`)
+  await engine.read(async (reader) => {
+    for (let number = 0; number < 300; number++)
+      t.ok((await reader.get(3, 1, idOf(`stays ${number}`))) !== undefined, `row ${number}`)
+  })
+  await engine.close()
+})
+
+t.test('so have commands, also if each of them is killed', async (t) => {
+  let files = new FakeFiles()
+  await (await createFileEngine(optionsFor(files, 'command'))).close()
+  let most = 0
+  let mostOpen = 0
+  for (let number = 0; number < 150; number++) {
+    const engine = await openFileEngine(optionsFor(files, 'command'))
+    await mix(engine, number)
+    await engine.read(async (reader) => {
+      for (let other = 0; other <= number; other++)
+        if ((await reader.get(3, 1, idOf(`stays ${other}`))) === undefined) t.fail(`row ${other} is gone`)
+    })
+    most = Math.max(most, tablesOf(files))
+    mostOpen = Math.max(mostOpen, openTablesOf(files))
+    files = files.afterCrash(false)
+  }
+  t.ok(most <= MOST_TABLES, `${most} tables`)
+  t.ok(most > 40, 'enough of them to need more descriptors than there may be')
+  t.ok(mostOpen <= 40, `${mostOpen} tables open`)
+})
+
+t.test('merging goes on after it has failed', async (t) => {
+  const files = new FakeFiles()
+  const notices: string[] = []
+  const engine = await createFileEngine(optionsFor(files, 'command', notices))
+  for (let number = 200; (await engine.status()).sstables < MOST_TABLES - 1; number++)
+    await mix(engine, number)
+  const { open } = files
+  files.open = (path, opening) => {
+    if (opening === 'create' && path.includes('/segments/') && tablesOf(files) === MOST_TABLES)
+      throw storageError('create', path, { code: 'EMFILE' })
+    return open.call(files, path, opening)
+  }
+  await mix(engine, 100)
+  t.match(notices, [/could not be compacted now; it will be tried again.*too many files are open/])
+  files.open = open
+  await mix(engine, 101)
+  t.equal((await engine.status()).sstables, MOST_TABLES + 1, 'not with every unit of work')
+  const { now } = Date
+  t.teardown(() => {
+    Date.now = now
+  })
+  Date.now = () => now() + 60_000
+  await mix(engine, 102)
+  t.ok((await engine.status()).sstables < MOST_TABLES)
+  t.equal(notices.length, 1)
+  await engine.close()
+})
+
+t.test('a read that is logged is refused once an earlier log record has waited 2 s', async (t) => {
+  const files = new FakeFiles()
+  let release = () => {}
+  files.syncDataBeside = () => new Promise((resolve) => (release = resolve))
+  const engine = await createFileEngine(optionsFor(files, 'server'))
+  const log = (name: string) => engine.write((writer) => writer.append(asLog(draftOf({ name }))), 'soon')
+  await log('first')
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  await log('second')
+  await new Promise((resolve) => setTimeout(resolve, 1200))
+  await t.rejects(log('third'), { code: 'unavailable', message: /Reads are refused.*disk does not sync/ })
+  await t.rejects(engine.checkReady!(), { code: 'unavailable' })
+  t.equal(await engine.read(() => 1), 1, 'a read that is not logged is answered')
+  release()
+  await new Promise((resolve) => setTimeout(resolve, 50))
+  await log('fourth')
+  await engine.checkReady!()
+  files.syncDataBeside = async () => {}
+  await engine.close()
+})
+
+for (const [code, reason] of [
+  ['ENOSPC', /no space is left/],
+  ['EFBIG', /size limit.*ulimit -f/],
+  ['EROFS', /read-only/],
+] as const)
+  t.test(
+    `${code}: writes and reads are refused, readiness says why, and no caller is told a path`,
+    async (t) => {
+      const files = new FakeFiles()
+      const engine = await createFileEngine(optionsFor(files, 'server'))
+      await engine.checkReady!()
+      const { write } = files
+      files.write = (_, __, position) => {
+        if (position > 0) throw storageError('write', '/vault/journal-x', { code })
+      }
+      const refusal = await engine
+        .write((writer) => writer.put(draftOf({ name: 'a' })))
+        .catch((error) => error)
+      t.match(refusal, { code: 'storage_failed', message: /\/vault\/journal-x/ })
+      t.match(toProblem(refusal, 'trace', 'owner').detail, /\/vault\/journal-x/)
+      const { detail } = toProblem(refusal, 'trace')
+      t.match(detail, reason)
+      t.notMatch(detail, /\/vault|journal/)
+      const log = () => engine.write((writer) => writer.append(asLog(draftOf({ name: 'log' }))), 'soon')
+      await t.rejects(log(), { code: 'storage_failed' })
+      await t.rejects(engine.checkReady!(), { code: 'storage_failed', message: reason })
+      files.write = write
+      await engine.write((writer) => writer.put(draftOf({ name: 'a' })))
+      await engine.checkReady!()
+      await engine.close()
+    },
+  )
