@@ -1,0 +1,316 @@
+/**
+ * Access rules through `perform`, against a reference written from the specification's sentences; and the promise that
+ * matters most: nobody is told a character of data that their transform does not grant.
+ */
+import fc from 'fast-check'
+import t from 'tap'
+import type { Rule, RuleCondition } from '../../src/domain/access.js'
+import type { Permission, Transform } from '../../src/domain/permissions.js'
+import { authenticate } from '../../src/framework/authenticate.js'
+import { CallerCache } from '../../src/framework/cached-caller.js'
+import { openTestVault, permissionsOf, setSetting, type TestVault } from './vault.js'
+
+interface Granted {
+  rules: Rule[]
+  permissions: Permission[]
+}
+
+interface Shown {
+  id: string
+  data?: unknown
+}
+
+interface Page {
+  data: Shown[]
+  pagination: { total_items: number }
+}
+
+/** Strictest first. */
+const TRANSFORMS = ['redact', 'mask', 'reveal'] as const
+
+const segments = fc.array(fc.constantFrom('a', 'b', 'ab'), { maxLength: 3 })
+const container = segments.map((names) => `/${names.map((name) => `${name}/`).join('')}`)
+const containers = fc.uniqueArray(container, { minLength: 1, maxLength: 3 })
+const granted = fc.uniqueArray(fc.constantFrom(...permissionsOf('private')), { minLength: 1, maxLength: 4 })
+const transform = fc.constantFrom<Transform>(...TRANSFORMS)
+const plain = fc.oneof(
+  { weight: 3, arbitrary: fc.constant<Permission[]>([]) },
+  { weight: 1, arbitrary: granted },
+)
+const operator = fc.constantFrom<RuleCondition['operator']>('equals', 'starts_with')
+const condition = fc.oneof(
+  fc.record({
+    attribute: fc.constant<'id'>('id'),
+    operator,
+    value: fc.constantFrom('card-', 'card-1', 'note-1', 'c'),
+  }),
+  fc.record({
+    attribute: fc.constant<'container'>('container'),
+    operator,
+    value: fc.oneof(container, fc.constantFrom('/', '/a', '/ab/')),
+  }),
+)
+const ofContainer = fc.record({
+  priority: fc.integer({ min: 1, max: 9 }),
+  container,
+  transform,
+  permissions: granted,
+})
+const conditional = fc.record({
+  priority: fc.integer({ min: 10, max: 19 }),
+  conditions: fc.array(condition, { minLength: 1, maxLength: 2 }),
+  transform,
+  permissions: granted,
+})
+const several = <T extends { priority: number }>(rule: fc.Arbitrary<T>, maxLength: number) =>
+  fc.uniqueArray(rule, { selector: ({ priority }) => priority, maxLength })
+const ofApplication: fc.Arbitrary<Granted> = fc.record({
+  rules: several(ofContainer, 5) as fc.Arbitrary<Rule[]>,
+  permissions: plain,
+})
+const ofSession: fc.Arbitrary<Granted> = fc
+  .tuple(several(ofContainer, 5), several(conditional, 4), plain)
+  .map(([some, more, permissions]) => ({ rules: [...some, ...more] as Rule[], permissions }))
+const tokens = fc.array(fc.tuple(fc.constantFrom('card', 'note'), containers), { minLength: 1, maxLength: 8 })
+
+/** What the sentences of the specification say, one container after another. */
+function decide(
+  grants: Granted,
+  permission: Permission,
+  paths: readonly string[],
+  id?: string,
+): Transform | undefined {
+  const meets = ({ attribute, operator, value }: RuleCondition, path: string) => {
+    const text = attribute === 'id' ? id : path
+    return operator === 'equals' ? text === value : text?.slice(0, value.length) === value
+  }
+  const above = (path: string) => path.split('/').map((_, at, all) => `${all.slice(0, at).join('/')}/`)
+  const decided = paths.map((path): Transform | undefined => {
+    const fitting = grants.rules.filter(
+      (rule) =>
+        (rule.conditions?.every((each) => meets(each, path)) ??
+          [path, ...above(path)].includes(rule.container!)) &&
+        rule.permissions.includes(permission),
+    )
+    fitting.sort((one, other) => one.priority - other.priority)
+    if (fitting[0] !== undefined) return fitting[0].transform
+    if (!grants.permissions.includes(permission)) return undefined
+    return /:(use|invoke)$/.test(permission) ? 'reveal' : 'mask'
+  })
+  return strictest(decided)
+}
+
+/** All must grant, and the strictest holds. */
+function strictest(decided: readonly (Transform | undefined)[]): Transform | undefined {
+  return decided.includes(undefined) ? undefined : TRANSFORMS.find((each) => decided.includes(each))
+}
+
+/** What a reader is shown of the data `secret` under the mask `masked`. */
+const shownUnder = (transform: Transform) =>
+  transform === 'redact' ? {} : { data: transform === 'reveal' ? 'secret' : 'masked' }
+
+const HOLDERS = {
+  application: async ({ createApplication }: TestVault, own: Granted) => {
+    const { key } = await createApplication('private', own)
+    return { key, deciding: [own] }
+  },
+  session: createSession,
+  'session that may go beyond its authorizer': async (
+    vault: TestVault,
+    own: Granted,
+    authorizer: Granted,
+  ) => {
+    await setSetting(vault.app, 'sessions.beyond_authorizer', 'true')
+    return { ...(await createSession(vault, own, authorizer)), deciding: [own] }
+  },
+}
+
+async function createSession({ createApplication, askAs }: TestVault, own: Granted, authorizer: Granted) {
+  const page = await createApplication('public', { permissions: ['token:create'] })
+  const backend = await createApplication('private', authorizer)
+  const { session_key, nonce } = (await askAs(page.key, 'session create')) as Record<string, string>
+  await askAs(backend.key, 'session authorize', { nonce, ...own })
+  return { key: session_key!, deciding: [own, authorizer] }
+}
+
+for (const [holder, create] of Object.entries(HOLDERS))
+  t.test(`${holder}: rules decide as the specification says, whatever they are`, async (t) => {
+    const counts = { denied: 0, allowed: 0 }
+    const property = async (own: Granted, authorizer: Granted, tokens: [kind: string, string[]][]) => {
+      const held = holder === 'application' ? [own] : [own, authorizer]
+      if (held.some((each) => each.rules.length + each.permissions.length === 0)) return
+      const vault = await openTestVault()
+      const { app, ask, askAs, statusOf } = vault
+      const { key, deciding } = await create(vault, own, authorizer)
+      const caller = () => authenticate(app, key)
+      const decideAll = (permission: Permission, paths: readonly string[], id?: string) =>
+        strictest(deciding.map((each) => decide(each, permission, paths, id)))
+      const holds = (permission: Permission) =>
+        deciding.every((each) => [...each.rules, each].some((one) => one.permissions.includes(permission)))
+      const check = async (
+        permission: Permission,
+        status: number,
+        name: string,
+        input: object,
+        id?: string,
+      ) => {
+        const { containers } = input as { containers: string[] }
+        const decision = decideAll(permission, containers, id)
+        counts[decision === undefined ? 'denied' : 'allowed']++
+        const { containers: _, ...about } = input as { containers: string[] }
+        const asked = id === undefined ? input : about
+        t.equal(await statusOf(caller, name, { ...asked }), decision === undefined ? 403 : status)
+        return decision
+      }
+      const readable: string[] = []
+      const found: string[] = []
+      for (const [index, [kind, containers]] of tokens.entries()) {
+        const id = `${kind}-${index}`
+        const input = { type: 'token', data: 'secret', mask: 'masked', containers }
+        await ask('token create', { id, ...input })
+        const read = await check('token:read', 200, 'token get', { id, containers }, id)
+        if (read !== undefined) {
+          readable.unshift(id)
+          const { data } = (await askAs(key, 'token get', { id })) as Shown
+          t.strictSame(data === undefined ? {} : { data }, shownUnder(read))
+          if (decideAll('token:search', containers, id) !== undefined) found.unshift(id)
+        }
+        await check('token:update', 200, 'token update', { id, metadata: { a: 'b' }, containers }, id)
+      }
+      const ids = tokens.map(([kind], index) => `${kind}-${index}`)
+      for (const [permission, name, filter, expected] of [
+        ['token:read', 'token list', {}, readable],
+        ['token:read', 'token list', { id: ids }, readable],
+        ['token:search', 'token search', {}, found],
+      ] as const) {
+        const isHeld = holds(permission)
+        t.equal(await statusOf(caller, name, { ...filter }), isHeld ? 200 : 403)
+        if (!isHeld) continue
+        const { data, pagination } = (await askAs(key, name, { ...filter, size: 3 })) as Page
+        const first = expected.slice(0, 3)
+        t.strictSame([data.map(({ id }) => id), pagination.total_items], [first, expected.length])
+      }
+      for (const [index, [kind, containers]] of tokens.entries()) {
+        const id = `${kind}-${index}`
+        await check('token:create', 201, 'token create', { type: 'token', data: 'secret', containers })
+        await check('token:delete', 204, 'token delete', { id, containers }, id)
+      }
+      await app.close()
+    }
+    const own = holder === 'application' ? ofApplication : ofSession
+    await fc.assert(fc.asyncProperty(own, ofApplication, tokens, property), { numRuns: 80 })
+    t.ok(counts.denied > 100 && counts.allowed > 30, JSON.stringify(counts))
+  })
+
+/** Letters that nothing else in the vault is written with, so that one of them anywhere is a leak. */
+const SECRET = 'жщшюядфгцэ'
+const GRANTED: Record<Transform, string> = { redact: '', mask: SECRET.slice(-2), reveal: SECRET }
+
+t.test('no answer holds a character of data beyond what its transform grants', async (t) => {
+  const { app, ask, textOf, createApplication } = await openTestVault()
+  const token = {
+    type: 'token',
+    data: SECRET,
+    mask: '{{ data | reveal_last: 2 }}',
+    search_indexes: ['{{ data }}'],
+    metadata: { customer: '42' },
+  }
+  let shown = 0
+  for (const transform of ['redact', 'mask', 'reveal'] as const) {
+    const permissions = permissionsOf('private')
+    const rule = { priority: 1, container: '/', transform, permissions }
+    const { key } = await createApplication('private', { rules: [rule] })
+    const caller = () => authenticate(app, key)
+    const { id } = (await ask('token create', token)) as Shown
+    const { id: other } = (await ask('token create', token)) as Shown
+    await ask('token link', { parent_id: id, child_id: other })
+    const reads: [string, Record<string, unknown>][] = [
+      ['token get', { id }],
+      ['token list', { id: [id, other] }],
+      ['token search', { query: `data:${SECRET}` }],
+      ['token children', { parent_id: id }],
+    ]
+    const writes: [string, Record<string, unknown>][] = [
+      ['token create', token],
+      ['token create', { ...token, deduplicate_token: true }],
+      ['token create-child', { parent_id: id, ...token }],
+      ['token update', { id, metadata: { customer: '43' } }],
+      ['token update', { id, mask: '{{ data | no_such_filter }}' }],
+      ['token update', { id, mask: '{{ data | to_number }}' }],
+      ['token update', { id, search_indexes: ['{{ data | json: "$[" }}'] }],
+      ['token update', { id, fingerprint_expression: '{{ data | to_boolean }}' }],
+      ['token update', { id, deduplicate_token: true }],
+      ['token tokenize', { payload: { deep: [token] } }],
+      ['token search', { query: `data:"${'x'.repeat(10)}` }],
+      ['token delete', { id }],
+    ]
+    for (const [name, input] of [...reads, ...writes]) {
+      const isRead = reads.some(([read, asked]) => read === name && asked === input)
+      const most = isRead ? GRANTED[transform] : transform === 'redact' ? '' : GRANTED.mask
+      const text = await textOf(caller, name, input)
+      const leaked = [...SECRET].filter((letter) => !most.includes(letter) && text.includes(letter))
+      t.strictSame(leaked, [], `${name} under ${transform}: ${leaked.length} letters`)
+      if (most !== '' && text.includes(most)) shown++
+    }
+  }
+  t.ok(shown >= 14, `what is granted is shown (${shown} times)`)
+  const logs = await textOf(() => app.owner({ reveal: true }), 'log list', { size: 1000 })
+  t.notMatch(logs, /[жщшюядфгцэ]/, 'the log holds none of it')
+})
+
+t.test('a key that was checked lives as long as all that it stands on, and no longer', async (t) => {
+  const { app, clock, ask, createApplication, createTenant } = await openTestVault()
+  const refused = { code: 'unauthenticated' }
+  const create = (tenant?: string) => createApplication('public', { permissions: ['token:create'] }, tenant)
+  const { id, key } = await create()
+  const first = await authenticate(app, key)
+  const again = await authenticate(app, key)
+  const isCounted = app.store.changeCounter(['api_key']) !== undefined
+  t.equal(again === first, isCounted, 'what is known to be current is not looked up again')
+  await t.rejects(
+    authenticate(
+      app,
+      key.replace(/.$/, (last) => (last === '2' ? '3' : '2')),
+    ),
+    refused,
+  )
+  await ask('app update', { id, name: 'renamed', permissions: ['token:create', 'token:update'] })
+  t.ok((await authenticate(app, key)).holds('token:update'), 'a change counts at once')
+  const { key: other } = (await ask('app regenerate', { id })) as { key: string }
+  await t.rejects(authenticate(app, key), refused, 'a key that was replaced')
+  t.ok(await authenticate(app, other))
+  const second = (await ask('app key create', { application_id: id })) as { id: string; key: string }
+  t.same((await authenticate(app, second.key)).actor, (await authenticate(app, other)).actor)
+  await ask('app key delete', { application_id: id, id: second.id })
+  await t.rejects(authenticate(app, second.key), refused, 'a key that was deleted')
+  t.ok(await authenticate(app, other), 'and the others stay')
+  await ask('app delete', { id })
+  await t.rejects(authenticate(app, other), refused, 'a deleted application')
+
+  const expires_at = new Date(clock.now + 1000).toISOString()
+  const input = { name: 'short', type: 'public', permissions: ['token:create'], expires_at }
+  const { key: short } = (await ask('app create', input)) as { key: string }
+  t.ok(await authenticate(app, short))
+  clock.now += 1000
+  await t.rejects(authenticate(app, short), refused, 'one whose time is over')
+
+  await createTenant('second')
+  const tenant = await app.tenant('second')
+  const { key: theirs } = await create('second')
+  t.ok(await authenticate(app, theirs))
+  await app.store.write((writer) => writer.removeTenant(tenant.number))
+  await t.rejects(authenticate(app, theirs), refused, 'a deleted tenant')
+})
+
+t.test('so many callers are known and no more, each by its own key', async (t) => {
+  const { app } = await openTestVault()
+  const callers = new CallerCache((message, length) => new Uint8Array(length).fill(message[0]!))
+  const caller = await app.owner({ reveal: false })
+  callers.put('a', 1, caller)
+  t.equal(callers.find('a', 1), caller)
+  t.equal(callers.find('a', 2), undefined, 'under another change counter')
+  t.equal(callers.find('b', 1), undefined, 'by another key')
+  callers.put('b', 2, caller)
+  t.equal(callers.find('a', 1), undefined)
+  t.equal(callers.find('a', 2), undefined, 'of what went before nothing is left')
+})
