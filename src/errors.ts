@@ -41,8 +41,8 @@ export type ErrorCode = keyof typeof ERRORS
 
 /** The end of every message about a damaged vault. */
 export const AFTER_DAMAGE =
-  'Run `coffer vault verify`. Then restore a backup, or bring what can be read into a new vault: ' +
-  '`coffer vault restore --salvage DIRECTORY --vault NEW`.'
+  'Run `coffer vault verify`. Then restore a backup, or copy what can be read into a new vault: ' +
+  '`coffer vault copy --skip-damaged --to NEW`.'
 
 /** Messages by the path of the property as the caller wrote it (`data.number`, `rules[0].container`). */
 export type PropertyErrors = Record<string, string[]>

@@ -88,11 +88,11 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-export interface SalvageReport {
+/** What was left out of a copy of a damaged vault. */
+export interface CopyDamage {
   findings: Verification['findings']
-  salvaged: Record<string, number>
-  /** Rows that could not be read, by kind. */
-  missing: Record<string, number>
+  /** By kind: rows and log records that cannot be read. */
+  skipped: Record<string, number>
 }
 
 /** A new key slot: `file` is the path of the new key file, or of a file that contains the new passphrase. */
@@ -112,13 +112,14 @@ export interface OfflineVault {
   verify(): Promise<Verification>
   /** Creates a vault from the backup in `file`. */
   restore(file: string): Promise<Place & { restored_from: string }>
-  /** Creates a vault at `to` (a directory, or the address of a store) with all that this one holds. */
+  /**
+   * Creates a vault at `to` (a directory, or the address of a store) with all that this one holds, or with all of it that
+   * can be read. The present vault is not changed.
+   */
   copy(
     to: string,
-    passwordFile: string | undefined,
-  ): Promise<Place & { copied_from: string; rows: number; digest: string }>
-  /** Creates a vault from what is readable of the damaged one in `source`, which is not changed. */
-  salvage(source: string): Promise<SalvageReport & { directory: string; salvaged_from: string }>
+    options: { passwordFile: string | undefined; skipsDamaged: boolean },
+  ): Promise<Place & { copied_from: string; rows: number; digest: string } & Partial<CopyDamage>>
   /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
   /** Answered by the server that has the vault open, otherwise read from the header. */

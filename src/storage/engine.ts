@@ -6,6 +6,7 @@ import type { Clock } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { MaybePromise } from '../maybe-promise.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
+import type { Times } from './time.js'
 import type { Header } from './vault-file.js'
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
@@ -35,6 +36,9 @@ export interface Row {
   /** How many bytes `sealed` has, where it was left unread and is empty. */
   unread?: number
 }
+
+/** The part of a row that changes with the keys. Contract: the new seal names the row's `rev`, which stays. */
+export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export type Where =
   | { key: Key }
@@ -222,6 +226,29 @@ export interface EngineBranches {
   fork(state: EngineState, options: { clock: Clock; keeps(kind: number): boolean }): Engine
 }
 
+/** Log entries of one tenant that are in no row yet, sealed together. `written`: µs since the epoch. */
+export interface PendingEntries {
+  id: Uint8Array
+  tenant: number
+  owner: Uint8Array
+  written: number
+  sealed: Uint8Array
+}
+
+/** All rows of a vault at one moment. */
+export interface VaultRows {
+  times: Times
+  /** Oldest first. */
+  pending: readonly PendingEntries[]
+  /** About how many rows there are. */
+  count: number
+  /**
+   * The same rows in the same order whenever it is called. `skip` gets the kind, if known, of each row of a damaged vault
+   * that cannot be read. Rows of files have no keys: the index alone has them.
+   */
+  rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
+}
+
 /** What the owner of a vault may ask of an engine as a whole. */
 export interface EngineMaintenance {
   /** Counts and sizes, of what is safe. */
@@ -232,11 +259,8 @@ export interface EngineMaintenance {
   compact(): Promise<void>
   /** As it is in place. */
   readonly header: Header
-  /**
-   * Writes the whole vault, as it is at the end, into one new file; others work meanwhile. Gives its length in bytes.
-   * @throws CofferError `storage_failed`; then there is no such file.
-   */
-  backup(path: string): Promise<number>
+  /** Runs `work` over all rows as they are at one moment; others work meanwhile. */
+  withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
   /** Puts another header in place of the present one, which is refused from then on. */
   replaceHeader(header: Header): Promise<void>
 }

@@ -1,5 +1,5 @@
 /**
- * The vault's small documents, read and replaced whole through lowdb: `vault.json` (plain header), `state` and `rekey`
+ * The vault's small documents, read and replaced whole through lowdb: `vault.json` (plain header), `state`
  * (sealed); their shapes, and the permissions that the files must have.
  */
 
@@ -17,7 +17,6 @@ export const FORMAT = 1
 const HEADER_FILE = 'vault.json'
 const STATE_FILE = 'state'
 const NEXT_STATE_FILE = 'state.next'
-const REKEY_FILE = 'rekey'
 const HEADER_LIMIT = 64 * 1024
 const STATE_LIMIT = 16 * 1024 * 1024
 
@@ -215,18 +214,6 @@ export function adoptNextState(files: Files, directory: string, { cipher, vault 
   return true
 }
 
-/** The progress of a change of the root key; `data` is undefined when none is under way. */
-export function rekeyDocument<T>(
-  files: Files,
-  directory: string,
-  context: DocumentContext,
-): Low<T | undefined> {
-  const associated = Buffer.concat([context.vault, Buffer.from(REKEY_FILE)])
-  const adapter = sealedAdapter<T | undefined>(files, directory, REKEY_FILE, context, associated)
-  const read = async () => (files.stat(`${directory}/${REKEY_FILE}`) === undefined ? null : adapter.read())
-  return new Low<T | undefined>({ read, write: adapter.write }, NOTHING as T | undefined)
-}
-
 function sealedAdapter<T>(
   files: Files,
   directory: string,
@@ -254,9 +241,6 @@ function sealedAdapter<T>(
     },
   }
 }
-
-/** lowdb refuses undefined as the content of a missing document; null stands for it. */
-const NOTHING: unknown = null
 
 const EMPTY: State = Object.freeze({
   generation: 0,

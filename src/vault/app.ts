@@ -33,7 +33,9 @@ import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
+import type { Files } from '../storage/files.js'
 import type { Lock } from '../storage/lock.js'
+import { nodeFiles } from '../storage/node-files.js'
 import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
@@ -68,16 +70,18 @@ export function createApp(parts: {
   engine: Engine
   keyring: Keyring
   random: RandomSource
+  /** Those that backups are written with; default: the disk's. */
+  files?: Files
   header: Header | undefined
   primitives: Primitives
   /** Absent for a vault in memory. */
   lock?: Lock
 }): App {
-  const { engine, keyring, random, header, primitives, lock } = parts
+  const { engine, keyring, random, files = nodeFiles(), header, primitives, lock } = parts
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
-      ? createMaintenance(engine.maintenance, keyring, store)
+      ? createMaintenance(engine.maintenance, keyring, store, { files, random })
       : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined

@@ -4,15 +4,11 @@ import type { Keyring } from '../crypto/keyring.js'
 import { formatDate } from '../domain/dates.js'
 import { Budget } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
-import type { TenantKeyBytes, TokenRecord } from '../domain/records.js'
+import type { TokenRecord } from '../domain/records.js'
 import { renderSearchIndexes } from '../domain/token/token-rendering.js'
 import { CofferError } from '../errors.js'
-import { createSealedStore } from '../storage/barrier/sealed-store.js'
-import type { Engine } from '../storage/engine.js'
 import { acquireLock, type Lock, type LockHolder, readLockHolder } from '../storage/lock.js'
-import { eachRecord } from '../storage/pages.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
-import type { Store } from '../storage/store.js'
 import { type Header, readHeader } from '../storage/vault-file.js'
 import { loadExpressions } from './app.js'
 import type { Effects } from './location.js'
@@ -78,23 +74,6 @@ export async function runUnlocked<T>(
   const { files, directory } = effects
   const secret = toSecret(await choose(describeLocked(await readHeader(files, directory))))
   return runExclusive(effects, async () => work({ ...(await openKeyring(effects, secret)), secret }))
-}
-
-/** Runs `work` over the records in `engine`, which is closed afterwards. */
-export async function usingRecords<T>(engine: Engine, keyring: Keyring, work: (store: Store) => Promise<T>) {
-  const store = createSealedStore(engine, keyring)
-  try {
-    return await work(store)
-  } finally {
-    await store.close()
-  }
-}
-
-/** The keys of every tenant. */
-export async function readTenantKeys(store: Store): Promise<Map<number, TenantKeyBytes>> {
-  const tenants = new Map<number, TenantKeyBytes>()
-  for await (const { number, keys } of eachRecord(store, 'tenant', 0)) tenants.set(number, keys)
-  return tenants
 }
 
 export function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {

@@ -1,10 +1,12 @@
 /** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
+import type { RandomSource } from '../crypto/ports.js'
 import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
+import type { Files } from '../storage/files.js'
 import { eachRecord } from '../storage/pages.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
@@ -13,6 +15,7 @@ export function createMaintenance(
   engine: EngineMaintenance,
   keyring: Keyring,
   store: Store,
+  { files, random }: { files: Files; random: RandomSource },
 ): VaultMaintenance {
   return {
     async describe() {
@@ -50,7 +53,16 @@ export function createMaintenance(
       return result
     },
     compact: () => engine.compact(),
-    backup: (path) => engine.backup(path),
+    backup: (path) =>
+      engine.withRows(async (rows) => {
+        const { writeBackup } = await import('../storage/backup-file.js')
+        const { header } = engine
+        return writeBackup({ files, random, keys: keyring.engine }, path, {
+          header,
+          rows,
+          progress: () => {},
+        })
+      }),
     readHeader: () => engine.header,
     async replaceHeader(header, replaces) {
       const next = header as Header

@@ -1,15 +1,21 @@
 /** The vault of a run, for operations that need exclusive access to it or that create another one. */
 import { formatDate } from '../domain/dates.js'
-import type { Holder, NewSlot, OfflineVault, VaultFacts, Verification } from '../framework/vault-port.js'
+import type {
+  CopyDamage,
+  Holder,
+  NewSlot,
+  OfflineVault,
+  VaultFacts,
+  Verification,
+} from '../framework/vault-port.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
+import type { RowChecksum } from '../storage/vault-rows.js'
 import { lsmOptions, runUnlocked } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
 import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocation } from './open.js'
-import { rekey } from './rekey.js'
-import { restoreVault, salvageVault } from './restore.js'
 import type { ChooseOpener, NewOpener } from './unlock.js'
 
 /** The effects of the run: locations, secrets and progress. */
@@ -34,27 +40,24 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
     verify: () => verifyAtRest(find(), choose),
     restore: async (file) => {
       const location = findNew()
+      const { restoreVault } = await import('./copy.js')
       await restoreVault(location, file, choose, (done, total) => progress(done, total, 'Copying'))
       return { ...describe(location), restored_from: file }
     },
-    copy: async (to, passwordFile) => {
+    copy: async (to, { passwordFile, skipsDamaged }) => {
       const [source, target] = [find(), findTarget(to, passwordFile)]
-      const { copyVault } = await import('./moving.js')
-      const { count, digest } = await copyVault(source, target, choose, (done, total) =>
+      const copy = await (skipsDamaged ? loadCopyDamaged() : loadCopy())
+      const { arrived, ...damage } = await copy(source, target, choose, (done, total) =>
         progress(done, total, 'Copying'),
       )
-      return { ...describe(target), copied_from: source.directory, rows: count, digest }
-    },
-    salvage: async (source) => {
-      const location = findNew()
-      const report = await salvageVault(location, source, choose)
-      return { directory: location.directory, salvaged_from: source, ...report }
+      const { count, digest } = arrived
+      return { ...describe(target), copied_from: source.directory, rows: count, digest, ...damage }
     },
     rekey: async () => {
       const location = find()
-      const change = isStore(location.directory) ? (await import('./rekey-in-store.js')).rekeyInStore : rekey
+      const { rekey } = await import('./rekey.js')
       let resealed = 0
-      const { dropped } = await change(location, choose, (done, total) => {
+      const { dropped } = await rekey(location, choose, (done, total) => {
         resealed = done
         progress(done, total, 'Encrypting')
       })
@@ -75,6 +78,20 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
       return changeKeySlots(location, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
     },
   }
+}
+
+type Copy = (
+  ...asked: Parameters<typeof import('./copy.js').copyVault>
+) => Promise<{ arrived: RowChecksum } & Partial<CopyDamage>>
+
+async function loadCopy(): Promise<Copy> {
+  const { copyVault } = await import('./copy.js')
+  return async (...asked) => ({ arrived: await copyVault(...asked) })
+}
+
+async function loadCopyDamaged(): Promise<Copy> {
+  const { copyDamagedVault } = await import('./copy-damaged.js')
+  return copyDamagedVault
 }
 
 function describe({ directory }: VaultLocation): { directory: string } | { store: string } {

@@ -118,10 +118,10 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
 }
 
 async function createOwned(effects: Effects, lock: Lock, opener: NewOpener) {
-  const { random } = effects
+  const { random, files } = effects
   const { header, keyring, primitives } = await createHeader(effects, opener)
   const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-  return { app: createApp({ engine, keyring, random, header, primitives, lock }), keyring }
+  return { app: createApp({ engine, keyring, random, files, header, primitives, lock }), keyring }
 }
 
 /** What is known of the vault in `directory` without a key. @throws CofferError as {@link identifyVault} */
@@ -160,11 +160,11 @@ async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  const { random, role } = effects
+  const { random, files, role } = effects
   // Read under the lock: the previous holder may have changed the header.
   const { header, keyring, primitives } = await openKeyring(effects, secret)
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  const app = createApp({ engine, keyring, random, header, primitives, lock })
+  const app = createApp({ engine, keyring, random, files, header, primitives, lock })
   return role === 'server' ? listening(effects, keyring, app) : app
 }
 

@@ -5,74 +5,87 @@ import {
   type SealedHeader,
   type Secret,
   type Slot,
-  type SlotContext,
   sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { deriveKey } from '../crypto/mac.js'
+import type { Primitives } from '../crypto/primitives.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { formatDate } from '../domain/dates.js'
 import type { TenantKeyBytes } from '../domain/records.js'
-import { createReseal } from '../storage/barrier/reseal.js'
-import { openFileEngine } from '../storage/engines/file-engine.js'
-import { readRekey, rekeyVault } from '../storage/lsm/maintenance/rekey.js'
+import { keepEntries, recallEntries } from '../storage/barrier/log-rows.js'
+import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
+import { openTenantKeys } from '../storage/barrier/sealing.js'
+import type { PendingEntries, Row } from '../storage/engine.js'
+import { rekeyVault } from '../storage/lsm/maintenance/rekey.js'
 import type { Header } from '../storage/vault-file.js'
-import { createSearchRenderer, lsmOptions, readTenantKeys, runUnlocked, usingRecords } from './exclusive.js'
-import { completeEffects, type Effects, type VaultLocation } from './location.js'
-import type { ChooseOpener } from './unlock.js'
+import type { Progress } from '../storage/vault-rows.js'
+import { createSearchRenderer, lsmOptions, runUnlocked } from './exclusive.js'
+import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
+import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
+
+/** The slots that were dropped: creating one again needs its own secret. */
+interface Rekeyed {
+  dropped: { id: string; kind: string }[]
+}
 
 /**
  * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
- * store fingerprints. After a crash at any point the vault opens with the same secret, and another call completes it.
- * @returns the dropped slots: creating one again needs its own secret
+ * store fingerprints. The secret that opens the vault stays too. After a crash the vault is as it was, or changed: in a
+ * directory it opens, in a store another call ends the change. Servers of a store answer 503 from the beginning on.
+ * @throws CofferError `conflict`, `unavailable`, and those of opening the vault
  */
-export async function rekey(
-  location: VaultLocation,
-  choose: ChooseOpener,
-  progress: (done: number, total: number) => void,
-): Promise<{ dropped: { id: string; kind: string }[] }> {
+export function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress): Promise<Rekeyed> {
   const effects = completeEffects(location)
-  const { random, clock } = effects
+  if (isStore(effects.directory)) return rekeyInStore(effects, choose, progress)
   return runUnlocked(effects, choose, async (opened) => {
-    const { primitives, secret, keyring, slot } = opened
-    const { header, tenants } = await readPresent(effects, opened)
-    const current = lsmOptions(effects, header, keyring)
-    const unfinished = await readRekey(current)
-    const seed = unfinished?.secret ?? random.bytes(KEY_BYTES)
-    const renewed = await renewKeys({ primitives, random, clock }, header, { seed, secret })
-    const { keyring: next, renew } = renewed
-    const reseal = createReseal({
-      present: keyring,
-      next,
-      tenants,
-      renew,
-      renderSearch: createSearchRenderer(effects),
-    })
-    await rekeyVault({
-      present: current,
-      header: unfinished?.header ?? renewed.header,
-      keys: next.engine,
-      secret: seed,
-      reseal,
-      progress,
-    })
+    const { header, keyring, slot } = opened
+    const present = lsmOptions(effects, header, keyring)
+    await rekeyVault({ ...(await planRekey(effects, opened)), present, progress })
     return { dropped: droppedSlots(header, slot) }
   })
 }
 
-/** The keys that a seed gives, and the header with the one slot that `secret` opens. Fingerprint keys stay. */
-export async function renewKeys(
-  { clock, ...context }: SlotContext & Pick<Effects, 'clock'>,
-  header: Header,
-  { seed, secret }: { seed: Uint8Array; secret: Secret },
-) {
-  const { primitives, random } = context
+async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Progress): Promise<Rekeyed> {
+  const [{ connectStore }, { readStored }, { rekeyStore }, { requireTables, withoutRekey }] =
+    await Promise.all([
+      import('./store-vault.js'),
+      import('../storage/postgres/maintenance.js'),
+      import('../storage/postgres/rekey.js'),
+      import('../storage/postgres/tables.js'),
+    ])
+  const pool = await connectStore(effects)
+  try {
+    await requireTables(pool)
+    const { header: present } = await readStored(pool, withoutRekey)
+    const secret = toSecret(await choose(describeLocked(present)))
+    const opened = await openKeyring(effects, secret, present)
+    const { header, prepare, resealPending } = await planRekey(effects, { ...opened, secret })
+    const { random } = effects
+    await rekeyStore(pool, { present, next: header, random, prepare, resealPending, progress })
+    return { dropped: droppedSlots(present, opened.slot) }
+  } finally {
+    await pool.close()
+  }
+}
+
+interface Opened {
+  header: Header
+  keyring: Keyring
+  primitives: Primitives
+  secret: Secret
+}
+
+/** New keys, the header with the one slot that the same secret opens, and what seals rows anew. */
+async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Opened) {
+  const { random, clock } = effects
+  const seed = random.bytes(KEY_BYTES)
   const derive = (purpose: string) => deriveKey(primitives, seed, `rekey/${purpose}`)
   const root = derive('root')
-  const slot = await createSlot(context, { root, secret, created: formatDate(clock()) })
-  const sealed: SealedHeader = { ...header, slots: [slot] }
-  const next = sealHeader(primitives, sealed, root) as SealedHeader & Header
-  const keyring = createKeyring(primitives, random, root)
+  const slot = await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })
+  const sealed: SealedHeader = { ...before, slots: [slot] }
+  const header = sealHeader(primitives, sealed, root) as SealedHeader & Header
+  const next = createKeyring(primitives, random, root)
   primitives.wipe(root)
   const derived = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
   const renew = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
@@ -80,23 +93,28 @@ export async function renewKeys(
     index: derived(`${tenant}/index`),
     fingerprint,
   })
-  return { header: next, keyring, renew }
+  let tenants = new Map<number, TenantKeyBytes>()
+  return {
+    header,
+    keys: next.engine,
+    prepare: async (rows: AsyncIterable<Row>) => {
+      tenants = await readTenantKeys(keyring, rows)
+      const renderSearch = createSearchRenderer(effects)
+      return createReseal({ present: keyring, next, tenants, renew, renderSearch })
+    },
+    /** Entries that do not open stay as they are: verifying the vault reports them still. */
+    resealPending: (pending: PendingEntries): PendingEntries => {
+      const { id, tenant, sealed } = pending
+      const keys = tenants.get(tenant)
+      const entries = keys && recallEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
+      if (entries === undefined) return pending
+      return { ...pending, sealed: keepEntries(openTenantKeys(next, renew(tenant, keys!)), id, entries) }
+    },
+  }
 }
 
 /** All but the one that the keys were changed by. */
-export function droppedSlots(header: Header, kept: Slot): { id: string; kind: string }[] {
+function droppedSlots(header: Header, kept: Slot): Rekeyed['dropped'] {
   const dropped = parseSlots(header.slots).filter(({ id }) => id !== kept.id)
   return dropped.map(({ id, kind }) => ({ id, kind }))
-}
-
-/** The keys of the vault's tenants. Contract: the caller has the lock. */
-export async function readPresent(
-  effects: Effects,
-  { header, keyring }: { header: Header; keyring: Keyring },
-): Promise<{ header: Header; tenants: Map<number, TenantKeyBytes> }> {
-  const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  return usingRecords(engine, keyring, async (store) => ({
-    header: engine.header,
-    tenants: await readTenantKeys(store),
-  }))
 }

@@ -7,7 +7,7 @@ import { usage } from '../errors.js'
 import { KEPT_KINDS } from '../storage/barrier/record-cache.js'
 import { parseStoreAddress } from '../storage/postgres/address.js'
 import { openPostgresEngine, type PostgresEngine } from '../storage/postgres/engine.js'
-import { type BackUp, readStored } from '../storage/postgres/maintenance.js'
+import { readStored } from '../storage/postgres/maintenance.js'
 import { ConnectionPool } from '../storage/postgres/pool.js'
 import {
   alreadyThere,
@@ -35,7 +35,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     try {
       const [slot] = parseSlots(header.slots)
       const engine = await openEngine(effects, { pool, header, keyring, primitives }, slot!)
-      const app = createApp({ engine, keyring, random: effects.random, header, primitives })
+      const app = createApp({ engine, keyring, ...effects, header, primitives })
       await createFirstTenant(app, tenantName)
       await finishStore(pool, header)
       return app
@@ -49,7 +49,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
 /** @throws CofferError `vault_missing`, `vault_locked`, `vault_unsupported`, `usage`, `unavailable`, `storage_failed` */
 export function openInStore(effects: Effects, choose: ChooseOpener): Promise<App> {
   return usingStore(effects, choose, async ({ engine, keyring, header, primitives }) =>
-    createApp({ engine, keyring, random: effects.random, header, primitives }),
+    createApp({ engine, keyring, ...effects, header, primitives }),
   )
 }
 
@@ -88,9 +88,7 @@ function openEngine(effects: Effects, store: Omit<OpenStore, 'engine'>, slot: Sl
     const isOpen = sealed.slots.some(({ id, wrapped }) => id === slot.id && wrapped === slot.wrapped)
     return isOpen ? undefined : 'The key slot that this server opened the vault with was removed.'
   }
-  const backUp: BackUp = async (...asked) =>
-    (await import('./fill-directory.js')).createBackUp(effects, keyring)(...asked)
-  const owner = { header, backUp, refusal }
+  const owner = { header, refusal }
   return openPostgresEngine({ pool, owner, clock, random, remembered: KEPT_KINDS, notice })
 }
 

@@ -137,7 +137,7 @@ t.test('key slots and keys that are changed are logged too, and every answer is 
   await ask('vault verify')
   await ask('vault backup', ['copy'])
   await ask('vault restore', ['copy', '--vault', 'restored'])
-  await ask('vault restore', ['restored', '--salvage', '--vault', 'salvaged'])
+  await ask('vault copy', ['--skip-damaged', '--to', 'copied'])
   await ask('vault rekey', ['--yes'])
   await ask('config list')
   await ask('config set', ['tokens.included_monthly_active', '5'])

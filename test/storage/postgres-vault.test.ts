@@ -21,10 +21,10 @@ import { SCHEMA } from '../../src/storage/postgres/schema.js'
 import { withSnapshot } from '../../src/storage/postgres/snapshot.js'
 import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
+import { restoreVault } from '../../src/vault/copy.js'
 import { changeKeySlots } from '../../src/vault/key-slots.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { rekeyInStore } from '../../src/vault/rekey-in-store.js'
-import { restoreVault } from '../../src/vault/restore.js'
+import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
@@ -536,7 +536,7 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   const rows = async () => (await run(address, 'select id, sealed from coffer_rows')).rows
   const hexes = (found: { id: Buffer; sealed: Buffer }[]) =>
     found.flatMap(({ id, sealed }) => [id, sealed]).map((bytes) => bytes.toString('hex'))
-  const rekey = (progress = () => {}) => rekeyInStore(locate(address), key.choose, progress)
+  const rekey = (progress = () => {}) => changeKeys(locate(address), key.choose, progress)
   const [{ sealed }] = (await run(address, 'select sealed from coffer_rows where kind = 2 limit 1')).rows
   const setSealed = (bytes: Buffer) =>
     run(address, 'update coffer_rows set sealed = $1 where sealed = $2', [

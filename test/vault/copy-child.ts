@@ -1,10 +1,10 @@
 /**
- * Copies a vault, and ends itself by SIGKILL just before a given effect. Arguments: source, target, name of a call of
+ * Copies a vault, or restores a backup, and ends itself by SIGKILL just before a given effect. Arguments: source, target, name of a call of
  * `Files`, or `send` (statements for a store), and which of them; the text of the key file is in `COPY_KEY`.
  */
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { Connection } from '../../src/storage/postgres/pool.js'
-import { copyVault } from '../../src/vault/moving.js'
+import { copyVault, restoreVault } from '../../src/vault/copy.js'
 
 const [source = '', target = '', kind = '', number = ''] = process.argv.slice(2)
 let left = Number(number)
@@ -29,4 +29,5 @@ const files = new Proxy(nodeFiles(), {
 })
 const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {}, files })
 const choose = async () => ({ kind: 'key-file', text: process.env.COPY_KEY! }) as const
-await copyVault(locate(source), locate(target), choose, () => {})
+if (source.endsWith('.backup')) await restoreVault(locate(target), source, choose, () => {})
+else await copyVault(locate(source), locate(target), choose, () => {})

@@ -102,7 +102,6 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   },
   'vault status': { load: async () => (await import('./vault.js')).status },
   'vault verify': { load: async () => (await import('./vault.js')).verify },
-  'vault restore': { load: async () => (await import('./vault.js')).restore },
 }
 
 export function findPresentation({ name }: AnyOperation): Presentation {

@@ -1,16 +1,15 @@
-/** `coffer vault status | verify | restore`: adds the directory and advice to the answers. */
+/** `coffer vault status | verify`: adds the directory and advice to the answers. */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
-import type { SalvageReport, Verification } from '../../framework/vault-port.js'
+import type { Verification } from '../../framework/vault-port.js'
 import { readHolder } from '../../vault/offline.js'
 import { describePlace, findVaultDirectory, placeOf } from '../context/credentials.js'
 import type { Steps } from '../context/task.js'
 import { readSession } from '../context/unlocked.js'
 import { countOf } from '../output/display.js'
 
-const SALVAGING =
-  'Restore a backup, or salvage the readable part: coffer vault restore --salvage DIRECTORY --vault NEW'
+const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
 
 export const status: Steps = {
   run: async ({ context, ask, print }) => {
@@ -36,21 +35,7 @@ export const verify: Steps = {
     const { records, logs } = result.readable
     throw new CofferError(
       'vault_damaged',
-      `The vault is damaged; ${countOf(records, 'record')} and ${countOf(logs, 'log record')} can still be read. ${SALVAGING}`,
+      `The vault is damaged; ${countOf(records, 'record')} and ${countOf(logs, 'log record')} can still be read. ${RECOVERING}`,
     )
-  },
-}
-
-export const restore: Steps = {
-  run: async ({ input, ask, print, notice }) => {
-    const result = await ask()
-    await print(result)
-    if (input.salvage !== true) return
-    const { missing, findings } = result as SalvageReport
-    const lost = Object.values(missing).reduce((sum, count) => sum + count, 0)
-    const isComplete = lost === 0 && findings.length === 0
-    const some = lost === 0 ? 'The damage' : `${countOf(lost, 'row')} could not be read; the damage`
-    const what = isComplete ? 'Nothing is missing' : `${some} is listed above`
-    await notice(`${what}. The damaged vault was not changed: keep it until you have checked the new one.`)
   },
 }

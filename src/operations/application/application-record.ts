@@ -157,7 +157,7 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
   for (const { hash } of keys) await removeApiKey(store, hash)
 }
 
-/** The record by which a key is found; a salvaged vault may lack it. */
+/** The record by which a key is found; a vault copied with --skip-damaged may lack it. */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }

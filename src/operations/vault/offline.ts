@@ -1,49 +1,23 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError, conflict, usage } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
-import { arrayOf, boolean, count, object, text, texts } from '../../framework/output.js'
+import { arrayOf, count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { findings, slotOutput } from '../../framework/vault-port.js'
-
-const tally = { type: 'object', additionalProperties: count } as const
 
 export const restoreVault = operation({
   name: 'vault restore',
   audience: 'owner',
-  summary:
-    'Create a vault from a backup, or from the readable part of a damaged vault, here, at --vault or --store.',
-  details:
-    'With --salvage the damaged vault is not changed. Lost rows are counted by kind, and each log records the number of\n' +
-    'its missing records. Data that the lost changes had replaced or removed may reappear. Into --store the backup goes\n' +
-    'by way of TMPDIR, where it needs room.',
+  summary: 'Create a vault from a backup here, at --vault or --store.',
   input: closedInput(['file'], {
-    file: {
-      type: 'string',
-      minLength: 1,
-      isPath: true,
-      description: 'A backup; with --salvage the directory of a vault.',
-    },
-    salvage: { type: 'boolean', description: 'Recover the readable part of a damaged vault.' },
+    file: { type: 'string', minLength: 1, isPath: true, description: 'A backup.' },
   }),
   positionals: ['file'],
-  output: object({
-    'directory?': text,
-    'store?': text,
-    'restored_from?': text,
-    'salvaged_from?': text,
-    'findings?': findings,
-    'salvaged?': tally,
-    'missing?': tally,
-    'links_left_out?': count,
-    'applications_without_key?': count,
-    'settings_lost?': boolean,
-  }),
+  output: object({ 'directory?': text, 'store?': text, restored_from: text }),
   examples: [
     'coffer vault backup vault.backup && coffer vault restore vault.backup --vault restored --key-file .coffer-demo/vault.key',
-    'coffer vault restore --salvage .coffer-demo/vault --vault salvaged --key-file .coffer-demo/vault.key',
   ],
-  runOffline: async ({ vault }, { file, salvage }) =>
-    salvage === true ? vault.salvage(file) : vault.restore(file),
+  runOffline: async ({ vault }, { file }) => vault.restore(file),
 })
 
 export const copyVault = operation({
@@ -51,10 +25,12 @@ export const copyVault = operation({
   audience: 'owner',
   summary: 'Copy the vault to another place: from a directory into a store, back, or between two of a kind.',
   details:
-    'Ids, logs, keys and key slots stay as they are. Of a directory nothing else may have the vault open meanwhile; of a\n' +
-    'store it is copied as it is at the beginning. What arrived is read again, counted, and held against a digest of what\n' +
-    'was sent. A copy that was interrupted goes on where it was, or begins anew where its source has changed: run it\n' +
-    'again. Use one of the two from then on: what changes in one does not change in the other.',
+    'Ids, logs, keys and key slots stay as they are. Nothing else may have a vault in a directory open meanwhile; a vault\n' +
+    'in a store is copied as it is at the beginning. The rows that arrived are read again, counted, and held against a\n' +
+    'digest of those that were sent. After an interruption, run the command again: the copy begins anew. Use one of the\n' +
+    'two vaults from then on: what changes in one does not change in the other.\n' +
+    'With --skip-damaged, rows that cannot be read are left out and counted by kind. Each log begins anew, with the records\n' +
+    'that can be read and one that says so. Data that lost changes had replaced or removed may reappear.',
   input: closedInput(['to'], {
     to: {
       type: 'string',
@@ -67,12 +43,29 @@ export const copyVault = operation({
       isPath: true,
       description: 'The password of the user in --to is the first line of this file.',
     },
+    skip_damaged: {
+      type: 'boolean',
+      description: 'Copy what can be read of a damaged vault, into a directory.',
+    },
   }),
-  output: object({ 'directory?': text, 'store?': text, copied_from: text, rows: count, digest: text }),
-  examples: ['coffer vault copy --to copied'],
-  runOffline: async ({ vault, notice }, { to, to_password_file: passwordFile }) => {
-    const copied = await vault.copy(to, passwordFile)
-    await notice('Both vaults open with the same keys. Use one of them from now on.')
+  output: object({
+    'directory?': text,
+    'store?': text,
+    copied_from: text,
+    rows: count,
+    digest: text,
+    'findings?': findings,
+    'skipped?': { type: 'object', additionalProperties: count } as const,
+  }),
+  examples: ['coffer vault copy --to copied', 'coffer vault copy --skip-damaged --to recovered'],
+  runOffline: async ({ vault, notice }, { to, to_password_file: passwordFile, skip_damaged }) => {
+    const copied = await vault.copy(to, { passwordFile, skipsDamaged: skip_damaged === true })
+    if (copied.skipped !== undefined) {
+      const { findings = [], skipped } = copied
+      const lost = Object.values(skipped).reduce((sum, count) => sum + count, 0)
+      const left = lost === 0 && findings.length === 0 ? 'Nothing was left out' : `${lost} rows were left out`
+      await notice(`${left}. The damaged vault was not changed: keep it until you have checked the new one.`)
+    } else await notice('Both vaults open with the same keys. Use one of them from now on.')
     return copied
   },
 })

@@ -6,8 +6,7 @@ import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { chainOf, isBlock } from '../../domain/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
 import { damaged } from '../../errors.js'
-import type { CheckRow, Row } from '../engine.js'
-import type { Resealed } from '../lsm/maintenance/rekey.js'
+import type { CheckRow, Resealed, Row } from '../engine.js'
 import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'
 
 /** Search index values are kept as digests alone, so they have to be rendered again. */
@@ -51,6 +50,20 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
       sealed: sealRecord(keys.next, { id, rev: row.rev }, record),
     }
   }
+}
+
+/** The keys of every tenant, as its record holds them. Records that do not open are left out. */
+export async function readTenantKeys(
+  keys: VaultKeys,
+  rows: AsyncIterable<Row>,
+): Promise<Map<number, TenantKeyBytes>> {
+  const tenants = new Map<number, TenantKeyBytes>()
+  for await (const row of rows) {
+    if (row.kind !== KINDS.tenant || unseal(keys.vault, row) === undefined) continue
+    const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
+    tenants.set(tenant.number, tenant.keys)
+  }
+  return tenants
 }
 
 /** A log's head and its parts have fewer bytes than this. */

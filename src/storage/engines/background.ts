@@ -1,13 +1,14 @@
 /**
- * Background jobs: flush, compaction and backup. In a server they run beside units of work, in small slices, and change
- * what counts only while nothing else runs. Decides when a job runs; the tree does it.
+ * Background jobs: flush, compaction, and reading all rows. In a server they run beside units of work, in small slices,
+ * and change what counts only while nothing else runs. Decides when a job runs; the tree does it.
  */
-import type { BackupWriter } from '../lsm/maintenance/backup.js'
+import type { VaultRows } from '../engine.js'
+import { copyCounters } from '../lsm/counters.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
 import { attempt } from '../lsm/settle.js'
 import { finish } from '../lsm/sstable/row-writer.js'
+import { readLiveRows } from '../lsm/sstable/scan.js'
 import type { LsmTree } from '../lsm/tree.js'
-import type { Header } from '../vault-file.js'
 
 export interface Size {
   bytes: number
@@ -37,9 +38,7 @@ export interface BackgroundJobsOptions {
 export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: BackgroundJobsOptions) {
   let flushing: Promise<void> | undefined
   let compacting: Promise<void> | undefined
-  /** A backup copies tables. */
-  let isCompactionPaused = false
-  /** Paths of tables that must stay for a while: a backup copies them, or a compaction under way reads them. */
+  /** Paths of tables that a compaction under way reads. */
   const busy = new Set<string>()
   /** How many tables there were when compaction was begun last. */
   let seen = 0
@@ -48,7 +47,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
   let isClosing = false
   const { notice } = tree.options
 
-  return { close, flushIfLarger, keepFewTables, compactSoon, compactAll, compactOnce, backup }
+  return { close, flushIfLarger, keepFewTables, compactSoon, compactAll, compactOnce, withRows }
 
   /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
   async function close(): Promise<void> {
@@ -107,7 +106,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
   /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
   function compactAll(): Promise<void> {
     const untilDone = async () => {
-      while (!isClosing && !isCompactionPaused && (await compact()));
+      while (!isClosing && (await compact()));
     }
     compacting ??= untilDone().finally(() => {
       compacting = undefined
@@ -165,50 +164,22 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
     return !isClosing
   }
 
-  /**
-   * Writes the whole vault, as it is at the end, into one new file. Returns its length in bytes.
-   * @throws CofferError `storage_failed`; then there is no such file.
-   */
-  async function backup(path: string, header: Header, progress: (bytes: number) => void): Promise<number> {
-    isCompactionPaused = true
+  /** Runs `work` over all rows as they are now, beside units of work. */
+  async function withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+    let release = async () => {}
     try {
-      await compacting
-      const backup = await import('../lsm/maintenance/backup.js')
-      const writer = backup.createBackupWriter(tree.options, path, header)
-      return await backupInto(writer, progress).catch((error: unknown) => {
-        writer.abandon()
-        throw error
+      const { sstables, times } = await runExclusive(async () => {
+        await tree.flush()
+        release = tree.manifest.keepFiles()
+        return { sstables: tree.manifest.sstables, times: copyCounters(tree.counters) }
       })
-    } finally {
-      isCompactionPaused = false
-      busy.clear()
-    }
-  }
-
-  /** Copies tables beside units of work; then, exclusively, what came meanwhile and the `state` that names it all. */
-  async function backupInto(writer: BackupWriter, progress: (bytes: number) => void): Promise<number> {
-    const { directory } = tree.options
-    const copied = new Set<string>()
-    let bytes = 0
-    const first = await runExclusive(async () => {
-      for (const { sstable } of tree.manifest.sstables) busy.add(sstable.path)
-      return tree.fileNames().sstables
-    })
-    for (const name of first) {
-      for (const length of writer.copy(directory, name)) {
-        bytes += length
-        progress(bytes)
-        await new Promise(setImmediate)
+      const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
+      async function* rows() {
+        yield* readLiveRows(sstables)
       }
-      copied.add(name)
+      return await work({ times, pending: [], count, rows })
+    } finally {
+      await runExclusive(release)
     }
-    return runExclusive(async () => {
-      await tree.flush()
-      const { sstables, others } = tree.fileNames()
-      for (const name of [...sstables.filter((sstable) => !copied.has(sstable)), ...others])
-        for (const length of writer.copy(directory, name)) bytes += length
-      progress(bytes)
-      return writer.finish()
-    })
   }
 }

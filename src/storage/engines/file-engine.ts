@@ -46,7 +46,6 @@ export interface FileEngine extends Engine, EngineMaintenance {
   /** Flushes the write-ahead log, whatever its size. */
   flush(): Promise<void>
   verify(check: CheckRow, progress?: (rows: number) => void): Promise<Verification>
-  backup(path: string, progress?: (bytes: number) => void): Promise<number>
 }
 
 export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEngine {
@@ -145,7 +144,7 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
         for (; !step.done; step = await steps.next()) progress?.(step.value)
         return step.value
       }),
-    backup: (path, progress = () => undefined) => background.backup(path, tree.options.header, progress),
+    withRows: (work) => background.withRows(work),
     replaceHeader: (header) =>
       runExclusive(() => tree.replaceHeader(header, () => writeHeader(files, directory, random, header))),
   }

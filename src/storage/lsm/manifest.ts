@@ -27,6 +27,10 @@ export class Manifest {
   readonly #state: StateDocument
   #contents: Contents
   #broken: CofferError | undefined
+  /** How many read all rows at this moment, and what is to be removed and erased after them. */
+  #readers = 0
+  #unused: LiveSSTable[] = []
+  #erasures: (() => void)[] = []
 
   constructor(keys: EngineKeys, context: SSTableContext, state: StateDocument, contents: Contents) {
     this.#keys = keys
@@ -73,6 +77,10 @@ export class Manifest {
 
   /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and notes that in `state`. */
   async cleanUp(unused: readonly LiveSSTable[]): Promise<void> {
+    if (this.#readers > 0) {
+      this.#unused.push(...unused)
+      return
+    }
     for (const { sstable } of unused) {
       sstable.close()
       removeQuietly(this.context.files, sstable.path)
@@ -86,8 +94,27 @@ export class Manifest {
     await this.#commit({ ...this.#contents, sstables })
   }
 
+  /** No table is removed and no row erased until the returned function is called. */
+  keepFiles(): () => Promise<void> {
+    this.#readers++
+    return async () => {
+      if (--this.#readers > 0) return
+      const [unused, erasures] = [this.#unused, this.#erasures]
+      this.#unused = []
+      this.#erasures = []
+      for (const erase of erasures) erase()
+      await this.cleanUp(unused)
+    }
+  }
+
   eraseRows(ids: readonly RowId[]): void {
-    for (const live of this.sstables) eraseIn(live, ids)
+    // Not in later tables: there may be a new row of the same id by then.
+    const { sstables } = this
+    const erase = () => {
+      for (const live of sstables) eraseIn(live, ids)
+    }
+    if (this.#readers > 0) this.#erasures.push(erase)
+    else erase()
   }
 
   /**

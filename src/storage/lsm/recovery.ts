@@ -3,7 +3,7 @@ import { CofferError, damaged } from '../../errors.js'
 import { encodeId, isEqual } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { passTime } from '../time.js'
-import { adoptNextState, rekeyDocument, type StateDocument } from '../vault-file.js'
+import { adoptNextState, type StateDocument } from '../vault-file.js'
 import { type Contents, decodeContents, encodeContents } from './contents.js'
 import { createCounters } from './counters.js'
 import { digestHeader } from './manifest.js'
@@ -65,7 +65,6 @@ export async function openLsmTree(options: LsmOptions): Promise<LsmTree> {
   const tree = new LsmTree(options, { ...contexts, contents, wal })
   try {
     for (const frame of frames) replay(tree, frame)
-    await removeUnreadableRekey(options)
     removeUnknownFiles(options, contents)
     await tree.manifest.settleHeader(digest)
     await tree.manifest.cleanUp([])
@@ -83,16 +82,6 @@ async function readState(options: LsmOptions, state: StateDocument): Promise<voi
   } catch (error) {
     if (!adoptNextState(files, directory, documentContext(options))) throw error
     await state.read()
-  }
-}
-
-/** A finished change of the root key leaves its note behind after a crash; with the new keys it cannot be read. */
-async function removeUnreadableRekey(options: LsmOptions): Promise<void> {
-  const { files, directory } = options
-  try {
-    await rekeyDocument(files, directory, documentContext(options)).read()
-  } catch {
-    removeQuietly(files, `${directory}/rekey`)
   }
 }
 
@@ -162,16 +151,15 @@ function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame):
   }
 }
 
-/** Removes files that no `state` names; tables only if no change of the root key still needs them. */
+/** Removes files that no `state` names. */
 function removeUnknownFiles({ files, directory }: LsmOptions, { sstables }: Contents): void {
   const known = new Set(sstables.map(({ sstable }) => sstable.path))
-  const isRekeying = files.stat(`${directory}/rekey`) !== undefined
-  for (const name of isRekeying ? [] : files.list(`${directory}/segments`)) {
+  for (const name of files.list(`${directory}/segments`)) {
     const path = `${directory}/segments/${name}`
     if (!known.has(path)) removeQuietly(files, path)
   }
   for (const name of files.list(directory)) {
-    if (/^((vault\.json|state|state\.next|rekey|aside-[a-z2-7-]+)\.tmp-|state\.next$)/.test(name))
+    if (/^((vault\.json|state|state\.next|aside-[a-z2-7-]+)\.tmp-|state\.next$)/.test(name))
       removeQuietly(files, `${directory}/${name}`)
   }
 }

@@ -21,7 +21,7 @@ import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Change, decodeFrame, encodeFrame } from './sstable/row-change.js'
 import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents, type LsmStatus } from './status.js'
-import { type Wal, walNames } from './wal.js'
+import type { Wal } from './wal.js'
 
 /** What a tree is made of; `recovery.ts` brings it together. */
 export interface LsmParts extends LsmContexts {
@@ -257,14 +257,6 @@ export class LsmTree {
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
     await this.manifest.replaceHeader(header, write)
     this.options = { ...this.options, header }
-  }
-
-  /** The files of the vault apart from its header; relative to the directory. */
-  fileNames(): { sstables: string[]; others: string[] } {
-    const { directory } = this.options
-    const paths = this.manifest.contents.sstables.map(({ sstable }) => sstable.path)
-    const sstables = paths.map((path) => path.slice(directory.length + 1))
-    return { sstables, others: [...walNames(this.#log.wal.id), 'state'] }
   }
 
   status(): LsmStatus {

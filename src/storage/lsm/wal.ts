@@ -56,11 +56,6 @@ export function removeWal(files: Files, directory: string, id: Uint8Array): void
   removeQuietly(files, headPath(directory, id))
 }
 
-/** The names of a log's files. */
-export function walNames(id: Uint8Array): string[] {
-  return [`journal-${encodeId(id)}`, `head-${encodeId(id)}`]
-}
-
 /** The id in the name of one of a log's files; undefined for any other name. */
 export function walIdOf(name: string): string | undefined {
   return /^(?:journal|head)-(.*)$/.exec(name)?.[1]

@@ -3,10 +3,10 @@ import { CofferError, conflict } from '../../errors.js'
 import type { EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import { noteRow } from '../lsm/maintenance/verify.js'
 import { checkHeader, type Header, headerText } from '../vault-file.js'
-import { type Connection, type ConnectionPool, missing } from './pool.js'
+import { type ConnectionPool, missing } from './pool.js'
 import { COMMIT, STATE, type StoreState, stateOf } from './query-sql.js'
 import type { Shared } from './shared.js'
-import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow } from './snapshot.js'
+import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow, withSnapshot } from './snapshot.js'
 import { refuseUnfinished } from './tables.js'
 
 const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where id = 1` }
@@ -45,14 +45,10 @@ export interface Owner {
   findUnreadable(): Promise<ReadonlySet<number>>
 }
 
-/** Writes the vault with this header, as it is at one moment, into a new file; gives its length in bytes. */
-export type BackUp = (path: string, connection: Connection, header: Header) => Promise<number>
-
 /** What the process that has the vault open knows of it. */
 export interface OpenedBy {
   /** As it is in the store. */
   header: Header
-  backUp: BackUp
   /** Why the vault with this other header cannot be used with the keys at hand; undefined where it can. */
   refusal(header: Header): string | undefined
 }
@@ -121,10 +117,10 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
       await engine.write((writer) => writer.noteTime({ isTrusted: true }))
     },
     /** Log entries that are in no row yet go along. The key slots are those of now, whoever changed them. */
-    async backup(path) {
+    async withRows(work) {
       await engine.send()
       await readmit()
-      return shared.pool.using((connection) => opened.backUp(path, connection, header))
+      return shared.pool.using((connection) => withSnapshot(connection, work))
     },
     /** Other processes that have the vault open by a slot that is no more answer 503 from then on. */
     async replaceHeader(next) {

@@ -4,17 +4,17 @@
  */
 import type { RandomSource } from '../../crypto/ports.js'
 import { type CofferError, conflict } from '../../errors.js'
-import type { Row } from '../engine.js'
-import type { Resealed } from '../lsm/maintenance/rekey.js'
+import type { PendingEntries, Resealed, Row } from '../engine.js'
 import { type Header, headerText } from '../vault-file.js'
-import { endWaitingStatement, type Waiting } from './log-sql.js'
+import type { Progress } from '../vault-rows.js'
+import { putRows } from './fill.js'
+import { endWaitingStatement } from './log-sql.js'
 import type { Connection, ConnectionPool } from './pool.js'
 import { BEGIN, COMMIT, type Place, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
 import { COUNT_ROWS, eachRow } from './snapshot.js'
 import { again, unfinishedRekey } from './tables.js'
 import { insertStatement } from './write-sql.js'
 
-const ROWS_AT_ONCE = 500
 /** Log entries are read a page at a time: those after an id, until there are so many or they have so many bytes. */
 const MOST_WAITING = [500, 2 ** 20] as const
 const READ_WAITING =
@@ -32,8 +32,8 @@ export interface RekeyOptions {
   /** Given the rows that are of no tenant, and tenants' own records; gives what seals a row anew. */
   prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
   /** The same for log entries that are in no row yet. */
-  resealWaiting(waiting: Waiting): Waiting
-  progress(done: number, total: number): void
+  resealPending(pending: PendingEntries): PendingEntries
+  progress: Progress
 }
 
 /**
@@ -56,7 +56,7 @@ export async function rekeyStore(pool: ConnectionPool, options: RekeyOptions): P
 }
 
 async function rekeyRows(connection: Connection, mark: string, options: RekeyOptions): Promise<void> {
-  const { next, prepare, resealWaiting, progress } = options
+  const { next, prepare, resealPending, progress } = options
   try {
     const begun = await connection.send([BEGIN, ...UNLIMITED, LOCK_HEADER, COUNT_ROWS])
     const [header, counted] = begun.slice(-2)
@@ -64,24 +64,19 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
     const reseal = await prepare(eachOwnRow(connection))
     await connection.send([{ text: 'delete from coffer_keys', isSlow: 'whole' }])
     let before: Place = { tenant: -1, kind: -1, seq: -1 }
-    let batch: Row[] = []
     let done = 0
-    const send = async () => {
-      const last = batch.at(-1)
-      if (last === undefined) return
-      const news = insertStatement({ rows: batch, waiting: [] }, { isDated: true })
-      await connection.send([deleteStatement(before, last), { ...news, isSlow: true }])
+    const total = counted!.rows[0].rows
+    async function* resealed(): AsyncGenerator<Row> {
+      for await (const { row } of eachRow(connection)) yield { ...row, ...(await reseal(row)) }
+    }
+    await putRows(connection, resealed(), (batch) => {
+      const statement = deleteStatement(before, batch.at(-1)!)
+      before = batch.at(-1)!
       done += batch.length
-      progress(done, counted!.rows[0].rows)
-      before = last
-      batch = []
-    }
-    for await (const { row } of eachRow(connection)) {
-      batch.push({ ...row, ...(await reseal(row)) })
-      if (batch.length === ROWS_AT_ONCE) await send()
-    }
-    await send()
-    await resealAllWaiting(connection, resealWaiting)
+      progress(done, total)
+      return [statement]
+    })
+    await resealAllWaiting(connection, resealPending)
     await connection.send([{ text: SET_HEADER, values: [headerText(next)] }, COMMIT])
   } catch (error) {
     await connection.send([ROLLBACK]).catch(() => undefined)
@@ -89,10 +84,10 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
   }
 }
 
-async function resealAllWaiting(store: Connection, reseal: (waiting: Waiting) => Waiting) {
+async function resealAllWaiting(store: Connection, reseal: (pending: PendingEntries) => PendingEntries) {
   for (let after: Uint8Array = new Uint8Array(0); ; ) {
     const [found] = await store.send([{ text: READ_WAITING, values: [after, ...MOST_WAITING], isSlow: true }])
-    const page: Waiting[] = found!.rows
+    const page: PendingEntries[] = found!.rows
     if (page.length === 0) return
     const ids = page.map(({ id }) => id)
     const news = insertStatement({ rows: [], waiting: page.map(reseal) })

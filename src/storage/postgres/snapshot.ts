@@ -1,6 +1,5 @@
 /** All rows of a store as they are at one moment, for verifying it and for moving it elsewhere. */
-import type { Row } from '../engine.js'
-import type { Waiting } from './log-sql.js'
+import type { Row, VaultRows } from '../engine.js'
 import type { Connection } from './pool.js'
 import {
   COMMIT,
@@ -9,7 +8,6 @@ import {
   readRowsStatement,
   rowsOf,
   type Statement,
-  type StoreState,
   stateOf,
   UNLIMITED,
 } from './query-sql.js'
@@ -27,27 +25,18 @@ const READ_WAITING = {
   isSlow: true,
 }
 
-export interface Snapshot {
-  state: StoreState
-  count: number
-  /** Log entries that are in no row yet, oldest first. */
-  waiting: Waiting[]
-  /** Any number of times, in the same order. */
-  rows(): AsyncIterable<Row>
-}
-
 /** What the store holds while `work` runs, whatever others do to it. Contract: nothing else uses the connection. */
 export async function withSnapshot<T>(
   connection: Connection,
-  work: (found: Snapshot) => Promise<T>,
+  work: (found: VaultRows) => Promise<T>,
 ): Promise<T> {
   await connection.send(BEGIN_SNAPSHOT)
   const [state, counted, waiting] = await connection.send([READ_STATE, COUNT_ROWS, READ_WAITING])
   async function* rows() {
     for await (const { row } of eachRow(connection)) yield row
   }
-  const found = { state: stateOf(state!.rows[0]), count: counted!.rows[0].rows, waiting: waiting!.rows, rows }
-  const result = await work(found)
+  const times = stateOf(state!.rows[0])
+  const result = await work({ times, count: counted!.rows[0].rows, pending: waiting!.rows, rows })
   // What was read stands, also where the store has ended a session that was idle while its copy was checked.
   await connection.send([COMMIT]).catch(() => undefined)
   return result

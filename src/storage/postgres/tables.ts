@@ -4,7 +4,7 @@ import { CofferError, conflict } from '../../errors.js'
 import { type Header, headerText } from '../vault-file.js'
 import { drawGeneration } from './draw.js'
 import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
-import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
+import { COMMIT, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
 import {
   FIRST_VERSION,
   LOCK_VERSION,
@@ -76,19 +76,26 @@ function checkVersion(version: number, known: number): number {
  */
 export async function beginStore(pool: ConnectionPool, header: Header, random: RandomSource): Promise<void> {
   await pool.using(async (connection) => {
-    const [, taken] = await connection.send([
-      { text: READ_COMMITTED },
-      {
-        text:
-          'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do update set header = $1,' +
-          " generation = $2 where coffer_state.header like $3 || '%'",
-        values: [CREATING + headerText(header), drawGeneration(random), CREATING],
-      },
-    ])
-    const isTaken = taken!.rowCount === 1
-    await connection.send(isTaken ? [...EMPTY_TABLES, COMMIT] : [ROLLBACK])
-    if (!isTaken) throw alreadyThere()
+    await beginEmpty(connection, CREATING + headerText(header), random)
+    await connection.send([COMMIT])
   })
+}
+
+/**
+ * Begins a transaction that puts `header` into a store without a finished vault, and empties the store.
+ * @throws CofferError `conflict` where there is a vault
+ */
+export async function beginEmpty(connection: Connection, header: string, random: RandomSource) {
+  const text =
+    'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do update set header = $1,' +
+    " generation = $2 where coffer_state.header like $3 || '%'"
+  const values = [header, drawGeneration(random), CREATING]
+  const [, taken] = await connection.send([{ text: READ_COMMITTED }, { text, values, isSlow: true }])
+  if (taken!.rowCount !== 1) {
+    await connection.send([ROLLBACK])
+    throw alreadyThere()
+  }
+  await connection.send([...UNLIMITED, ...EMPTY_TABLES])
 }
 
 /** Whether the vault in the store is the one of this header, finished or not. */
@@ -107,32 +114,28 @@ export async function finishStore(pool: ConnectionPool, header: Header): Promise
   if (rowCount !== 1) throw alreadyThere()
 }
 
-/** Whether there is a vault in the store, also one that a copy has not finished. */
+/** Whether there is a vault in the store. */
 export async function hasVault(pool: ConnectionPool): Promise<boolean> {
   const [found] = (await pool.query({ text: 'select header from coffer_state where id = 1' })).rows
   return found !== undefined && !found.header.startsWith(CREATING)
 }
 
-/** Removes all rows; slow where there are many. */
-export const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys', 'coffer_waiting'].map(
-  (table) => ({ text: `delete from ${table}`, isSlow: 'whole' }),
-)
+/** Slow where there are many rows. */
+const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys', 'coffer_waiting'].map((table) => ({
+  text: `delete from ${table}`,
+  isSlow: 'whole',
+}))
 
 export function alreadyThere(): CofferError {
   return conflict('There is a vault in this store already. Choose another database, or a schema=.')
 }
 
-const COPYING = 'copying '
 const CREATING = 'creating '
 const REKEYING = 'rekeying '
 /** What is to be done where a process that did that was killed. */
 const UNFINISHED: Readonly<
   Record<string, readonly [code: 'vault_missing' | 'unavailable', message: string]>
 > = {
-  [COPYING]: [
-    'vault_missing',
-    'A copy into this store has not ended. Run it again: coffer vault copy, or vault restore',
-  ],
   [CREATING]: [
     'vault_missing',
     'The vault in this store was not created whole. Create it again: coffer init --store ADDRESS',
@@ -143,12 +146,7 @@ const UNFINISHED: Readonly<
   ],
 }
 
-/** What stands in the place of the header while a vault is copied into the store. */
-export function unfinishedCopy(header: Header): string {
-  return COPYING + headerText(header)
-}
-
-/** The same while every key changes, of one who does that. */
+/** Stands in the place of the header while the process that drew its number changes every key. */
 export function unfinishedRekey(header: Header, random: RandomSource): string {
   return `${REKEYING}${drawGeneration(random)} ${headerText(header)}`
 }
@@ -158,7 +156,7 @@ export function withoutRekey(text: string): string {
   return text.startsWith(REKEYING) ? text.slice(text.indexOf(' ', REKEYING.length) + 1) : text
 }
 
-/** @throws CofferError `vault_missing` while a vault is copied into the store, or created in it; `unavailable` */
+/** @throws CofferError `vault_missing` while a vault is created in the store; `unavailable` */
 export function refuseUnfinished(header: string): void {
   for (const [mark, [code, message]] of Object.entries(UNFINISHED))
     if (header.startsWith(mark))

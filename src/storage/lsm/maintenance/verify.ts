@@ -10,7 +10,7 @@ import { ASIDE } from '../recovery.js'
 import { blockOf, DICT, EXPIRY, IDS, offsetOf, POST, ROWS } from '../sstable/format.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import type { SSTable } from '../sstable/reader.js'
-import { addFinding, survey, WAL_PLACE } from './survey.js'
+import { addFinding, openDamaged, WAL_PLACE } from './damaged.js'
 
 const STRIDE = 256
 
@@ -20,7 +20,7 @@ export async function* verifyVault(
   check: CheckRow,
 ): AsyncGenerator<number, Verification> {
   const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
-  const { changes, sstables } = await survey(options, result.findings)
+  const { changes, sstables } = await openDamaged(options, result.findings)
   const memtable = new Memtable(changes)
   const now = options.clock()
   const noteIn = (place: string, row: Row) => noteRow(result, check, place, row, now)

@@ -1,9 +1,11 @@
-/** Finds logs and tables of a vault that may not open, and what is wrong with them. Reads no rows, changes nothing. */
+/** Reads what can be read of a vault that may not open, and finds what is wrong with it. Changes nothing. */
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
-import { decodeId, isEqual } from '../../bytes.js'
-import type { Finding } from '../../engine.js'
-import { type Contents, decodeContents } from '../contents.js'
+import { decodeId, isEqual, toText } from '../../bytes.js'
+import type { Finding, Row } from '../../engine.js'
+import { plainRow } from '../../vault-rows.js'
+import { type Contents, decodeContents, sortSSTables } from '../contents.js'
 import { digestHeader } from '../manifest.js'
+import { Memtable } from '../memtable.js'
 import { createContexts, type LsmOptions } from '../options.js'
 import { NO_TAG } from '../recovery.js'
 import { sstablePath, TAG_BYTES, TAIL_LENGTH } from '../sstable/format.js'
@@ -15,16 +17,76 @@ import { openWal, readDamagedWal, type WalContext, type WalRef } from '../wal.js
 /** The write-ahead log, as the place of a finding. */
 export const WAL_PLACE = 'the write-ahead log'
 
-export type Survey = Awaited<ReturnType<typeof survey>>
+/** Without `contents`, when `state` does not open, it is unknown which rows were replaced or removed. */
+export interface DamagedVault {
+  contents: Contents | undefined
+  /** Of the write-ahead logs. */
+  changes: readonly Change[]
+  sstables: readonly LiveSSTable[]
+  /** The number of changes that are in no frame that opens, before the last one that is. */
+  lostChanges: number
+}
 
-/**
- * Notes in `findings` what is wrong. The caller closes the tables. Without `contents`, when `state` does not open, it is
- * unknown which rows were replaced or removed.
- */
-export async function survey(options: LsmOptions, findings: Finding[]) {
+/** Adds what is wrong to `findings`. The caller closes the tables. */
+export async function openDamaged(options: LsmOptions, findings: Finding[]): Promise<DamagedVault> {
   const contents = await readContents(options, findings)
   const changes = readChanges(options, contents, findings)
-  return { contents, changes, sstables: contents?.sstables ?? findSSTables(options, findings) }
+  const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
+  const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
+  const sstables = contents?.sstables ?? findSSTables(options, findings)
+  return { contents, changes, sstables, lostChanges: end - first - changes.length }
+}
+
+/** Every row that can be read and is not known to be dead. `skip` gets the kind, if known, of each that cannot. */
+export function* readDamagedRows(
+  { contents, changes, sstables }: DamagedVault,
+  skip: (kind: number | undefined) => void = () => undefined,
+): Generator<Row> {
+  const memtable = new Memtable(changes)
+  /** Without `state`: the newest version of each row, which an unfinished compaction may have copied. */
+  const newest = new Map<string, number>()
+  const taken = new Set<string>()
+  const isOld = ({ id, rev }: Pick<Row, 'id' | 'rev'>) => {
+    const text = toText(id)
+    if (contents !== undefined) return false
+    if (newest.get(text) !== rev || taken.has(text)) return true
+    taken.add(text)
+    return false
+  }
+  if (contents === undefined)
+    for (const { entry } of readEntries(sstables, memtable))
+      if (entry !== undefined)
+        newest.set(toText(entry.id), Math.max(entry.rev, newest.get(toText(entry.id)) ?? 0))
+  for (const { entry, sstable, number } of readEntries(sstables, memtable)) {
+    if (entry !== undefined && isOld(entry)) continue
+    const row = entry && orUndefined(() => sstable.row(number))
+    if (row === undefined) skip(entry?.kind)
+    else yield row
+  }
+  for (const row of memtable.live()) yield plainRow(row)
+}
+
+/** The index entries of rows that are not known to be dead; undefined for one that cannot be read. */
+function* readEntries(sstables: readonly LiveSSTable[], memtable: Memtable) {
+  for (const live of sortSSTables(sstables)) {
+    const { sstable, dropped } = live
+    for (let number = 0; number < sstable.meta.rows; number++) {
+      if (live.isDead(number)) continue
+      const entry = orUndefined(() => sstable.entry(number))
+      const isDead = entry && (dropped.has(entry.tenant) || memtable.hides(entry.tenant, toText(entry.id)))
+      if (!isDead) yield { entry, sstable, number }
+    }
+  }
+}
+
+/** The result of `read`; undefined if it finds damage. */
+function orUndefined<T>(read: () => T): T | undefined {
+  try {
+    return read()
+  } catch (error) {
+    if (error instanceof CofferError) return undefined
+    throw error
+  }
 }
 
 /** Adds an error as a finding. @throws what is no CofferError */

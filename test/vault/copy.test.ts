@@ -1,24 +1,18 @@
-/** Vaults that move between directories, stores and backups: all that they hold arrives, and nothing half. */
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs'
+/** Vaults that are copied between directories, stores and backups: all that they hold arrives, and nothing half. */
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import pg from 'pg'
 import t, { type Test } from 'tap'
-import { createRandom } from '../../src/crypto/random.js'
 import { KINDS } from '../../src/domain/records.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
-import { nodeFiles } from '../../src/storage/node-files.js'
-import { fillStore } from '../../src/storage/postgres/fill.js'
-import { ConnectionPool } from '../../src/storage/postgres/pool.js'
-import { Tally } from '../../src/storage/tally.js'
-import { readHeader } from '../../src/storage/vault-file.js'
 import type { App } from '../../src/vault/app.js'
-import { copyVault } from '../../src/vault/moving.js'
+import { copyVault, restoreVault } from '../../src/vault/copy.js'
+import { copyDamagedVault } from '../../src/vault/copy-damaged.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { restoreVault, salvageVault } from '../../src/vault/restore.js'
 import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 import { findStoreLeaks } from '../storage/postgres-leaks.js'
@@ -161,10 +155,6 @@ t.test(
     const before = await look(app)
     const file = join(place, 'store.backup')
     t.ok((await app.maintenance().backup(file)) > 1000)
-    t.notOk(
-      readdirSync(place).some((name) => name.includes('.part-')),
-      'nothing is left beside it',
-    )
     await t.rejects(app.maintenance().backup(file), { code: 'conflict' })
     await t.rejects(app.maintenance().backup(join(place, 'none', 'file')), { code: 'storage_failed' })
     await app.close()
@@ -222,50 +212,6 @@ t.test('log records that are in no log yet go along, whoever writes meanwhile', 
   }
 })
 
-t.test(
-  'a copy that was ended goes on, is no vault until then, and begins anew where its source changed',
-  async (t) => {
-    const first = newDirectory()
-    const { app, key } = await fill(first, TOKENS)
-    await app.close()
-    const address = await server.createDatabase()
-    const copy = (onStep: (done: number) => void) =>
-      copyVault(locate(first), locate(address), key.choose, onStep)
-    const ended = () => {
-      throw new Error('killed')
-    }
-    await t.rejects(copy(ended), { message: 'killed' })
-    await t.rejects(openVault(locate(address), key.choose), {
-      code: 'vault_missing',
-      message: /Run it again/,
-    })
-    await t.rejects(createVault(locate(address), 'other', createKey().create), { code: 'conflict' })
-    const other = newDirectory()
-    const stranger = await fill(other, 1)
-    await stranger.app.close()
-    await t.rejects(copyVault(locate(other), locate(address), stranger.key.choose, nothing), {
-      code: 'conflict',
-    })
-    const client = new pg.Client(address)
-    await client.connect()
-    t.teardown(() => client.end())
-    const oldest = async () =>
-      (await client.query('select min(xmin::text::bigint) as x from coffer_rows')).rows[0].x
-    const before = await oldest()
-    await t.rejects(copy(ended), { message: 'killed' })
-    t.equal(await oldest(), before, 'what is there is not put again')
-    const changing = await openVault(locate(first), key.choose)
-    await ask(changing, 'token delete', { id: 'many-3' })
-    await changing.maintenance().compact()
-    const now = await look(changing)
-    await changing.close()
-    await copy(nothing)
-    t.not(await oldest(), before)
-    await t.rejects(copy(nothing), { code: 'conflict', message: /already/ })
-    await check(t, address, key, now)
-  },
-)
-
 /** Copies in processes that are killed, one after another, each at its moment; gives how many were. */
 async function killCopies(
   from: string,
@@ -288,79 +234,36 @@ async function killCopies(
   return kills
 }
 
-t.test('a copy into a store that was killed goes on, at whatever moment it was', async (t) => {
+t.test('a copy that was killed leaves no vault, and begins anew, at whatever moment it was', async (t) => {
   const first = newDirectory()
   const { app, key } = await fill(first, TOKENS)
   const before = await look(app)
+  const backup = join(place, 'killed.backup')
+  await app.maintenance().backup(backup)
   await app.close()
-  const address = await server.createDatabase()
-  const client = new pg.Client(address)
-  await client.connect()
-  t.teardown(() => client.end())
-  const oldest = async () =>
-    (await client.query('select min(xmin::text::bigint) as x from coffer_rows')).rows[0].x
-  const seen: unknown[] = []
-  const note = async () => {
-    await t.rejects(openVault(locate(address), key.choose), { code: 'vault_missing' })
-    seen.push(await oldest().catch(() => 'no table'))
-  }
-  // Making the tables, clearing them, between batches, while it is read again, and before the header is put.
-  const numbers = [5, 12, 10, 13]
-  const kills = await killCopies(
-    first,
-    address,
-    key,
-    numbers.map((number) => ['send', number] as const),
-    note,
-  )
-  t.equal(kills, numbers.length)
-  await copyVault(locate(first), locate(address), key.choose, nothing)
-  t.equal(await oldest(), seen.at(-1), 'what was there is not put again')
-  await check(t, address, key, before)
-})
-
-t.test('a copy into a directory that was killed goes on, at whatever moment it was', async (t) => {
   const store = await server.createDatabase()
-  const { app, key } = await fill(store)
-  // More than is written as one table.
-  for (let index = 0; index < 6; index++)
-    await ask(app, 'token create', { id: `large-${index}`, type: 'token', data: 'x'.repeat(3_500_000) })
-  // Else whoever opens it later puts what waits into the log, and the source has changed between two copies.
-  await app.maintenance().compact()
-  await app.close()
-  const [to, other] = [newDirectory(), newDirectory()]
-  const seen: string[][] = []
-  const note = async () => {
-    t.notOk(readdirSync(to).includes('vault.json'))
-    seen.push(readdirSync(join(to, 'segments')))
+  const made: string[] = []
+  for (const [from, to, moments] of [
+    // Making the tables, between batches, while it is read again, and before the commit.
+    [first, store, [5, 8, 10, 12].map((number) => ['send', number] as const)],
+    // Before there is a `state`, before it names the table, and before the header is put.
+    [store, newDirectory(), [1, 2, 4].map((number) => ['rename', number] as const)],
+    [backup, newDirectory(), [1, 2, 4].map((number) => ['rename', number] as const)],
+    [backup, await server.createDatabase(), [8, 12].map((number) => ['send', number] as const)],
+  ] as const) {
+    const kills = await killCopies(from, to, key, moments, async () => {
+      await t.rejects(openVault(locate(to), key.choose), { code: 'vault_missing' })
+    })
+    t.equal(kills, moments.length, `${from} to ${to}`)
+    const copy = from === backup ? restoreVault(locate(to), from, key.choose, nothing) : undefined
+    await (copy ?? copyVault(locate(from), locate(to), key.choose, nothing))
+    await t.rejects(copyVault(locate(first), locate(to), key.choose, nothing), { code: 'conflict' })
+    made.push(to)
   }
-  // Before there is a `state`, before it names the second table, and before the header is put.
-  const renames = [1, 3, 3]
-  const kills = await killCopies(
-    store,
-    to,
-    key,
-    renames.map((number) => ['rename', number] as const),
-    note,
-  )
-  t.equal(kills, renames.length)
-  const { count, digest } = await copyVault(locate(store), locate(to), key.choose, nothing)
-  const tables = readdirSync(join(to, 'segments'))
-  const [, begun = []] = seen
-  t.ok(
-    begun.some((name) => tables.includes(name)),
-    'what was there is not put again',
-  )
-  t.match(await copyVault(locate(store), locate(other), key.choose, nothing), { count, digest })
-  const copy = await openVault(locate(to), key.choose)
-  t.equal((await ask(copy, 'token get', { id: 'large-5' })).data.length, 3_500_000)
-  t.equal((await ask(copy, 'token get', { id: 'many-3' })).data, 'data of 3')
-  t.strictSame((await copy.maintenance().verify()).findings, [])
-  t.match(await copy.store.verifyLogs((await copy.tenant()).number), { brokenAt: undefined })
-  await copy.close()
+  for (const to of made) await check(t, to, key, before)
 })
 
-t.test('what is readable of a damaged store is salvaged by way of a directory', async (t) => {
+t.test('a copy of a damaged store has what can be read, and tells what cannot', async (t) => {
   const store = await server.createDatabase()
   const { app, key } = await fill(store)
   const { number } = await app.tenant('first')
@@ -384,35 +287,36 @@ t.test('what is readable of a damaged store is salvaged by way of a directory', 
     )
   await damage('min', KINDS.token)
   await damage('max', KINDS.log_block)
-  const [copied, salvaged] = [newDirectory(), newDirectory()]
-  await copyVault(locate(store), locate(copied), key.choose, nothing)
-  const { missing } = await salvageVault(locate(salvaged), copied, key.choose)
-  t.match(missing, { token: 1 })
-  t.ok(missing.log! > 0)
-  const opened = await openVault(locate(salvaged), key.choose)
+  const target = newDirectory()
+  const { skipped } = await copyDamagedVault(locate(store), locate(target), key.choose, nothing)
+  t.match(skipped, { token: 1, log_block: 1 })
+  t.ok(skipped.log! > 0)
+  const opened = await openVault(locate(target), key.choose)
   const after = await look(opened)
   t.equal(after.tokens.length, before.tokens.length - 1)
+  t.match(after.logs[0], {
+    message: /^Vault copied without what was damaged; log records missing: \d+ or more/,
+  })
   t.strictSame((await opened.maintenance().verify()).findings, [])
   await opened.close()
 })
 
 t.test('of two copies into one store at once, one is refused', async (t) => {
   const first = newDirectory()
-  const { app } = await fill(first, 1)
+  const { app, key } = await fill(first)
+  const before = await look(app)
   await app.close()
   const address = await server.createDatabase()
-  const client = new pg.Client(address)
-  await client.connect()
-  const pool = new ConnectionPool({ connectionString: address })
-  t.teardown(() => Promise.all([client.end(), pool.close()]))
-  // biome-ignore lint/correctness/useYield: it has none.
-  async function* rows() {
-    await client.query('update coffer_state set changes = changes + 1')
-  }
-  const header = await readHeader(nodeFiles(), first)
-  const times = { time: 0, last: 0, since: 0, until: 0 }
-  const createTally = () => new Tally(() => new Uint8Array(16))
-  const options = { random: createRandom(), createTally, progress: nothing }
-  const cargo = { header, times, waiting: [], most: 0, rows }
-  await t.rejects(fillStore(pool, cargo, options), { code: 'conflict', message: /Another copy/ })
+  const copy = () => copyVault(locate(first), locate(address), key.choose, nothing)
+  const backup = join(place, 'twice.backup')
+  const opened = await openVault(locate(first), key.choose)
+  await opened.maintenance().backup(backup)
+  await opened.close()
+  const both = await Promise.allSettled([copy(), restoreVault(locate(address), backup, key.choose, nothing)])
+  t.strictSame(both.map(({ status }) => status).sort(), ['fulfilled', 'rejected'])
+  t.match(
+    both.find(({ status }) => status === 'rejected'),
+    { reason: { code: 'conflict' } },
+  )
+  await check(t, address, key, before)
 })

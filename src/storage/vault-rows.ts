@@ -1,0 +1,75 @@
+/** The rows of a whole vault, wherever they are kept, and copying them from one place to another. */
+import type { Mac } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
+import type { Row, VaultRows } from './engine.js'
+
+const DIGEST_BYTES = 16
+const MASK = (1n << 128n) - 1n
+const STRIDE = 1000
+
+/** A new vault that takes rows. */
+export interface RowTarget {
+  put(rows: AsyncIterable<Row>): Promise<void>
+  /** The rows that are there now. */
+  read(): AsyncIterable<Row>
+}
+
+/**
+ * The number of rows, and a keyed digest over all of them but for the keys that they are found by, which files have in
+ * their index alone. It does not depend on the order of rows.
+ */
+export class RowChecksum {
+  readonly #mac: Mac
+  count = 0
+  #sum = 0n
+
+  constructor(mac: Mac) {
+    this.#mac = mac
+  }
+
+  add({ kind, tenant, id, seq, rev, created, modified, expires, sealed }: Row): void {
+    const numbers = JSON.stringify([kind, tenant, seq, rev, created, modified, expires])
+    const digest = this.#mac(Buffer.concat([Buffer.from(numbers), id, sealed]), DIGEST_BYTES)
+    this.#sum = (this.#sum + BigInt(`0x${Buffer.from(digest).toString('hex')}`)) & MASK
+    this.count++
+  }
+
+  /** Hexadecimal. */
+  get digest(): string {
+    return this.#sum.toString(16).padStart(2 * DIGEST_BYTES, '0')
+  }
+}
+
+/** Rows handled so far, of about how many. */
+export type Progress = (done: number, total: number) => void
+
+/**
+ * Puts the rows, reads them again, and returns the checksum of what is there.
+ * @throws CofferError `storage_failed` if that is not what was sent
+ */
+export async function copyAndVerify(
+  source: Pick<VaultRows, 'count' | 'rows'>,
+  target: RowTarget,
+  mac: Mac,
+  progress: Progress,
+): Promise<RowChecksum> {
+  const sent = new RowChecksum(mac)
+  async function* counted(): AsyncGenerator<Row> {
+    for await (const row of source.rows()) {
+      sent.add(row)
+      if (sent.count % STRIDE === 0) progress(sent.count, Math.max(source.count, sent.count))
+      yield row
+    }
+  }
+  await target.put(counted())
+  progress(sent.count, sent.count)
+  const arrived = new RowChecksum(mac)
+  for await (const row of target.read()) arrived.add(row)
+  if (arrived.count === sent.count && arrived.digest === sent.digest) return arrived
+  throw new CofferError('storage_failed', 'What arrived is not what was sent. Try again.')
+}
+
+/** A plain object: rows of frames have getters. */
+export function plainRow({ kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }: Row): Row {
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }
+}

@@ -1,0 +1,56 @@
+/** What is copied counts only once it was read again and is what was sent. */
+import t from 'tap'
+import type { Row } from '../../src/storage/engine.js'
+import { copyAndVerify } from '../../src/storage/vault-rows.js'
+import { digest } from './powers.js'
+
+const mac = (bytes: Uint8Array) => digest(Buffer.from(bytes).toString('hex'), 16)
+const rows: Row[] = ['a', 'b', 'c'].map((name, index) => ({
+  ...{ kind: 3, tenant: 1, id: digest(name, 16), seq: index + 1, rev: index + 1, created: 1, modified: 0 },
+  ...{ expires: 0, keys: digest('all', 8), sealed: Buffer.from(name) },
+}))
+
+/** Copies the rows to where they become `changed`. */
+function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number) => {}) {
+  const there: Row[] = []
+  async function* sent() {
+    yield* rows
+  }
+  const target = {
+    async put(given: AsyncIterable<Row>) {
+      for await (const row of given) there.push(row)
+    },
+    async *read() {
+      yield* changed(there)
+    },
+  }
+  return copyAndVerify({ count: 3, rows: sent }, target, mac, progress)
+}
+
+t.test('what arrived is told, in whatever order it is', async (t) => {
+  const steps: number[][] = []
+  const arrived = await copy(
+    (all) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) })),
+    (...step) => steps.push(step),
+  )
+  t.equal(arrived.count, 3)
+  t.match(arrived.digest, /^[0-9a-f]{32}$/)
+  t.strictSame(steps, [[3, 3]])
+})
+
+t.test('anything else is refused', async (t) => {
+  const refused = { code: 'storage_failed', message: /not what was sent/ }
+  await t.rejects(
+    copy((all) => all.slice(1)),
+    refused,
+  )
+  await t.rejects(
+    copy((all) => [...all, all[0]!]),
+    refused,
+  )
+  for (const change of [{ seq: 9 }, { rev: 9 }, { expires: 9 }, { tenant: 2 }, { sealed: Buffer.from('x') }])
+    await t.rejects(
+      copy(([first, ...rest]) => [{ ...first!, ...change }, ...rest]),
+      refused,
+    )
+})
