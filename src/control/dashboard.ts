@@ -2,7 +2,7 @@
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
-import { type Answer, type Ask, answerResult } from '../http/exchange.js'
+import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { readCookie, readHeader } from '../http/headers.js'
 import { createFormTokens, digest } from '../http/pages/form.js'
 import type { Page } from '../http/pages/pages.js'
@@ -18,7 +18,7 @@ const SESSION_LIFE_MS = 12 * 60 * 60_000
 const MOST_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
-/** What a session may perform. None of them shows data in plaintext to an owner who does not ask for it, or a key. */
+/** What a session may perform. None of them shows data in plaintext to an owner who does not request for it, or a key. */
 const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
   'tenant list',
   'token list',
@@ -77,12 +77,12 @@ export function createDashboard(
     isWatched: () => [...sessions.values()].some((until) => until > clock()),
   }
 
-  async function signIn(ask: Ask): Promise<Answer> {
-    const { login } = await readLocalJson(ask)
+  async function signIn(request: HttpRequest): Promise<HttpResponse> {
+    const { login } = await readLocalJson(request)
     if (typeof login !== 'string' || !logins.take(login, SESSION))
       throw new CofferError(
         'forbidden',
-        'This address was used before, or is older than two minutes. Ask for another: coffer control page',
+        'This address was used before, or is older than two minutes. HttpRequest for another: coffer control page',
       )
     const secret = drawText(SECRET_BYTES)
     sessions.set(digest(secret), clock() + SESSION_LIFE_MS)
@@ -93,9 +93,9 @@ export function createDashboard(
   }
 
   /** What the page has to know first. Signed out, it is no error: everybody may read the reference. */
-  async function describe(ask: Ask): Promise<Answer> {
-    requireLocal(ask)
-    if (!isSignedIn(ask)) return answerResult(200, { is_signed_in: false })
+  async function describe(request: HttpRequest): Promise<HttpResponse> {
+    requireLocal(request)
+    if (!isSignedIn(request)) return answerResult(200, { is_signed_in: false })
     const { app, forks } = base
     const tenants = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
     return answerResult(200, {
@@ -107,9 +107,9 @@ export function createDashboard(
     })
   }
 
-  async function answer(ask: Ask): Promise<Answer> {
-    const { operation, input = {}, tenant, fork, after } = await readLocalJson(ask)
-    if (!isSignedIn(ask)) throw new CofferError('unauthenticated', 'Sign in again.')
+  async function answer(request: HttpRequest): Promise<HttpResponse> {
+    const { operation, input = {}, tenant, fork, after } = await readLocalJson(request)
+    if (!isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
     const plane = fork === undefined ? base : base.forks.get(String(fork))?.plane
     if (plane === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
     if (typeof after === 'number') return answerResult(200, plane.requests.after(after))
@@ -122,27 +122,28 @@ export function createDashboard(
     return answerResult(outcome.status, outcome.result)
   }
 
-  function isSignedIn(ask: Ask): boolean {
-    const secret = readCookie(ask, cookie)
+  function isSignedIn(request: HttpRequest): boolean {
+    const secret = readCookie(request, cookie)
     return secret !== undefined && (sessions.get(digest(secret)) ?? 0) > clock()
   }
 }
 
 /** @throws CofferError `not_found` for another machine, `forbidden` for another origin */
-function requireLocal(ask: Ask): void {
-  if (!isLoopback(ask) || !isDirect(ask)) throw new CofferError('not_found', 'There is nothing at this path.')
-  const site = readHeader(ask.headers, 'sec-fetch-site') ?? 'same-origin'
-  if (site === 'same-origin' && isOwnOrigin(ask)) return
-  throw new CofferError('forbidden', 'Pages of other origins may not ask this.')
+function requireLocal(request: HttpRequest): void {
+  if (!isLoopback(request) || !isDirect(request))
+    throw new CofferError('not_found', 'There is nothing at this path.')
+  const site = readHeader(request.headers, 'sec-fetch-site') ?? 'same-origin'
+  if (site === 'same-origin' && isOwnOrigin(request)) return
+  throw new CofferError('forbidden', 'Pages of other origins may not request this.')
 }
 
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */
-async function readLocalJson(ask: Ask): Promise<Record<string, unknown>> {
-  requireLocal(ask)
+async function readLocalJson(request: HttpRequest): Promise<Record<string, unknown>> {
+  requireLocal(request)
   // Forms of other sites cannot send it without a preflight.
-  if (readHeader(ask.headers, 'content-type') !== 'application/json')
+  if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The page sends application/json.')
-  const bytes = await ask.readBody(BODY_LIMIT_BYTES)
+  const bytes = await request.readBody(BODY_LIMIT_BYTES)
   if (bytes === undefined)
     throw new CofferError('too_large', `The body is larger than ${BODY_LIMIT_BYTES} bytes.`)
   const body = parseJson(Buffer.from(bytes).toString('utf8'))

@@ -1,14 +1,13 @@
 /**
- * What requests pass on their way to a vault with a control plane: the plane itself under `/_coffer/` and the dashboard,
- * for this machine alone; forks, which are known by their keys and links; faults; and the record of requests.
+ * The steps of a request on its way to a vault with a control plane: the control plane under `/_coffer/` and the dashboard,
+ * for this machine alone; the choice of a fork; the record of the request; and faults.
  */
-import { STATUS_CODES } from 'node:http'
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
 import { ACCEPT_PATH } from '../domain/invitation.js'
-import { parseJsonOrNothing } from '../domain/json/json.js'
+import { tryJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError, ERRORS, type ErrorCode } from '../errors.js'
+import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import type { FaultRule, RequestRecord } from '../framework/control-port.js'
 import { type ExplainedDecision, noteDecisions } from '../framework/decisions.js'
@@ -17,19 +16,20 @@ import type { RegisteredOperation } from '../framework/registry.js'
 import { staleWorkError } from '../framework/unit.js'
 import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
-import { type Answer, type Ask, answerProblem } from '../http/exchange.js'
-import { nameHeaders, readHeader } from '../http/headers.js'
+import { answerProblem, changeRequest, type HttpRequest, type HttpResponse } from '../http/exchange.js'
+import { type HeaderNames, nameHeaders, readHeader } from '../http/headers.js'
 import { createRelayFinder } from '../http/relay.js'
 import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
 import type { CreateAnswerer } from '../http/start.js'
 import { registry } from '../operations/all.js'
-import { inspectLink } from '../operations/invite/accept-invitation.js'
 import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { watchDestination } from './destination.js'
+import { closeStream, cutStream, problemOf, titleByStatus } from './fault-responses.js'
+import { findByKey, findByLink } from './forks.js'
 import { isDirect, isLoopback, isOwnOrigin } from './local.js'
 import type { Plane } from './plane.js'
-import { redactBody } from './requests.js'
+import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
 
 export interface MiddlewareOptions {
   plane: Plane
@@ -39,211 +39,262 @@ export interface MiddlewareOptions {
   prefix: string
 }
 
-/** What is noted of a request on its way. */
-interface Sighting {
+/** What the vault notes about a request while it answers it. */
+interface RequestTrace {
   entry?: AccessEntry
   decisions: Map<string, ExplainedDecision>
 }
 
+/** A request on its way through the steps. */
+interface RequestState {
+  request: HttpRequest
+  readonly path: string
+  readonly search: string
+  /** The vault that answers: the one of the server, or a fork. */
+  plane: Plane
+  operation?: RegisteredOperation | undefined
+  /** Faults that apply to the request. */
+  rules: readonly FaultRule[]
+  /** The data was replaced while the request was under way. */
+  isStale: boolean
+}
+
+type Step = (state: RequestState, next: () => Promise<HttpResponse>) => Promise<HttpResponse>
+
 /** The decisions that are kept of a request. */
 const MOST_DECISIONS = 20
 
-const FAULT_DETAIL = 'This fault was asked for with the control plane.'
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
 export function createControlMiddleware(options: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
-  const { plane: base, key, dashboard, prefix } = options
   return (create) => {
-    const names = nameHeaders(prefix)
-    const answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
-    const sightings = new WeakMap<Ask, Sighting>()
-    const router = createRouter(registry)
-    const findRelay = createRelayFinder(registry)
-    const answererOf = (plane: Plane) => {
-      const known = answerers.get(plane)
-      if (known !== undefined) return known
-      const host = plane.app
-      const api = create({
-        host,
-        observe: (entry, ask) => {
-          const sighting = sightings.get(ask)
-          if (sighting !== undefined) sighting.entry = entry
-        },
-        authenticate: async (_, given, { ask, allowsCached }) => {
-          const caller = await authenticate(host, given, { allowsCached })
-          const sighting = sightings.get(ask)
-          return sighting === undefined ? caller : noteDecisions(caller, sighting.decisions, MOST_DECISIONS)
-        },
-      })
-      const control = create({
-        host,
-        registry: { ...registry, routed: registry.controls },
-        authenticate: async (_, given) => {
-          if (key === undefined || !host.isEqualSecret(given, key))
-            throw new CofferError(
-              'unauthenticated',
-              'This is not the control key, which coffer serve prints.',
-            )
-          return host.owner({ reveal: false })
-        },
-        cors: false,
-        rate: undefined,
-      })
-      const made = { api, control }
-      answerers.set(plane, made)
-      return made
-    }
-    const live =
+    const middleware = new ControlMiddleware(options, create)
+    return (request) => middleware.answer(request)
+  }
+}
+
+class ControlMiddleware {
+  readonly #base: Plane
+  readonly #key: string | undefined
+  readonly #dashboard: Dashboard | undefined
+  readonly #dashboardAnswerer: Answerer | undefined
+  readonly #create: CreateAnswerer
+  readonly #names: HeaderNames
+  readonly #router = createRouter(registry)
+  readonly #findRelay = createRelayFinder(registry)
+  readonly #answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
+  readonly #traces = new WeakMap<HttpRequest, RequestTrace>()
+  readonly #steps: readonly Step[]
+
+  constructor({ plane, key, dashboard, prefix }: MiddlewareOptions, create: CreateAnswerer) {
+    this.#base = plane
+    this.#key = key
+    this.#dashboard = dashboard
+    this.#create = create
+    this.#names = nameHeaders(prefix)
+    this.#dashboardAnswerer =
       dashboard &&
       create({
-        host: base.app,
+        host: plane.app,
         registry: { ...registry, operations: [], routed: [] },
         ...dashboard.handlers,
         cors: false,
         record: undefined,
       })
-    const fail = (error: CofferError, ask: Ask): Answer => {
-      const traceId = base.app.createUuid()
-      const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'))
-      answer.headers[names.traceId] = traceId
-      return answer
-    }
+    this.#steps = [
+      this.#controlRoutes,
+      this.#dashboardRoutes,
+      this.#chooseFork,
+      this.#record,
+      this.#applyFaults,
+    ]
+  }
 
-    const control = async (ask: Ask, path: string): Promise<Answer> => {
-      if (!isLoopback(ask) || !isDirect(ask)) return fail(noControl(), ask)
-      if (!isOwnOrigin(ask))
-        return fail(
-          new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
-          ask,
-        )
-      const [, id, rest] = FORK_PATH.exec(path) ?? []
-      if (id === undefined || rest === undefined) return answererOf(base).control(ask)
-      const fork = base.forks.get(id)
-      if (fork === undefined) return fail(new CofferError('not_found', 'There is no fork with this id.'), ask)
-      const target = `${CONTROL_PATH}${rest}${ask.target.slice(ask.target.indexOf(path) + path.length)}`
-      return answererOf(fork.plane).control({ ...ask, target })
-    }
+  answer(request: HttpRequest): Promise<HttpResponse> {
+    const { path, search } = splitTarget(request.target)
+    return this.#run({ request, path, search, plane: this.#base, rules: [], isStale: false }, 0)
+  }
 
-    const find = async (ask: Ask, path: string, search: string): Promise<Plane> => {
-      if (path === ACCEPT_PATH) return findByLink(base, new URLSearchParams(search).get('token') ?? '')
-      const given = readHeader(ask.headers, names.apiKey)
-      if (base.forks.size === 0 || given === undefined) return base
-      for (const { plane } of base.forks.values()) {
-        try {
-          await authenticate(plane.app, given)
-          return plane
-        } catch (error) {
-          if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
-        }
-      }
-      return base
-    }
+  async #control(request: HttpRequest, path: string): Promise<HttpResponse> {
+    if (!isLoopback(request) || !isDirect(request)) return this.#fail(noControl(), request)
+    if (!isOwnOrigin(request))
+      return this.#fail(
+        new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
+        request,
+      )
+    const [, id, rest] = FORK_PATH.exec(path) ?? []
+    if (id === undefined || rest === undefined) return this.#answererOf(this.#base).control(request)
+    const fork = this.#base.forks.get(id)
+    if (fork === undefined)
+      return this.#fail(new CofferError('not_found', 'There is no fork with this id.'), request)
+    const target = `${CONTROL_PATH}${rest}${request.target.slice(request.target.indexOf(path) + path.length)}`
+    return this.#answererOf(fork.plane).control(changeRequest(request, { target }))
+  }
 
-    const serve = async (asked: Ask, path: string, search: string): Promise<Answer> => {
-      const plane = await find(asked, path, search)
-      const { app } = plane
-      // Nobody can see a record of it.
-      if (plane.app.control === undefined && dashboard?.isWatched() !== true)
-        return answererOf(plane).api(asked)
-      const started = performance.now()
-      let sent: Promise<Uint8Array | undefined> | undefined
-      const readBody = (limitBytes: number) => (sent ??= asked.readBody(limitBytes))
-      const relayed = findRelay(path)
-      const operation = relayed?.operation ?? findOperation(router, asked.method, path)
-      const rules = await plane.faults.choose({
+  #run(state: RequestState, at: number): Promise<HttpResponse> {
+    const step = this.#steps[at]
+    if (step === undefined) return this.#perform(state)
+    return step(state, () => this.#run(state, at + 1))
+  }
+
+  #controlRoutes: Step = ({ request, path }, next) =>
+    this.#key !== undefined && isBelow(path, CONTROL_PATH) ? this.#control(request, path) : next()
+
+  #dashboardRoutes: Step = ({ request, path }, next) =>
+    this.#dashboardAnswerer !== undefined && isBelow(path, DASHBOARD_PATH)
+      ? this.#dashboardAnswerer(request)
+      : next()
+
+  /** Forks are known by their keys and by the links in their mail. */
+  #chooseFork: Step = (state, next) => {
+    const { request, path, search } = state
+    if (this.#base.forks.size === 0) return next()
+    const key = readHeader(request.headers, this.#names.apiKey)
+    const link = new URLSearchParams(search).get('token') ?? ''
+    const finding = path === ACCEPT_PATH ? findByLink(this.#base, link) : findByKey(this.#base, key)
+    return finding.then((plane) => {
+      state.plane = plane
+      return next()
+    })
+  }
+
+  /** Without a control plane and a dashboard nobody can see records or set faults. */
+  #record: Step = (state, next) =>
+    state.plane.app.control === undefined && this.#dashboard?.isWatched() !== true
+      ? this.#perform(state)
+      : this.#recordRequest(state, next)
+
+  async #recordRequest(state: RequestState, next: () => Promise<HttpResponse>): Promise<HttpResponse> {
+    const { path, search, plane } = state
+    const started = performance.now()
+    const relayed = this.#findRelay(path)
+    const operation = relayed?.operation ?? this.#router.find(state.request.method, path)
+    state.operation = operation
+    let sent: Promise<Uint8Array | undefined> | undefined
+    const original = state.request
+    const readBody = (limitBytes: number) => (sent ??= original.readBody(limitBytes))
+    state.request = changeRequest(original, { readBody })
+    const target = {
+      operation: operation?.name,
+      method: original.method,
+      path,
+      isRelayed: relayed !== undefined,
+      header: (name: string) => readHeader(original.headers, name),
+      body: async () => tryJson(await textOf(readBody(DEFAULT_BODY_LIMIT_BYTES))),
+    }
+    state.rules = await plane.faults.choose(target)
+    const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
+    if (relayed !== undefined) {
+      const { destination: fault } = state.rules.find(({ kind }) => kind === 'destination') ?? {}
+      state.request.outboundWrapper = watchDestination(fault, destination)
+    }
+    const trace: RequestTrace = { decisions: new Map() }
+    this.#traces.set(state.request, trace)
+    const response = await next()
+    if (state.isStale) return response
+    plane.requests.add({
+      method: original.method,
+      path,
+      status: response.cutAt === 'start' ? 0 : response.status,
+      trace_id: response.headers[this.#names.traceId] ?? '',
+      at: formatDate(plane.now()),
+      ms: Math.round((performance.now() - started) * 100) / 100,
+      ...destination,
+      ...omitUndefined({
         operation: operation?.name,
-        method: asked.method,
-        path,
-        isRelayed: relayed !== undefined,
-        header: (name) => readHeader(asked.headers, name),
-        body: async () => parseJsonOrNothing(await textOf(readBody(DEFAULT_BODY_LIMIT_BYTES))),
-      })
-      const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
-      const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
-      const watching = relayed && { through: watchDestination(fault, destination) }
-      const ask = { ...asked, ...watching, readBody }
-      const sighting: Sighting = { decisions: new Map() }
-      sightings.set(ask, sighting)
-      let { generation } = app
-      for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
-      const isStale = () => app.generation !== generation
-      // It was asked of data that is gone: neither its answer nor a record of it comes after a reset.
-      if (isStale()) return fail(staleWorkError(), ask)
-      const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
-      let answer: Answer
-      if (rule?.kind === 'status') answer = fail(problemOf(rule), ask)
-      else if (rule?.kind === 'drop') answer = { ...fail(problemOf({ status: 503 }), ask), cutAt: 'start' }
-      else
-        answer = await plane.lock.shared(async () => {
-          generation = app.generation
-          const answered = await answererOf(plane).api(ask)
-          if (!isStale()) return answered
-          // Only the deletion of a fork does not wait for the request.
-          await answered.stream?.[Symbol.asyncIterator]().return?.()
-          return fail(staleWorkError(), ask)
-        })
-      if (rule?.kind === 'status') {
-        titleByStatus(answer)
-        if (rule.retry_after !== undefined) answer.headers['retry-after'] = String(rule.retry_after)
-      }
-      if (rule?.kind === 'lose') {
-        await answer.stream?.[Symbol.asyncIterator]().return?.()
-        answer.cutAt = 'start'
-      }
-      if (rule?.kind === 'cut' && answer.stream !== undefined)
-        answer.stream = cutStream(answer.stream, rule.bytes ?? 0)
-      else if (rule?.kind === 'cut')
-        answer.cutAt = rule.bytes ?? Math.floor((answer.bytes ?? answer.body).length / 2)
-      const { entry, decisions } = sighting
-      const query = queryNames(search, operation)
-      const shown = answer.more === undefined ? answer.body : ''
-      const isProblem =
-        answer.headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
-      plane.requests.add({
-        method: ask.method,
-        path,
-        status: answer.cutAt === 'start' ? 0 : answer.status,
-        trace_id: answer.headers[names.traceId] ?? '',
-        at: formatDate(plane.now()),
-        ms: Math.round((performance.now() - started) * 100) / 100,
-        ...destination,
-        ...omitUndefined({
-          operation: operation?.name,
-          application_id: entry?.applicationId,
-          query: query.length === 0 ? undefined : query,
-          fault: rules.at(-1)?.kind,
-          request: redactBody(await textOf(sent), knownOf(operation, 'input')),
-          decisions: decisions.size === 0 ? undefined : [...decisions.values()],
-          answer: redactBody(shown, knownOf(operation, 'output'), isProblem),
-        }),
-      })
-      return answer
-    }
-
-    return async (ask) => {
-      const { path, search } = splitTarget(ask.target)
-      if (key !== undefined && isBelow(path, CONTROL_PATH)) return control(ask, path)
-      if (live !== undefined && isBelow(path, DASHBOARD_PATH)) return live(ask)
-      return serve(ask, path, search)
-    }
+        application_id: trace.entry?.applicationId,
+        query: queryNames(search, operation),
+        fault: state.rules.at(-1)?.kind,
+        request: redactBody(await textOf(sent), knownOf(operation, 'input')),
+        decisions: trace.decisions.size === 0 ? undefined : [...trace.decisions.values()],
+        answer: redactResponse(response, operation),
+      }),
+    })
+    return response
   }
-}
 
-/** The vault that knows the link, of `base` and its forks. */
-async function findByLink(base: Plane, secret: string): Promise<Plane> {
-  for (const plane of [base, ...[...base.forks.values()].map((fork) => fork.plane)]) {
-    const found = await inspectLink(plane.app, secret)
-    if (!('reason' in found && found.reason === 'unknown')) return plane
+  #applyFaults: Step = (state, next) => (state.rules.length === 0 ? next() : this.#fault(state, next))
+
+  async #fault(state: RequestState, next: () => Promise<HttpResponse>): Promise<HttpResponse> {
+    const { rules, plane, request } = state
+    const { generation } = plane.app
+    for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
+    if (plane.app.generation !== generation) return this.#refuseStale(state)
+    const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
+    if (rule === undefined) return next()
+    if (rule.kind === 'drop') return { ...this.#fail(problemOf({ status: 503 }), request), cutAt: 'start' }
+    if (rule.kind === 'status') {
+      const response = this.#fail(problemOf(rule), request)
+      titleByStatus(response)
+      if (rule.retry_after !== undefined) response.headers['retry-after'] = String(rule.retry_after)
+      return response
+    }
+    const response = await next()
+    if (rule.kind === 'lose') {
+      await closeStream(response)
+      response.cutAt = 'start'
+    } else if (response.stream !== undefined) response.stream = cutStream(response.stream, rule.bytes ?? 0)
+    else response.cutAt = rule.bytes ?? Math.floor((response.bytes ?? response.body).length / 2)
+    return response
   }
-  return base
-}
 
-async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: number): AsyncGenerator<Uint8Array> {
-  let left = bytes
-  for await (const chunk of stream) {
-    yield chunk.subarray(0, left)
-    left -= chunk.length
-    if (left <= 0) throw new Error('The answer is cut, as the control plane was asked to do.')
+  #perform(state: RequestState): Promise<HttpResponse> {
+    const { plane, request } = state
+    const { api } = this.#answererOf(plane)
+    if (plane.app.control === undefined) return api(request)
+    return plane.lock.shared(async () => {
+      const { generation } = plane.app
+      const response = await api(request)
+      if (plane.app.generation === generation) return response
+      // Only the deletion of a fork does not wait for the request.
+      await closeStream(response)
+      return this.#refuseStale(state)
+    })
+  }
+
+  /** The request asked for data that is gone: neither its answer nor a record of it comes after a reset. */
+  #refuseStale(state: RequestState): HttpResponse {
+    state.isStale = true
+    return this.#fail(staleWorkError(), state.request)
+  }
+
+  #fail(error: CofferError, request: HttpRequest): HttpResponse {
+    const traceId = this.#base.app.createUuid()
+    const response = answerProblem(error, traceId, readHeader(request.headers, 'accept'))
+    response.headers[this.#names.traceId] = traceId
+    return response
+  }
+
+  #answererOf(plane: Plane): { api: Answerer; control: Answerer } {
+    const known = this.#answerers.get(plane)
+    if (known !== undefined) return known
+    const host = plane.app
+    const api = this.#create({
+      host,
+      observe: (entry, request) => {
+        const trace = this.#traces.get(request)
+        if (trace !== undefined) trace.entry = entry
+      },
+      authenticate: async (_, given, { request, allowsCached }) => {
+        const caller = await authenticate(host, given, { allowsCached })
+        const trace = this.#traces.get(request)
+        return trace === undefined ? caller : noteDecisions(caller, trace.decisions, MOST_DECISIONS)
+      },
+    })
+    const control = this.#create({
+      host,
+      registry: { ...registry, routed: registry.controls },
+      authenticate: async (_, given) => {
+        if (this.#key !== undefined && host.isEqualSecret(given, this.#key))
+          return host.owner({ reveal: false })
+        throw new CofferError('unauthenticated', 'This is not the control key, which coffer serve prints.')
+      },
+      cors: false,
+      rate: undefined,
+    })
+    const made = { api, control }
+    this.#answerers.set(plane, made)
+    return made
   }
 }
 
@@ -251,53 +302,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`)
 }
 
-/** Only names that the operation has, because others could be anything. */
-function queryNames(search: string, operation: RegisteredOperation | undefined): string[] {
-  const names = new Set(new URLSearchParams(search).keys())
-  return Object.keys(operation?.endpoint?.query ?? {}).filter((name) => names.has(name))
-}
-
-function findOperation(router: ReturnType<typeof createRouter>, method: string, path: string) {
-  try {
-    const match = router.match(method, path)
-    return 'operation' in match ? match.operation : undefined
-  } catch {
-    // The answer says what is wrong with the path.
-    return undefined
-  }
-}
-
-/** The names of the properties that a body of the operation has; undefined where it may be any JSON. */
-function knownOf(operation: RegisteredOperation | undefined, side: 'input' | 'output'): string[] | undefined {
-  const isOpen = operation?.wholeBody !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
-  const schema = operation?.[side]
-  return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
-}
-
 /** Of a body that does not arrive, nothing: who needs it answers the error. */
 async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
-}
-
-/** Errors that only commands have, or that say more than their status. */
-const NOT_OF_STATUS: readonly string[] = ['usage', 'check_failed']
-
-/** Our error with this status, if there is one. */
-function codeOfStatus(status: number): ErrorCode | undefined {
-  const codes = Object.keys(ERRORS) as ErrorCode[]
-  return codes.find((code) => ERRORS[code].status === status && !NOT_OF_STATUS.includes(code))
-}
-
-function problemOf({
-  status = 500,
-  detail = FAULT_DETAIL,
-}: Pick<FaultRule, 'status' | 'detail'>): CofferError {
-  return new CofferError(codeOfStatus(status) ?? 'internal', detail, { status })
-}
-
-/** Gives the problem the title of a status that none of our errors has (RFC 7807, 4.2). */
-function titleByStatus(answer: Answer): void {
-  if (codeOfStatus(answer.status) !== undefined) return
-  const title = STATUS_CODES[answer.status] ?? 'Unknown Status'
-  answer.body = JSON.stringify({ ...JSON.parse(answer.body), type: 'about:blank', title })
 }

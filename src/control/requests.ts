@@ -1,6 +1,8 @@
 /** The latest requests, without anything secret, and waiting for some. */
-import { isObject, parseJsonOrNothing } from '../domain/json/json.js'
+import { isObject, tryJson } from '../domain/json/json.js'
 import type { RequestFilter, RequestRecord } from '../framework/control-port.js'
+import type { RegisteredOperation } from '../framework/registry.js'
+import type { HttpResponse } from '../http/exchange.js'
 
 const MOST_REQUESTS = 1000
 /** Longer bodies are not kept. */
@@ -62,7 +64,7 @@ export class Requests {
  */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined
-  const value = text.length > MOST_BODY_LENGTH ? undefined : parseJsonOrNothing(text)
+  const value = text.length > MOST_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
   // A problem has no data; what the code of a reactor said in one may.
   if (isProblem && isObject(value) && value.type !== 'urn:coffer:problem:reactor-failed') return value
@@ -80,4 +82,30 @@ function isPlain(value: unknown): boolean {
 function describe(value: unknown): unknown {
   if (value === null) return null
   return Array.isArray(value) ? `(array of ${value.length})` : `(${typeof value})`
+}
+
+/** Only names that the operation has, because others could be anything. */
+export function queryNames(search: string, operation: RegisteredOperation | undefined): string[] | undefined {
+  if (search === '') return undefined
+  const sent = new Set(new URLSearchParams(search).keys())
+  const names = Object.keys(operation?.endpoint?.query ?? {}).filter((name) => sent.has(name))
+  return names.length === 0 ? undefined : names
+}
+
+export function redactResponse(
+  { headers, body, more }: HttpResponse,
+  operation: RegisteredOperation | undefined,
+) {
+  const isProblem = headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
+  return redactBody(more === undefined ? body : '', knownOf(operation, 'output'), isProblem)
+}
+
+/** The names of the properties that a body of the operation has; undefined where it may be any JSON. */
+export function knownOf(
+  operation: RegisteredOperation | undefined,
+  side: 'input' | 'output',
+): string[] | undefined {
+  const isOpen = operation?.wholeBody !== undefined || ['reactor', 'proxy'].includes(operation?.noun ?? '')
+  const schema = operation?.[side]
+  return isOpen || schema?.type !== 'object' ? undefined : Object.keys(schema.properties ?? {})
 }

@@ -11,7 +11,14 @@ import { isPromise } from '../maybe-promise.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
-import { ALL_METHODS, type Answer, type Ask, answerGiven, answerProblem, answerResult } from './exchange.js'
+import {
+  ALL_METHODS,
+  answerGiven,
+  answerProblem,
+  answerResult,
+  type HttpRequest,
+  type HttpResponse,
+} from './exchange.js'
 import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
 import type { HostCheck } from './hosts.js'
 import type { Page } from './pages/pages.js'
@@ -24,7 +31,7 @@ export interface AnswererOptions {
   host: Host
   registry: Registry
   /** The caller that `key` belongs to; one that may be out of date if `allowsCached`. @throws CofferError `unauthenticated` */
-  authenticate(host: Host, key: string, how: { ask: Ask; allowsCached: boolean }): Promise<Caller>
+  authenticate(host: Host, key: string, how: { request: HttpRequest; allowsCached: boolean }): Promise<Caller>
   /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
@@ -39,7 +46,7 @@ export interface AnswererOptions {
   cors: boolean
   record?(entry: AccessEntry): void
   /** Receives every entry too, before the answer. */
-  observe?(entry: AccessEntry, ask: Ask): void
+  observe?(entry: AccessEntry, request: HttpRequest): void
   /** Receives internal errors; the caller sees only the trace id. */
   reportFault?(error: unknown, traceId: string): void
   /** ms of a monotonic clock. */
@@ -50,7 +57,7 @@ export interface AnswererOptions {
 const RETRY_SECONDS = '1'
 
 /** Never rejects. */
-export type Answerer = (ask: Ask) => Promise<Answer>
+export type Answerer = (request: HttpRequest) => Promise<HttpResponse>
 
 export function createAnswerer(options: AnswererOptions): Answerer {
   const parts: Parts = {
@@ -60,22 +67,22 @@ export function createAnswerer(options: AnswererOptions): Answerer {
     names: nameHeaders(options.prefix),
   }
   const corsHeaders = nameCorsHeaders(options.prefix)
-  return async (ask) => {
+  return async (request) => {
     const started = options.clock()
-    const traceId = readTraceId(ask, parts.names) ?? options.host.createUuid()
-    const visit: Visit = { ask, traceId, route: '-', isForPages: options.cors }
-    const answer = await answerVisit(parts, visit).catch((error: unknown) => refuse(parts, visit, error))
+    const traceId = readTraceId(request, parts.names) ?? options.host.createUuid()
+    const state: RequestState = { request, traceId, route: '-', isForPages: options.cors }
+    const answer = await answerRequest(parts, state).catch((error: unknown) => refuse(parts, state, error))
     answer.headers[parts.names.traceId] = traceId
-    if (visit.isForPages) Object.assign(answer.headers, corsHeaders)
+    if (state.isForPages) Object.assign(answer.headers, corsHeaders)
     const entry = {
-      method: ask.method,
-      route: visit.route,
+      method: request.method,
+      route: state.route,
       status: answer.status,
       ms: options.clock() - started,
       traceId,
-      ...(visit.applicationId === undefined ? {} : { applicationId: visit.applicationId }),
+      ...(state.applicationId === undefined ? {} : { applicationId: state.applicationId }),
     }
-    options.observe?.(entry, ask)
+    options.observe?.(entry, request)
     options.record?.(entry)
     return answer
   }
@@ -88,8 +95,8 @@ type Parts = AnswererOptions & {
 }
 
 /** The state of a request; filled while it is handled. */
-interface Visit {
-  readonly ask: Ask
+interface RequestState {
+  readonly request: HttpRequest
   readonly traceId: string
   route: string
   /** Whether web pages of other origins may read the answer. */
@@ -99,29 +106,29 @@ interface Visit {
   wrap?: (problem: Problem) => object
 }
 
-async function answerVisit(parts: Parts, visit: Visit): Promise<Answer> {
-  const { ask } = visit
-  const { path, search } = splitTarget(ask.target)
+async function answerRequest(parts: Parts, state: RequestState): Promise<HttpResponse> {
+  const { request } = state
+  const { path, search } = splitTarget(request.target)
   const relayed = parts.findRelay(path)
-  if (relayed !== undefined) visit.wrap = relayed.relay.describeError
-  const checking = parts.checkHost?.(ask)
+  if (relayed !== undefined) state.wrap = relayed.relay.describeError
+  const checking = parts.checkHost?.(request)
   if (checking !== undefined) await checking
-  if (relayed !== undefined) return answerRelay(parts, visit, relayed, search)
+  if (relayed !== undefined) return answerRelay(parts, state, relayed, search)
   const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  if (parts.pages.has(pagePath) || parts.forms?.has(pagePath)) return answerPage(parts, visit, pagePath)
-  const match = parts.router.match(ask.method, path)
-  if ('allow' in match) return refuseMethod(parts, visit, match.allow)
-  visit.route = match.operation.endpoint.path
-  const caller = await identify(parts, ask, isOneUnit(parts, match, ask))
-  if (caller.applicationType !== 'public') visit.isForPages = false
-  admit(parts, visit, caller)
-  return runOperation(parts, visit, match, caller, search)
+  if (parts.pages.has(pagePath) || parts.forms?.has(pagePath)) return answerPage(parts, state, pagePath)
+  const match = parts.router.match(request.method, path)
+  if ('allow' in match) return refuseMethod(parts, state, match.allow)
+  state.route = match.operation.endpoint.path
+  const caller = await identify(parts, request, isOneUnit(parts, match, request))
+  if (caller.applicationType !== 'public') state.isForPages = false
+  admit(parts, state, caller)
+  return runOperation(parts, state, match, caller, search)
 }
 
 /** Notes who calls. @throws CofferError `rate_limited` */
-function admit({ rateLimit }: Parts, visit: Visit, { actor }: Caller): void {
-  visit.applicationId = actor.id
-  visit.ask.share?.belongsTo(actor.id)
+function admit({ rateLimit }: Parts, state: RequestState, { actor }: Caller): void {
+  state.applicationId = actor.id
+  state.request.lease?.belongsTo(actor.id)
   const waitSeconds = rateLimit?.take(actor.id) ?? 0
   if (waitSeconds > 0)
     throw new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`, {
@@ -129,40 +136,45 @@ function admit({ rateLimit }: Parts, visit: Visit, { actor }: Caller): void {
     })
 }
 
-async function answerRelay(parts: Parts, visit: Visit, match: RelayMatch, query: string): Promise<Answer> {
+async function answerRelay(
+  parts: Parts,
+  state: RequestState,
+  match: RelayMatch,
+  query: string,
+): Promise<HttpResponse> {
   const { host, prefix, bodyLimitBytes } = parts
   const { operation, relay } = match
-  const { ask, traceId } = visit
-  visit.route = relay.path
-  if (!relay.methods.includes(ask.method)) return refuseMethod(parts, visit, relay.methods.join(', '))
-  const request = toRelayRequest(ask, match, { query, prefix, bodyLimitBytes })
-  const admitted = await relay.admit(host.store, host.hashSecret, request)
-  const caller = admitted ?? (await identify(parts, ask))
-  if (admitted === undefined && caller.applicationType !== 'public') visit.isForPages = false
-  admit(parts, visit, caller)
+  const { request, traceId } = state
+  state.route = relay.path
+  if (!relay.methods.includes(request.method)) return refuseMethod(parts, state, relay.methods.join(', '))
+  const relayed = toRelayRequest(request, match, { query, prefix, bodyLimitBytes })
+  const admitted = await relay.admit(host.store, host.hashSecret, relayed)
+  const caller = admitted ?? (await identify(parts, request))
+  if (admitted === undefined && caller.applicationType !== 'public') state.isForPages = false
+  admit(parts, state, caller)
   if (admitted === undefined) authorize(caller, operation)
-  return toAnswer(await performRelay(host, caller, operation, request, traceId))
+  return toAnswer(await performRelay(host, caller, operation, relayed, traceId))
 }
 
 async function runOperation(
   { host, names, bodyLimitBytes }: Parts,
-  { ask, traceId }: Visit,
+  { request, traceId }: RequestState,
   { operation, parameters }: Match,
   caller: Caller,
   search: string,
-): Promise<Answer> {
+): Promise<HttpResponse> {
   const { endpoint } = operation
   // `perform` checks the permission too; here it avoids reading a body that is not allowed.
   const authorizing = retryIfStale(caller, (current) => authorize(current, operation))
   if (isPromise(authorizing)) await authorizing
   const body = endpoint.takesBody
-    ? placeBody(await readJsonBody(ask, operation, bodyLimitBytes), operation)
+    ? placeBody(await readJsonBody(request, operation, bodyLimitBytes), operation)
     : {}
   try {
     const query = readQuery(endpoint, search)
     const input = { ...body, ...query.input, ...parameters() }
-    const idempotencyKey = readHeader(ask.headers, names.idempotencyKey)
-    const options = { misspelled: query.misspelled, recipient: recipientOf(ask), idempotencyKey }
+    const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
+    const options = { misspelled: query.misspelled, recipient: recipientOf(request), idempotencyKey }
     const outcome = await retryIfStale(caller, (current) =>
       perform(host, current, operation, input, traceId, options),
     )
@@ -176,42 +188,42 @@ async function runOperation(
 }
 
 /** The answer is wanted as text, and its bytes must be reserved. */
-function recipientOf({ share }: Ask): Recipient {
+function recipientOf({ lease }: HttpRequest): Recipient {
   const { mostBytes, isStrict } = LOCAL_RECIPIENT
-  const reserve = share === undefined ? LOCAL_RECIPIENT.reserve : (bytes: number) => share.reserve(bytes)
+  const reserve = lease === undefined ? LOCAL_RECIPIENT.reserve : (bytes: number) => lease.reserve(bytes)
   return { mostBytes, isStrict, wantsText: true, reserve }
 }
 
 /** Whether the request takes one unit of work, which can check a cached caller. */
-function isOneUnit({ names }: Parts, { operation }: Match, { headers }: Ask): boolean {
+function isOneUnit({ names }: Parts, { operation }: Match, { headers }: HttpRequest): boolean {
   return operation.runDetached === undefined && readHeader(headers, names.idempotencyKey) === undefined
 }
 
 /** @throws CofferError `unauthenticated` */
 async function identify(
   { host, names, authenticate }: Parts,
-  ask: Ask,
+  request: HttpRequest,
   allowsCached = false,
 ): Promise<Caller> {
-  const key = readHeader(ask.headers, names.apiKey)
-  if (key !== undefined && key !== '') return authenticate(host, key, { ask, allowsCached })
+  const key = readHeader(request.headers, names.apiKey)
+  if (key !== undefined && key !== '') return authenticate(host, key, { request, allowsCached })
   throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
 }
 
-async function answerPage(parts: Parts, visit: Visit, path: string): Promise<Answer> {
-  visit.route = path
-  const { ask } = visit
+async function answerPage(parts: Parts, state: RequestState, path: string): Promise<HttpResponse> {
+  state.route = path
+  const { request } = state
   const [page, form] = [parts.pages.get(path), parts.forms?.get(path)]
-  const handler = { GET: page, HEAD: page, POST: form }[ask.method]
-  if (handler !== undefined) return handler(ask, visit.traceId)
-  return refuseMethod(parts, visit, [page && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '))
+  const handler = { GET: page, HEAD: page, POST: form }[request.method]
+  if (handler !== undefined) return handler(request, state.traceId)
+  return refuseMethod(parts, state, [page && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '))
 }
 
-function refuse(parts: Parts, { ask, traceId, wrap }: Visit, error: unknown): Answer {
+function refuse(parts: Parts, { request, traceId, wrap }: RequestState, error: unknown): HttpResponse {
   // Without it a page could not read that its next request is not emulated.
-  if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(ask))
-    return answerPreflight(ask, ALL_METHODS)
-  const answer = answerProblem(hideStorage(error), traceId, readHeader(ask.headers, 'accept'), wrap)
+  if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(request))
+    return answerPreflight(request, ALL_METHODS)
+  const answer = answerProblem(hideStorage(error), traceId, readHeader(request.headers, 'accept'), wrap)
   // RFC 9110, 11.6.1: a 401 says how to authenticate.
   if (answer.status === 401)
     answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
@@ -237,10 +249,14 @@ function hideStorage(error: unknown): unknown {
 }
 
 /** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
-function refuseMethod({ cors }: Parts, { ask, traceId, wrap }: Visit, allow: string): Answer {
-  if (cors && isPreflight(ask)) return answerPreflight(ask, allow)
+function refuseMethod(
+  { cors }: Parts,
+  { request, traceId, wrap }: RequestState,
+  allow: string,
+): HttpResponse {
+  if (cors && isPreflight(request)) return answerPreflight(request, allow)
   const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
-  const answer = answerProblem(error, traceId, readHeader(ask.headers, 'accept'), wrap)
+  const answer = answerProblem(error, traceId, readHeader(request.headers, 'accept'), wrap)
   answer.headers.allow = allow
   return answer
 }

@@ -2,7 +2,7 @@
 import { decodeUtf8, isObject, parseJson } from '../domain/json/json.js'
 import { CofferError, validationError } from '../errors.js'
 import type { AnyOperation } from '../framework/operation.js'
-import type { Ask } from './exchange.js'
+import type { HttpRequest } from './exchange.js'
 import { readHeader } from './headers.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
@@ -10,12 +10,16 @@ const JSON_MEDIA_TYPE = 'application/json'
 const MOST_VALUES = 50_000
 
 /** Content type, size and JSON, in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
-export async function readJsonBody(ask: Ask, definition: AnyOperation, limitBytes: number): Promise<unknown> {
-  checkContentType(ask, definition)
-  const bytes = await ask.readBody(limitBytes)
+export async function readJsonBody(
+  request: HttpRequest,
+  definition: AnyOperation,
+  limitBytes: number,
+): Promise<unknown> {
+  checkContentType(request, definition)
+  const bytes = await request.readBody(limitBytes)
   if (bytes === undefined)
     throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
-  await ask.share?.arrive()
+  await request.lease?.arrive()
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   return parseJson(decodeUtf8(bytes, 'the request body'), {
     source: 'the request body',
@@ -31,7 +35,10 @@ export function placeBody(value: unknown, { wholeBody, sentBody }: AnyOperation)
 }
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */
-function checkContentType({ headers }: Ask, { contentType: only, alsoContentType }: AnyOperation): void {
+function checkContentType(
+  { headers }: HttpRequest,
+  { contentType: only, alsoContentType }: AnyOperation,
+): void {
   const wanted = only ?? JSON_MEDIA_TYPE
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')

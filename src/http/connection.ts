@@ -1,8 +1,9 @@
-/** A client's connection: the order of its pipelined requests, and answers to bytes that are not a valid request. */
-import { type IncomingMessage, STATUS_CODES } from 'node:http'
+/** A client's connection: serves its requests one after another, and answers bytes that are not a valid request. */
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../errors.js'
-import { ALL_METHODS, type Answer, answerProblem } from './exchange.js'
+import { ALL_METHODS, answerProblem, type HttpResponse } from './exchange.js'
+import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
@@ -11,18 +12,20 @@ const MOST_AHEAD = 64
 
 export class Connection {
   readonly #socket: Socket
+  readonly #service: Service
+  readonly #waiting: ServedRequest[] = []
   #open = 0
+  #last: IncomingMessage | undefined
   /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
-  #fault: CofferError | undefined
-  #last: IncomingMessage | undefined
-  readonly #waiting: (() => void)[] = []
-  #taken = 0
-  #stalled = 0
-  #failBody: ((error: CofferError) => void) | undefined
+  /** What was wrong with an invalid request. Nothing after it is parsed. */
+  fault: CofferError | undefined
 
-  constructor(socket: Socket) {
+  constructor(socket: Socket, service: Service) {
     this.#socket = socket
+    this.#service = service
+    // Node listens no more after a CONNECT; an error that nobody listens for would end the process. `close` follows.
+    socket.on('error', () => undefined)
     // Node resumes it for the body of each request, and when the client has taken answers.
     socket.on('resume', () => this.#open > MOST_AHEAD && socket.pause())
   }
@@ -31,71 +34,55 @@ export class Connection {
     return this.#open === 0
   }
 
-  /** Whether an invalid request has been received, after which nothing more is parsed. */
-  get isBroken(): boolean {
-    return this.#fault !== undefined
-  }
-
   /** Whether only one request is in progress. */
   get isLast(): boolean {
     return this.#open === 1
   }
 
-  /** Calls `answer` once all requests before this one are answered, so that one is handled at a time. */
-  begin(request: IncomingMessage, answer: () => void): void {
+  receive(message: IncomingMessage, response: ServerResponse, expectsContinue: boolean): void {
+    if (this.fault !== undefined) return
+    const hosts = countHosts(message)
+    if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
+      this.refuse(validationError('A request must have exactly one Host header.'), message.method)
+      return
+    }
+    const request = new ServedRequest(this.#service, this, message, response, expectsContinue)
+    this.#last = message
     this.#open++
     if (this.#open > MOST_AHEAD) this.#socket.pause()
-    this.#last = request
-    if (this.#open === 1) answer()
-    else this.#waiting.push(answer)
+    if (this.#open === 1) void request.serve()
+    else this.#waiting.push(request)
   }
 
   /** Call when a request is answered, or the client has disconnected. */
   end(): void {
     this.#open--
     if (this.#open === MOST_AHEAD) this.#socket.resume()
-    if (this.#socket.writable) this.#beginNext()
-    if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
-  }
-
-  /** In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others. */
-  #beginNext(): void {
     const next = this.#waiting.shift()
-    if (next !== undefined) setImmediate(next)
-  }
-
-  /** Call periodically. Returns for how many calls in a row data was waiting and the client read none of it. */
-  countStalls(): number {
-    const { bytesWritten, writableLength } = this.#socket
-    const taken = bytesWritten - writableLength
-    this.#stalled = writableLength === 0 || taken !== this.#taken ? 0 : this.#stalled + 1
-    this.#taken = taken
-    return this.#stalled
-  }
-
-  /** `fail` is called if the rest of the body cannot arrive any more; undefined ends the wait. */
-  awaitBody(fail: ((error: CofferError) => void) | undefined): void {
-    this.#failBody = fail
-    if (this.#fault !== undefined) fail?.(this.#fault)
+    // In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others.
+    if (next !== undefined && this.#socket.writable) setImmediate(() => void next.serve())
+    if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
   /**
    * Answers invalid bytes with `error`, after the answers to the requests before them. If they are part of a body, fails
-   * the read of that body instead. Returns whether an answer of its own is sent.
+   * the read of that body instead.
    */
-  refuse(error: CofferError, traceId: string, headers: Readonly<Record<string, string>>): boolean {
-    if (this.#fault !== undefined) return false
-    this.#fault = error
+  refuse(error: CofferError, method = '-'): void {
+    if (this.fault !== undefined) return
+    this.fault = error
     if (this.#open > 0 && this.#last?.complete === false) {
-      this.#failBody?.(error)
-      return false
+      this.#last.emit('fault', error)
+      return
     }
+    const { traceHeader, headers, createTraceId, record } = this.#service
+    const traceId = createTraceId()
     const answer = answerProblem(error, traceId)
-    Object.assign(answer.headers, headers)
+    Object.assign(answer.headers, headers, { [traceHeader]: traceId })
     if (error.code === 'method_not_allowed') answer.headers.allow = ALL_METHODS
-    if (this.#open > 0) this.#refusal = spellAnswer(answer)
-    else this.#send(spellAnswer(answer))
-    return true
+    if (this.#open > 0) this.#refusal = formatLast(answer)
+    else this.#send(formatLast(answer))
+    record?.({ method, route: '-', status: error.status, ms: 0, traceId })
   }
 
   #send(text: string): void {
@@ -104,8 +91,18 @@ export class Connection {
   }
 }
 
+/** The number of Host headers. Node uses the first of several; RFC 9112 (3.2) requires an error. */
+function countHosts({ rawHeaders }: IncomingMessage): number {
+  let count = 0
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!
+    if (name.length === 4 && name.toLowerCase() === 'host') count++
+  }
+  return count
+}
+
 /** The bytes of an answer that is the last one of its connection. */
-function spellAnswer({ status, headers, body }: Answer): string {
+function formatLast({ status, headers, body }: HttpResponse): string {
   const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`

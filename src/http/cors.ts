@@ -2,7 +2,7 @@
  * Cross-origin requests of web pages (CORS, in the Fetch standard). A page of any origin may read an answer, but never has its
  * cookies sent. Answers to keys of private and management applications are for servers, so pages cannot read those.
  */
-import { type Answer, type Ask, answerResult } from './exchange.js'
+import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js'
 import { nameHeaders, readHeader } from './headers.js'
 
 /** The time for which a browser may cache the answer to a preflight. */
@@ -21,12 +21,12 @@ export function nameCorsHeaders(prefix: string): Readonly<Record<string, string>
 }
 
 /** Whether a browser asks if it may send a request. */
-export function isPreflight({ method, headers }: Ask): boolean {
+export function isPreflight({ method, headers }: HttpRequest): boolean {
   return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
 }
 
 /** The answer to a preflight for a path that takes `methods`. */
-export function answerPreflight({ headers }: Ask, methods: string): Answer {
+export function answerPreflight({ headers }: HttpRequest, methods: string): HttpResponse {
   const answer = answerResult(204, undefined)
   answer.headers['access-control-allow-methods'] = methods
   answer.headers['access-control-max-age'] = String(MAX_AGE_SECONDS)

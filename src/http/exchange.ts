@@ -3,9 +3,9 @@ import type { HeaderMap } from '../domain/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'
 import type { OnLeave, Outbound } from '../framework/outbound-port.js'
 import { JsonText } from '../framework/recipient.js'
-import type { Share } from './load.js'
+import type { ByteLease } from './byte-budget.js'
 
-export interface Ask {
+export interface HttpRequest {
   method: string
   /** The request target: path and query, or an absolute URL. */
   target: string
@@ -13,18 +13,34 @@ export interface Ask {
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The address of the client; absent without a socket. */
   client?: string
-  /** Counts the bytes of body and answer; absent without a socket. */
-  share?: Share
+  /** Counts the bytes of body and response; absent without a socket. */
+  lease?: ByteLease
   /** Reads the body; undefined if it is longer than `limitBytes`. Call at most once. */
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   /** Tells when the client has left; absent where that is not known. */
-  left?: OnLeave
-  /** What relayed requests are sent by instead. */
-  through?: (outbound: Outbound) => Outbound
+  onLeave?: OnLeave | undefined
+  /** Changes what sends relayed requests. */
+  outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
+}
+
+/** A request with `changes`. Its methods are called on the original. */
+export function changeRequest(request: HttpRequest, changes: Partial<HttpRequest>): HttpRequest {
+  const { method, target, headers, client, lease, outboundWrapper } = request
+  return {
+    method,
+    target,
+    headers,
+    ...(client === undefined ? {} : { client }),
+    ...(lease === undefined ? {} : { lease }),
+    readBody: (limitBytes) => request.readBody(limitBytes),
+    onLeave: request.onLeave && ((listener) => request.onLeave!(listener)),
+    outboundWrapper,
+    ...changes,
+  }
 }
 
 /** The names of `headers` are in lower case. */
-export interface Answer {
+export interface HttpResponse {
   status: number
   headers: Record<string, string>
   body: string
@@ -51,12 +67,12 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 const TEXT_TYPE = 'text/plain; charset=utf-8'
 const PROBLEM_TYPE = 'application/problem+json; charset=utf-8'
 
-export function answerText(status: number, contentType: string, body: string): Answer {
+export function answerText(status: number, contentType: string, body: string): HttpResponse {
   return { status, headers: { 'content-type': contentType, ...COMMON_HEADERS }, body }
 }
 
 /** `result` as JSON; an empty body if it is undefined. */
-export function answerResult(status: number, result: unknown): Answer {
+export function answerResult(status: number, result: unknown): HttpResponse {
   if (status === 204 || result === undefined) return { status, headers: { ...COMMON_HEADERS }, body: '' }
   if (result instanceof JsonText) return answerText(status, JSON_TYPE, result.text)
   if (isListOfTexts(result)) {
@@ -92,7 +108,7 @@ function spellList({ pagination, data }: ListOfTexts): string[] {
 const WITHOUT_BODY = [204, 205, 304]
 
 /** An answer of code or another server. A browser gives such a page no rights on our other pages (`sandbox`). */
-export function answerGiven(status: number, headers: HeaderMap, body: unknown): Answer {
+export function answerGiven(status: number, headers: HeaderMap, body: unknown): HttpResponse {
   const isText = typeof body === 'string'
   const isBare = body === undefined || WITHOUT_BODY.includes(status)
   return {
@@ -114,7 +130,7 @@ export function answerProblem(
   traceId: string,
   accept?: string,
   wrap?: (problem: Problem) => object,
-): Answer {
+): HttpResponse {
   const problem = toProblem(error, traceId)
   if (wrap !== undefined) return answerText(problem.status, JSON_TYPE, JSON.stringify(wrap(problem)))
   const type = wantsPlainJson(accept) ? JSON_TYPE : PROBLEM_TYPE

@@ -1,7 +1,7 @@
 /** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
 import { collectBytes } from '../domain/collect-bytes.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
-import type { Ask } from './exchange.js'
+import type { HttpRequest } from './exchange.js'
 
 export type Handler = (request: Request) => Promise<Response>
 
@@ -13,17 +13,17 @@ export function createHandler(options: AnswererOptions): Handler {
 export function toHandler(answerer: Answerer): Handler {
   return async (request) => {
     const { pathname, search } = new URL(request.url)
-    const ask: Ask = {
+    const asked: HttpRequest = {
       method: request.method,
       target: pathname + search,
       headers: Object.fromEntries(request.headers),
       readBody: (limitBytes) => collectBytes(request.body ?? [], limitBytes),
-      left: (listener) => {
+      onLeave: (listener) => {
         if (request.signal.aborted) listener()
         else request.signal.addEventListener('abort', listener)
       },
     }
-    const { status, headers, body, bytes, more = [], stream, cutAt } = await answerer(ask)
+    const { status, headers, body, bytes, more = [], stream, cutAt } = await answerer(asked)
     if (cutAt !== undefined) return cutAnswer(status, headers, bytes ?? body, cutAt)
     if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
     if (bytes !== undefined) return new Response(bytes, { status, headers })

@@ -1,6 +1,6 @@
 /** Names and values of our own headers. */
 import { usage } from '../errors.js'
-import type { Ask } from './exchange.js'
+import type { HttpRequest } from './exchange.js'
 
 export type HeaderNames = ReturnType<typeof nameHeaders>
 
@@ -27,18 +27,18 @@ export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 /** The caller's trace id, if it is valid. */
-export function readTraceId({ headers }: Ask, { traceId }: HeaderNames): string | undefined {
+export function readTraceId({ headers }: HttpRequest, { traceId }: HeaderNames): string | undefined {
   const value = readHeader(headers, traceId)
   return value !== undefined && TRACE_ID.test(value) ? value : undefined
 }
 
 /** The value of a header; repeated headers are joined with commas (RFC 9110, 5.3). */
-export function readHeader(headers: Ask['headers'], name: string): string | undefined {
+export function readHeader(headers: HttpRequest['headers'], name: string): string | undefined {
   const value = headers[name]
   return Array.isArray(value) ? value.join(', ') : value
 }
 
-export function readCookie({ headers }: Ask, name: string): string | undefined {
+export function readCookie({ headers }: HttpRequest, name: string): string | undefined {
   const pairs = (readHeader(headers, 'cookie') ?? '').split(/; ?/)
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }

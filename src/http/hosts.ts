@@ -5,14 +5,14 @@
 import { isIPv4, isIPv6 } from 'node:net'
 import { CofferError } from '../errors.js'
 import type { Host } from '../framework/host.js'
-import type { Ask } from './exchange.js'
+import type { HttpRequest } from './exchange.js'
 
 /** A name or an address in brackets, and a port. */
 const AUTHORITY = /^(\[[^\]]*\]|[^:]*)(?::\d{0,5})?$/
 const OWN_NAME = 'localhost'
 
 /** @throws CofferError `misdirected` for a host name that is not ours. Returns a promise if it reads the settings. */
-export type HostCheck = (ask: Ask) => Promise<void> | undefined
+export type HostCheck = (request: HttpRequest) => Promise<void> | undefined
 
 /** Accepts `localhost`, addresses, `names` (in any case) and the name in the vault's setting `public_url`. */
 export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]): HostCheck {
@@ -26,8 +26,8 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     known = { counter, name: typeof url === 'string' ? new URL(url).hostname : undefined }
     return known.name
   }
-  return (ask) => {
-    const strange = readNames(ask).filter((name) => !isAddress(name) && !own.has(name))
+  return (request) => {
+    const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))
     if (strange.length === 0) return undefined
     return findPublicName().then((name) => {
       if (strange.every((each) => each === name)) return
@@ -40,7 +40,7 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
 }
 
 /** The host names in a request, in lower case: of the header Host, which HTTP/1.0 can omit, and of an absolute URL. */
-function readNames({ headers, target }: Ask): string[] {
+function readNames({ headers, target }: HttpRequest): string[] {
   const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
   return (url === null ? [headers.host] : [headers.host, url[1]])
     .filter((authority) => authority !== undefined)

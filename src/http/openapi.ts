@@ -174,18 +174,18 @@ function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): str
 /** The schemas that have a name of their own, at any depth of `schemas`. */
 export function describeComponents(schemas: readonly Schema[]): Record<string, JsonSchema> {
   const found: Record<string, JsonSchema> = {}
-  const visit = (schema: Schema): void => {
+  const state = (schema: Schema): void => {
     const { component, ...described } = schema
     if (component !== undefined) {
       if (Object.hasOwn(found, component)) return
       found[component] = toJsonSchema(described)
     }
-    if (schema.type === 'array') visit(schema.items)
+    if (schema.type === 'array') state(schema.items)
     if (schema.type !== 'object') return
-    Object.values(schema.properties ?? {}).forEach(visit)
-    if (typeof schema.additionalProperties === 'object') visit(schema.additionalProperties)
+    Object.values(schema.properties ?? {}).forEach(state)
+    if (typeof schema.additionalProperties === 'object') state(schema.additionalProperties)
   }
-  schemas.forEach(visit)
+  schemas.forEach(state)
   return found
 }
 

@@ -1,10 +1,10 @@
-/** Requests that an operation relays: what they ask for, and how their answers are sent. */
+/** Requests that an operation relays: what they request for, and how their answers are sent. */
 import { CofferError } from '../errors.js'
 import type { Relay } from '../framework/operation.js'
 import type { OutboundAnswer } from '../framework/outbound-port.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import type { RelayRequest } from '../framework/relay.js'
-import type { Answer, Ask } from './exchange.js'
+import type { HttpRequest, HttpResponse } from './exchange.js'
 import { readHeader } from './headers.js'
 
 export interface RelayMatch {
@@ -27,29 +27,29 @@ export function createRelayFinder({ operations }: Registry): (path: string) => R
 }
 
 export function toRelayRequest(
-  ask: Ask,
+  request: HttpRequest,
   { rest }: RelayMatch,
   { query, prefix, bodyLimitBytes }: { query: string; prefix: string; bodyLimitBytes: number },
 ): RelayRequest {
   const headers: Record<string, string> = {}
-  for (const name of Object.keys(ask.headers)) headers[name] = readHeader(ask.headers, name) ?? ''
+  for (const name of Object.keys(request.headers)) headers[name] = readHeader(request.headers, name) ?? ''
   return {
-    left: ask.left,
-    through: ask.through,
-    method: ask.method,
+    left: request.onLeave && ((listener) => request.onLeave!(listener)),
+    through: request.outboundWrapper,
+    method: request.method,
     path: rest,
     query,
     headers,
     prefix: prefix.toLowerCase(),
     readBody: async () => {
-      const bytes = await ask.readBody(bodyLimitBytes)
+      const bytes = await request.readBody(bodyLimitBytes)
       if (bytes !== undefined) return bytes
       throw new CofferError('too_large', `The body is larger than the limit of ${bodyLimitBytes} bytes.`)
     },
   }
 }
 
-export function toAnswer({ status, headers, body, whole }: OutboundAnswer): Answer {
+export function toAnswer({ status, headers, body, whole }: OutboundAnswer): HttpResponse {
   return {
     status,
     headers: { ...headers },

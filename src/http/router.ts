@@ -18,22 +18,28 @@ export function createRouter(registry: Registry) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }
+  /** The operations whose paths fit. */
+  const findAll = (segments: Segments) => {
+    const bucket = buckets.get(bucketOf(segments)) ?? []
+    return bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
+  }
+  /** HEAD asks for what GET asks for. */
+  const choose = (found: readonly RoutedOperation[], method: string) =>
+    found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
   return {
+    find: (method: string, path: string) => choose(findAll(splitPath(path)), method),
     /**
-     * HEAD asks for what GET asks for. For a path that is known, but not with this method: those it takes, as the header
-     * `Allow` lists them.
+     * For a path that is known, but not with this method: the methods it takes, as the header `Allow` lists them.
      * @throws CofferError `not_found`, `not_emulated`
      */
     match(method: string, path: string): Match | { allow: string } {
       const segments = splitPath(path)
-      const bucket = buckets.get(bucketOf(segments)) ?? []
-      const found = bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
+      const found = findAll(segments)
       if (found.length === 0) {
         leftOut ??= listLeftOut()
         throw describeUnknown(segments, leftOut)
       }
-      const wanted = method === 'HEAD' ? 'GET' : method
-      const operation = found.find(({ endpoint }) => endpoint.method === wanted)
+      const operation = choose(found, method)
       if (operation === undefined) return { allow: listMethods(found) }
       return { operation, parameters: () => readParameters(operation.endpoint.segments, segments) }
     },
@@ -42,8 +48,8 @@ export function createRouter(registry: Registry) {
 
 /** Of a path of the control plane, also for who may not know whether there is one. */
 export function noControl(): CofferError {
-  const advice = 'One for tests has: coffer serve --ephemeral, or --test-controls for some.'
-  return new CofferError('not_found', `This server has no such control. ${advice}`)
+  const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
+  return new CofferError('not_found', `The control plane is not enabled. ${advice}`)
 }
 
 function listLeftOut() {

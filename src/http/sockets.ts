@@ -1,9 +1,9 @@
 /** Listens for an answerer, which may be made when the first request comes. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { Answerer, AnswererOptions } from './answerer.js'
+import { ByteBudget } from './byte-budget.js'
 import { nameCorsHeaders } from './cors.js'
 import { nameHeaders } from './headers.js'
-import { Load } from './load.js'
 import { type RunningServer, type ServerOptions, startServer } from './server.js'
 
 export const DEFAULT_PORT = 4010
@@ -34,7 +34,7 @@ export async function listenFor(
     port,
     addresses,
     answerer,
-    load: new Load(bodyLimitBytes),
+    budget: new ByteBudget(bodyLimitBytes),
     traceHeader: nameHeaders(prefix).traceId,
     headers: cors ? nameCorsHeaders(prefix) : {},
     createTraceId: host.createUuid,
@@ -50,9 +50,9 @@ export function answerLater(make: () => Promise<Answerer>): {
 } {
   let made: Promise<Answerer> | undefined
   const begin = () => (made ??= make())
-  let answer: Answerer = async (ask) => {
+  let answer: Answerer = async (request) => {
     answer = await begin()
-    return answer(ask)
+    return answer(request)
   }
-  return { answerer: (ask) => answer(ask), begin }
+  return { answerer: (request) => answer(request), begin }
 }

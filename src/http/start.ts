@@ -3,7 +3,7 @@ import { ACCEPT_PATH } from '../domain/invitation.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
-import { type Ask, answerResult } from './exchange.js'
+import { answerResult, type HttpRequest } from './exchange.js'
 import { createHostCheck } from './hosts.js'
 import { createDocument } from './openapi.js'
 import { createAcceptPage } from './pages/accept-page.js'
@@ -27,7 +27,7 @@ export interface ServiceOptions extends SocketService {
   /** Additional pages, and handlers of what they send, by path. */
   pages?: ReadonlyMap<string, Page>
   forms?: ReadonlyMap<string, Page>
-  observe?(entry: AccessEntry, ask: Ask): void
+  observe?(entry: AccessEntry, request: HttpRequest): void
   /** Makes the answerer, of those that `create` makes. */
   middleware?(create: CreateAnswerer): Answerer
 }

@@ -130,7 +130,7 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
   t.match(await reset({}), { code: 4, stderr: /control plane asks for its key, which coffer serve prints/ })
   t.match(await reset({ COFFER_API_KEY: 'ctl_none' }), {
     code: 3,
-    stderr: /One for tests has: coffer serve/,
+    stderr: /control plane is not enabled\. Start one/,
   })
   const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
   t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')

@@ -1,22 +1,22 @@
 /** Holds answers against the OpenAPI document: every one of them must be what the document says it may be. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
-import type { Answer as HttpAnswer } from '../../src/http/exchange.js'
+import type { HttpResponse } from '../../src/http/exchange.js'
 import type { OpenApiDocument } from '../../src/http/openapi.js'
 
-type Answer = Pick<HttpAnswer, 'status' | 'headers' | 'body'>
+type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 
 export interface Contract {
   /** What is wrong with `answer` to a request for `method` on the document's `path`; undefined: nothing. */
-  findBreach(method: string, path: string, answer: Answer): string | undefined
+  findBreach(method: string, path: string, answer: Shown): string | undefined
   /** The same for an answer to something that is no operation. */
-  findProblemBreach(answer: Answer): string | undefined
+  findProblemBreach(answer: Shown): string | undefined
 }
 
 const PROBLEM_TYPES = ['application/problem+json', 'application/json']
 
 /** Whether code gave the answer: no other one has this header. */
-export function isGiven({ headers }: Answer): boolean {
+export function isGiven({ headers }: Shown): boolean {
   return headers['content-security-policy'] === 'sandbox'
 }
 
@@ -30,7 +30,7 @@ export function createContract(document: OpenApiDocument): Contract {
     if (validate(JSON.parse(body))) return undefined
     return ajv.errorsText(validate.errors)
   }
-  const findProblemBreach = (answer: Answer): string | undefined => {
+  const findProblemBreach = (answer: Shown): string | undefined => {
     const type = answer.headers['content-type']?.split(';')[0] ?? 'none'
     if (!PROBLEM_TYPES.includes(type)) return `a problem of type ${type}`
     const { status, instance } = JSON.parse(answer.body) as { status: number; instance: string }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Ask } from '../../src/http/exchange.js'
+import type { HttpRequest } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/hosts.js'
 import { openEphemeral } from '../ephemeral.js'
 import { setSetting } from '../operations/vault.js'
@@ -58,7 +58,7 @@ const NOT_OURS = [
   'ｌocalhost',
 ]
 
-const askOf = (host: string | undefined, target = '/healthz'): Ask => ({
+const askOf = (host: string | undefined, target = '/healthz'): HttpRequest => ({
   method: 'GET',
   target,
   headers: host === undefined ? {} : { host },

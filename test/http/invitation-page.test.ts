@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation.js'
 import type { List } from '../../src/framework/page.js'
-import type { Answer, Ask } from '../../src/http/exchange.js'
+import type { HttpRequest, HttpResponse } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'
 import type { OutboxMail } from '../../src/operations/invite/outbox.js'
 import type { MemberView } from '../../src/operations/member/member.js'
@@ -236,11 +236,11 @@ t.test('who guesses links is made to wait; nobody else is', async (t) => {
 
 type Page = ReturnType<typeof createAcceptPage>['page']
 
-async function ask(page: Page, token: string, client: string): Promise<Answer> {
+async function ask(page: Page, token: string, client: string): Promise<HttpResponse> {
   return page({ ...askFor(token), client }, 'trace')
 }
 
-function askFor(token: string): Ask {
+function askFor(token: string): HttpRequest {
   return {
     method: 'GET',
     target: `/invitations/accept?token=${token}`,
@@ -249,7 +249,7 @@ function askFor(token: string): Ask {
   }
 }
 
-function askWith(fields: Record<string, string>): Ask {
+function askWith(fields: Record<string, string>): HttpRequest {
   const body = new TextEncoder().encode(new URLSearchParams(fields).toString())
   const headers = { 'content-type': 'application/x-www-form-urlencoded' }
   return { method: 'POST', target: '/invitations/accept', headers, readBody: async () => body }

@@ -3,8 +3,8 @@ import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { createAnswerer } from '../../src/http/answerer.js'
-import { type Ask, answerText } from '../../src/http/exchange.js'
-import { Load, Share } from '../../src/http/load.js'
+import { ByteBudget, ByteLease } from '../../src/http/byte-budget.js'
+import { answerText, type HttpRequest } from '../../src/http/exchange.js'
 import { SERVER_LIMITS, startServer } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
@@ -13,8 +13,8 @@ import { readAnswers, sendRaw, spellRequest } from './socket.js'
 
 const MIB = 1024 * 1024
 
-function shareOf(load: Load, holder: string): Share {
-  const share = new Share(load)
+function shareOf(load: ByteBudget, holder: string): ByteLease {
+  const share = new ByteLease(load)
   share.belongsTo(holder)
   return share
 }
@@ -33,7 +33,7 @@ async function createRevealing({ createApplication }: TestVault): Promise<string
 t.test(
   'all together hold no more than there is room for, one application less, and small ones more',
   async (t) => {
-    const load = new Load()
+    const load = new ByteBudget()
     const [a, b] = [shareOf(load, 'a'), shareOf(load, 'b')]
     a.reserve(60 * MIB)
     t.throws(() => shareOf(load, 'a').reserve(10 * MIB), { code: 'unavailable', status: 503 }, 'two thirds')
@@ -59,7 +59,7 @@ t.test(
 )
 
 t.test('who is alone may hold more, and what is there already is only counted', async (t) => {
-  const load = new Load()
+  const load = new ByteBudget()
   const alone = shareOf(load, 'a')
   alone.take(MIB)
   alone.reserve(300 * MIB)
@@ -68,7 +68,7 @@ t.test('who is alone may hold more, and what is there already is only counted', 
   const settled = shareOf(load, 'b')
   settled.settle(200 * MIB)
   t.throws(() => shareOf(load, 'c').take(MIB), { code: 'unavailable' })
-  const wide = new Load(256 * MIB)
+  const wide = new ByteBudget(256 * MIB)
   shareOf(wide, 'a').take(256 * MIB)
   shareOf(wide, 'b').take(256 * MIB)
 })
@@ -81,15 +81,15 @@ t.test('what there is no room for is 503, writes nothing and notes nothing', asy
   const answerer = createAnswerer(completeService({ host: vault.app, registry, authenticate, version: '0' }))
   const countOf = async (name: string) =>
     ((await vault.ask(name, { size: 1 })) as { pagination: { total_items: number } }).pagination.total_items
-  const load = new Load()
+  const load = new ByteBudget()
   const ask = (method: string, target: string, body?: object) => {
-    const share = new Share(load)
+    const share = new ByteLease(load)
     const bytes = Buffer.from(JSON.stringify(body ?? {}))
-    const readBody: Ask['readBody'] = async () => {
+    const readBody: HttpRequest['readBody'] = async () => {
       share.take(bytes.length)
       return bytes
     }
-    return answerer({ method, target, headers: { 'svc-api-key': key }, share, readBody })
+    return answerer({ method, target, headers: { 'svc-api-key': key }, lease: share, readBody })
   }
   const logs = await countOf('log list')
   const full = shareOf(load, 'somebody')

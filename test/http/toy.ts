@@ -11,7 +11,7 @@ import { createRegistry } from '../../src/framework/registry.js'
 import { toJsonSchema } from '../../src/framework/schema.js'
 import type { AccessEntry } from '../../src/http/access-log.js'
 import { type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
-import type { Answer, Ask } from '../../src/http/exchange.js'
+import type { HttpRequest, HttpResponse } from '../../src/http/exchange.js'
 import { createDocument } from '../../src/http/openapi.js'
 import { createPages } from '../../src/http/pages/pages.js'
 import type { Store, StoreWriter } from '../../src/storage/store.js'
@@ -36,7 +36,7 @@ export interface ToyRequest {
   body?: string | Uint8Array
 }
 
-export type ToyAnswer = Answer & { json: unknown }
+export type ToyAnswer = HttpResponse & { json: unknown }
 
 export const KEYS = { all: 'key_all', reader: 'key_reader' }
 export const APPLICATIONS = {
@@ -199,7 +199,7 @@ const contract = createContract(
   createDocument(createRegistry([]), { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1 }),
 )
 
-function withJson(answer: Answer): ToyAnswer {
+function withJson(answer: HttpResponse): ToyAnswer {
   const breach = answer.status < 400 ? undefined : contract.findProblemBreach(answer)
   if (breach !== undefined) throw new Error(`the answer breaks the document: ${breach}\n${answer.body}`)
   const isJson = answer.headers['content-type']?.includes('json')
@@ -212,7 +212,7 @@ function toAsk({
   target,
   headers = { 'svc-api-key': KEYS.all },
   body = '',
-}: ToyRequest): Ask {
+}: ToyRequest): HttpRequest {
   const bytes = typeof body === 'string' ? Buffer.from(body) : body
   return {
     method,

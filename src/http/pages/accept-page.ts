@@ -12,7 +12,7 @@ import {
   inspectLink,
   type Refused,
 } from '../../operations/invite/accept-invitation.js'
-import type { Answer, Ask } from '../exchange.js'
+import type { HttpRequest, HttpResponse } from '../exchange.js'
 import { createRateLimit } from '../rate-limit.js'
 import { createFormTokens, readForm } from './form.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
@@ -33,11 +33,14 @@ export function createAcceptPage(
   /** Until when clients have to wait. */
   const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
   return {
-    page: (ask) => guarded(ask, () => showInvitation(ask)),
-    form: (ask, traceId) => guarded(ask, () => receiveForm(ask, traceId)),
+    page: (request) => guarded(request, () => showInvitation(request)),
+    form: (request, traceId) => guarded(request, () => receiveForm(request, traceId)),
   }
 
-  async function guarded({ client = '' }: Ask, work: () => Promise<Answer>): Promise<Answer> {
+  async function guarded(
+    { client = '' }: HttpRequest,
+    work: () => Promise<HttpResponse>,
+  ): Promise<HttpResponse> {
     const seconds = Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)
     if (seconds > 0) return refuseHaste(seconds)
     try {
@@ -56,15 +59,15 @@ export function createAcceptPage(
     if (seconds > 0) blocked.set(client, clock() + seconds * 1000)
   }
 
-  async function showInvitation({ target }: Ask): Promise<Answer> {
+  async function showInvitation({ target }: HttpRequest): Promise<HttpResponse> {
     const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
     const invited = await inspectLink(powers, secret)
     if ('reason' in invited) return answerDead(invited)
     return answerForm({ invited, secret, token: tokens.create(secret) })
   }
 
-  async function receiveForm(ask: Ask, traceId: string): Promise<Answer> {
-    const fields = await readForm(ask)
+  async function receiveForm(request: HttpRequest, traceId: string): Promise<HttpResponse> {
+    const fields = await readForm(request)
     const secret = fields.get('token') ?? ''
     const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
     const isOurs = tokens.take(fields.get('form') ?? '', secret)
@@ -96,7 +99,7 @@ interface FormState {
   status?: number
 }
 
-function answerForm(state: FormState): Answer {
+function answerForm(state: FormState): HttpResponse {
   const { invited, secret, token, names = {}, errors = {}, note, status = 200 } = state
   const { tenantName, email, expiresAt } = invited
   const body = `<main>
@@ -142,19 +145,19 @@ button { background: #0b5cad; border: 0; border-radius: 6px; color: #fff; cursor
 :root { --fault: #b3261e } @media (prefers-color-scheme: dark) { :root { --fault: #ffb4ab } }
 `
 
-function answerWelcome({ tenantName, email }: Invited): Answer {
+function answerWelcome({ tenantName, email }: Invited): HttpResponse {
   const body = `<main><h1>You are a member</h1>
 <p><strong>${encode(email)}</strong> now belongs to the tenant <strong><bdi>${encode(tenantName)}</bdi></strong>.</p>
 <p>The invitation is used up. You can close this page.</p></main>`
   return answerHtml({ title: 'You are a member', body, style: MESSAGE_STYLE })
 }
 
-function answerDead({ reason }: Refused): Answer {
+function answerDead({ reason }: Refused): HttpResponse {
   const { status, title, advice } = DEAD_LINKS[reason]
   return answerMessage(status, title, advice)
 }
 
-function refuseHaste(seconds: number): Answer {
+function refuseHaste(seconds: number): HttpResponse {
   const text = `Try again in ${seconds} s, with the link from the mail.`
   const answer = answerMessage(429, 'Too many unknown links', text)
   answer.headers['retry-after'] = String(seconds)

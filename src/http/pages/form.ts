@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../../bounded-map.js'
 import { CofferError } from '../../errors.js'
-import type { Ask } from '../exchange.js'
+import type { HttpRequest } from '../exchange.js'
 import { readHeader } from '../headers.js'
 
 const FORM_TYPE = 'application/x-www-form-urlencoded'
@@ -14,13 +14,13 @@ const TOKEN_LIFE_MS = 30 * 60 * 1000
 const MOST_TOKENS = 10_000
 
 /** Refuses a form of another site (Fetch Metadata). @throws CofferError `forbidden`, `unsupported_media_type`, `too_large` */
-export async function readForm(ask: Ask): Promise<URLSearchParams> {
-  const site = readHeader(ask.headers, 'sec-fetch-site')
+export async function readForm(request: HttpRequest): Promise<URLSearchParams> {
+  const site = readHeader(request.headers, 'sec-fetch-site')
   if (site !== undefined && site !== 'same-origin' && site !== 'none')
     throw new CofferError('forbidden', 'This form was sent from another site.')
-  const type = readHeader(ask.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
+  const type = readHeader(request.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
   if (type !== FORM_TYPE) throw new CofferError('unsupported_media_type', `A form is sent as ${FORM_TYPE}.`)
-  const bytes = await ask.readBody(FORM_LIMIT_BYTES)
+  const bytes = await request.readBody(FORM_LIMIT_BYTES)
   if (bytes === undefined)
     throw new CofferError('too_large', `The form is larger than ${FORM_LIMIT_BYTES} bytes.`)
   return new URLSearchParams(Buffer.from(bytes).toString('utf8'))

@@ -1,7 +1,7 @@
 /** HTML answers: common style, no external resources, scripts of our own alone, and a content security policy to that effect. */
 import { createHash } from 'node:crypto'
 import { encodeHtml } from '../../domain/html.js'
-import { type Answer, answerText } from '../exchange.js'
+import { answerText, type HttpResponse } from '../exchange.js'
 
 /** `body` is HTML in which all user text is escaped. */
 interface HtmlPage {
@@ -35,7 +35,7 @@ dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dt i { color: var(--dim); f
 `
 
 /** The policy allows style sheet and script by their digests (CSP 3, 2.3.1). */
-export function answerHtml(page: HtmlPage): Answer {
+export function answerHtml(page: HtmlPage): HttpResponse {
   const { status = 200, title, body, style = '', script, hasForm = false } = page
   const sheet = STYLE + style
   const html = `<!doctype html>
@@ -57,7 +57,7 @@ ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</bod
 
 const digest = (text: string) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`
 
-export function answerMessage(status: number, title: string, text: string): Answer {
+export function answerMessage(status: number, title: string, text: string): HttpResponse {
   const body = `<main><h1>${encodeHtml(title)}</h1><p>${encodeHtml(text)}</p></main>`
   return answerHtml({ status, title, body, style: MESSAGE_STYLE })
 }

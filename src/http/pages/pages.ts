@@ -1,18 +1,18 @@
 /** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
-import { type Answer, type Ask, answerResult, answerText, JSON_TYPE } from '../exchange.js'
+import { answerResult, answerText, type HttpRequest, type HttpResponse, JSON_TYPE } from '../exchange.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
 import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
 import { readScript } from './script.js'
 
 /** Answers for one path, without a key. */
-export type Page = (ask: Ask, traceId: string) => Answer | Promise<Answer>
+export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 /** `createDocument` is called at the first request for a page that needs it. */
-export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => Answer> {
-  let texts: { json: string; html: Answer } | undefined
+export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => HttpResponse> {
+  let texts: { json: string; html: HttpResponse } | undefined
   const prepare = () => {
     if (texts === undefined) {
       const document = createDocument()
@@ -20,14 +20,14 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
     }
     return texts
   }
-  return new Map<string, () => Answer>([
+  return new Map<string, () => HttpResponse>([
     ['/healthz', () => answerResult(200, { status: 'ok' })],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
     ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])
 }
 
-function renderReference(document: OpenApiDocument): Answer {
+function renderReference(document: OpenApiDocument): HttpResponse {
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )

@@ -1,17 +1,17 @@
 /**
- * Limits the bytes of bodies and answers in memory, over all connections and for each application. Requests that would
+ * Limits the bytes of bodies and responses in memory, over all connections and for each application. Requests that would
  * exceed the limits are refused before their data is in memory.
  */
 import { CofferError } from '../errors.js'
 
-/** The bodies and answers of all requests in progress, in bytes. */
+/** The bodies and responses of all requests in progress, in bytes. */
 const MOST_BYTES = 96 * 1024 * 1024
 /** The part of it that one application may use. */
 const MOST_OF_ONE = 2 / 3
 /** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
 const SMALL_BYTES = 64 * 1024
 
-export class Load {
+export class ByteBudget {
   readonly #mostBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
@@ -40,7 +40,7 @@ export class Load {
   }
 
   /** Adds `change`, which can be negative, to the bytes of `holder`. */
-  note(holder: string, change: number): void {
+  add(holder: string, change: number): void {
     this.#bytes += change
     const own = (this.#byHolder.get(holder) ?? 0) + change
     if (own === 0) this.#byHolder.delete(holder)
@@ -48,16 +48,16 @@ export class Load {
   }
 }
 
-/** The bytes of one request: its body as it arrives, and its answer once the size is known. */
-export class Share {
-  readonly #load: Load
+/** The bytes of one request: its body as it arrives, and its response once the size is known. */
+export class ByteLease {
+  readonly #budget: ByteBudget
   #holder = ''
   #body = 0
-  #answer = 0
+  #response = 0
   #isOver = false
 
-  constructor(load: Load) {
-    this.#load = load
+  constructor(budget: ByteBudget) {
+    this.#budget = budget
   }
 
   /** Sets the application. Contract: called before any bytes are counted. */
@@ -67,22 +67,22 @@ export class Share {
 
   /** Call when the body is complete; resolves when it may be parsed. */
   async arrive(): Promise<void> {
-    if (this.#body > SMALL_BYTES) await this.#load.turn()
+    if (this.#body > SMALL_BYTES) await this.#budget.turn()
   }
 
   /** Counts received bytes of the body. @throws CofferError `unavailable` if they exceed the limits */
   take(bytes: number): void {
     this.#require(bytes)
-    this.#hold(this.#body + bytes, this.#answer)
+    this.#hold(this.#body + bytes, this.#response)
   }
 
-  /** Reserves bytes for the answer, instead of an earlier reservation. @throws CofferError `unavailable` */
+  /** Reserves bytes for the response, instead of an earlier reservation. @throws CofferError `unavailable` */
   reserve(bytes: number): void {
-    this.#require(bytes - this.#answer)
+    this.#require(bytes - this.#response)
     this.#hold(this.#body, bytes)
   }
 
-  /** Sets the actual size of the answer, even if it exceeds the limits. */
+  /** Sets the actual size of the response, even if it exceeds the limits. */
   settle(bytes: number): void {
     this.#hold(this.#body, bytes)
   }
@@ -94,15 +94,16 @@ export class Share {
   }
 
   #require(more: number): void {
-    const held = this.#body + this.#answer
-    if (more <= 0 || this.#load.admits(this.#holder, held, held + more)) return
+    const held = this.#body + this.#response
+    if (more <= 0 || this.#budget.admits(this.#holder, held, held + more)) return
     throw new CofferError('unavailable', 'This server is processing too much data. Try again in a moment.')
   }
 
-  #hold(body: number, answer: number): void {
-    if (this.#isOver) return
-    this.#load.note(this.#holder, body + answer - this.#body - this.#answer)
+  #hold(body: number, response: number): void {
+    const change = body + response - this.#body - this.#response
+    if (this.#isOver || change === 0) return
+    this.#budget.add(this.#holder, change)
     this.#body = body
-    this.#answer = answer
+    this.#response = response
   }
 }
