@@ -43,7 +43,7 @@ const ARROWS: Record<string, string[]> = {
 }
 
 /** Files that import nothing and that every folder may import. */
-const LEAVES = ['errors.ts', 'bounded-map.ts', 'maybe-promise.ts']
+const LEAVES = ['errors.ts', 'bounded-map.ts']
 
 /** Each package has one door. */
 const DOORS: Record<string, string[]> = {

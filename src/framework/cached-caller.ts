@@ -5,7 +5,6 @@
 import { BoundedMap } from '../bounded-map.js'
 import type { Mac } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
-import { isPromise, type MaybePromise } from '../maybe-promise.js'
 
 const MOST_CALLERS = 1024
 const NAME_BYTES = 32
@@ -59,20 +58,16 @@ export function requireCurrent(cached: CachedCaller<unknown>, present: number | 
 }
 
 /** Runs `work`, and once more for the caller as the store has it now if the failure may be due to the cache. */
-export function retryIfStale<Caller extends { cached?: CachedCaller<Caller> }, T>(
+export async function retryIfStale<Caller extends { cached?: CachedCaller<Caller> }, T>(
   caller: Caller,
-  work: (caller: Caller) => MaybePromise<T>,
-): MaybePromise<T> {
+  work: (caller: Caller) => T | Promise<T>,
+): Promise<T> {
   const { cached } = caller
   if (cached === undefined) return work(caller)
-  const retry = async (error: unknown) => {
+  try {
+    return await work(caller)
+  } catch (error) {
     if (cached.isCurrent && !(error instanceof StaleCaller)) throw error
     return work(await cached.renew())
-  }
-  try {
-    const done = work(caller)
-    return isPromise(done) ? done.catch(retry) : done
-  } catch (error) {
-    return retry(error)
   }
 }

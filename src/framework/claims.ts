@@ -1,8 +1,7 @@
 /** Claims: of requests with the same idempotency key one runs at a time, and a run in the background is known to run. */
-import type { MaybePromise } from '../maybe-promise.js'
 
 export interface Claim {
-  end(): MaybePromise<void>
+  end(): void | Promise<void>
 }
 
 export interface Claims {
@@ -10,7 +9,7 @@ export interface Claims {
    * Claims `name` in a tenant; undefined while another has it. `isLong`: for work of several units, which a unit of work
    * does not keep apart; where servers share a store, only such claims are seen by the others.
    */
-  take(tenant: number, name: string, options?: { isLong?: boolean }): MaybePromise<Claim | undefined>
+  take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
   /** Whether somebody has a long claim on `name`. */
   has(tenant: number, name: string): Promise<boolean>
 }
@@ -19,7 +18,7 @@ export interface Claims {
 export function createClaims(): Claims {
   const taken = new Set<string>()
   return {
-    take(tenant, name) {
+    async take(tenant, name) {
       const claimed = `${tenant}/${name}`
       if (taken.has(claimed)) return undefined
       taken.add(claimed)

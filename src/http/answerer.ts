@@ -7,7 +7,6 @@ import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
-import { isPromise } from '../maybe-promise.js'
 import type { AccessEntry } from './access-log.js'
 import { placeBody, readJsonBody } from './body.js'
 import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
@@ -165,8 +164,7 @@ async function runOperation(
 ): Promise<HttpResponse> {
   const { endpoint } = operation
   // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-  const authorizing = retryIfStale(caller, (current) => authorize(current, operation))
-  if (isPromise(authorizing)) await authorizing
+  await retryIfStale(caller, (current) => authorize(current, operation))
   const body = endpoint.takesBody
     ? placeBody(await readJsonBody(request, operation, bodyLimitBytes), operation)
     : {}

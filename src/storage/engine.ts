@@ -4,10 +4,12 @@
  */
 import type { Clock } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
-import type { MaybePromise } from '../maybe-promise.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Times } from './time.js'
 import type { Header } from './vault-file.js'
+
+/** An engine of this process gives values, an engine that is reached over a network promises; callers await both. */
+export type Awaitable<T> = T | Promise<T>
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
@@ -107,7 +109,7 @@ export interface LogSealer {
     entries: readonly LogEntry[],
     chain?: number,
     batches?: readonly { tenant: number; id: Uint8Array }[],
-  ): MaybePromise<void>
+  ): Awaitable<void>
   /**
    * The entries of one tenant as bytes, for an engine of several processes that puts entries into rows later than it
    * commits them. They are bound to `id`. Undefined where there is no such tenant any more.
@@ -117,7 +119,7 @@ export interface LogSealer {
     tenant: number,
     id: Uint8Array,
     entries: readonly LogEntry[],
-  ): MaybePromise<Uint8Array | undefined>
+  ): Awaitable<Uint8Array | undefined>
   /**
    * The entries that were kept; none where they are in the log already. Undefined where they do not open, or there is no
    * such tenant, or nobody knows whether they are in the log.
@@ -127,9 +129,9 @@ export interface LogSealer {
     tenant: number,
     id: Uint8Array,
     kept: Uint8Array,
-  ): MaybePromise<readonly LogEntry[] | undefined>
+  ): Awaitable<readonly LogEntry[] | undefined>
   /** Whether the entries that were kept under `id` are in the tenant's log; undefined where nobody knows any more. */
-  hasSealed(reader: EngineReader, tenant: number, id: Uint8Array): MaybePromise<boolean | undefined>
+  hasSealed(reader: EngineReader, tenant: number, id: Uint8Array): Awaitable<boolean | undefined>
 }
 
 /**
@@ -143,14 +145,14 @@ export interface EngineReader {
   readonly now: number
   readonly clock: ClockState
   /** `expired: true` also finds a row whose time is over but which was not purged yet. */
-  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): MaybePromise<Row | undefined>
-  find(query: Query): MaybePromise<RowPage>
+  get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Awaitable<Row | undefined>
+  find(query: Query): Awaitable<RowPage>
   /** At most `size` rows, newest first. */
-  seek(query: SeekQuery): MaybePromise<Row[]>
+  seek(query: SeekQuery): Awaitable<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
-  findExpired(limit: number): MaybePromise<Row[]>
+  findExpired(limit: number): Awaitable<Row[]>
   /** Entries of committed units that are in no row yet, oldest first; undefined in the place of what cannot be read. */
-  held?(tenant: number): MaybePromise<readonly (LogEntry | undefined)[]>
+  held?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
   /**
    * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
    * may still be taken back, changed rows of the kind.
@@ -164,17 +166,17 @@ export interface EngineReader {
  */
 export interface EngineWriter extends EngineReader {
   /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
-  put(draft: Draft): MaybePromise<void>
+  put(draft: Draft): Awaitable<void>
   /** Removing what does not exist changes nothing. */
-  remove(kind: number, tenant: number, id: RowId): MaybePromise<void>
+  remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
    * Adds an entry to a log. An engine has it sealed in the commit of this unit, together with those of others. Where the
    * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later; and an engine of several
    * processes may commit what {@link LogSealer.keep} makes of it. Until it is in a row it is {@link EngineReader.held}.
    */
-  append(entry: LogEntry): MaybePromise<void>
+  append(entry: LogEntry): Awaitable<void>
   /** Every row of the tenant, logs included, is dead from here on. */
-  dropTenant(tenant: number): MaybePromise<void>
+  dropTenant(tenant: number): Awaitable<void>
   /** Commits the time of this unit even if it changes nothing; `isTrusted`: somebody confirmed the clock. */
   noteTime(options?: { isTrusted?: boolean }): void
 }
@@ -190,9 +192,9 @@ export interface EngineWriter extends EngineReader {
  * `maintenance` and `changeCounter` are capabilities: an engine that does not have one leaves it out.
  */
 export interface Engine {
-  read<T>(work: (reader: EngineReader) => MaybePromise<T>): Promise<T>
+  read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
   /** A work that throws leaves no trace. */
-  write<T>(work: (writer: EngineWriter) => MaybePromise<T>, durability?: Durability): Promise<T>
+  write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** Contract: called once, before any unit of work that appends. */
   attach(sealer: LogSealer): void
   /**

@@ -1,6 +1,5 @@
 /** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
 import type { Kind, LogRecord, RecordOf } from '../domain/records.js'
-import type { MaybePromise } from '../maybe-promise.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
@@ -98,12 +97,7 @@ export interface PutOptions {
 
 export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` when a live record has this id. */
-  insert<K extends Kind>(
-    kind: K,
-    tenant: number,
-    record: RecordOf[K],
-    options?: PutOptions,
-  ): MaybePromise<void>
+  insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */

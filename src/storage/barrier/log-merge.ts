@@ -4,7 +4,7 @@
  * how many of them match.
  */
 import type { LogBlockRecord } from '../../domain/log-record.js'
-import type { MaybePromise } from '../../maybe-promise.js'
+import type { Awaitable } from '../engine.js'
 import { type LogFilter, type LogPage, matchesIn, recordAt } from './log-block.js'
 
 /** Records of one chain that follow each other. */
@@ -14,14 +14,14 @@ export interface Piece {
   readonly to: number
   /** How many of its records match, where that is known. */
   readonly matching: number | undefined
-  load(): MaybePromise<LogBlockRecord>
+  load(): Awaitable<LogBlockRecord>
 }
 
 export interface Source {
   /** The newest first. */
   readonly pieces: AsyncIterator<Piece>
   /** How many of all its records match, where that costs less than looking at all pieces. */
-  readonly total?: () => MaybePromise<number>
+  readonly total?: () => Awaitable<number>
 }
 
 /** A source with the piece that is next. */

@@ -9,7 +9,6 @@ import type {
 } from '../../domain/log-record.js'
 import type { RecordOf } from '../../domain/records.js'
 import { damaged } from '../../errors.js'
-import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import { type EngineReader, type EngineWriter, LOG_ROWS, type LogEntry, type Row } from '../engine.js'
 import { bytesOf, linesOf, pack, type SealedEntry } from './log-block.js'
 import { digestId, keysOfRecord, openRecord, sealRecord } from './sealing.js'
@@ -81,14 +80,13 @@ export class LogRows<Rows extends EngineReader = EngineReader> {
     this.ids = nameRows(chain)
   }
 
-  find(id: string): MaybePromise<Row | undefined> {
+  async find(id: string): Promise<Row | undefined> {
     return this.rows.get(LOG_ROWS, this.tenant, digestId(this.keys, 'log_block', this.tenant, id))
   }
 
   /** @throws CofferError `vault_damaged` where there is none. */
   async read<T extends RecordOf['log_block']>(id: string): Promise<T> {
-    const reading = this.find(id)
-    const row = isPromise(reading) ? await reading : reading
+    const row = await this.find(id)
     if (row === undefined) throw damaged('A part of the log is missing or out of its place')
     return openRecord(this.keys, row) as T
   }
@@ -103,9 +101,8 @@ export class LogWriter extends LogRows<EngineWriter> {
   ): Promise<void> {
     const { keys, tenant } = this
     const id = digestId(keys, 'log_block', tenant, record.id)
-    const reading = isNew ? undefined : this.rows.get(LOG_ROWS, tenant, id)
-    const row = isPromise(reading) ? await reading : reading
-    const putting = this.rows.put({
+    const row = isNew ? undefined : await this.rows.get(LOG_ROWS, tenant, id)
+    await this.rows.put({
       kind: LOG_ROWS,
       tenant,
       id,
@@ -119,7 +116,6 @@ export class LogWriter extends LogRows<EngineWriter> {
         return sealed
       },
     })
-    if (isPromise(putting)) await putting
   }
 
   async remove(id: string): Promise<void> {

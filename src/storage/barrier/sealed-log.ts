@@ -6,7 +6,6 @@
 import { BoundedMap } from '../../bounded-map.js'
 import type { LogBlockHeader, LogHeadRecord } from '../../domain/log-record.js'
 import { takeBatches } from '../../domain/taken-batches.js'
-import { isPromise } from '../../maybe-promise.js'
 import { isEqual } from '../bytes.js'
 import type { LogEntry } from '../engine.js'
 import {
@@ -45,8 +44,7 @@ export class SealedLog {
   /** The log as these rows have it. */
   async load(rows: LogRows): Promise<Chain> {
     const name = nameOf(rows)
-    const reading = rows.find(rows.ids.head)
-    const row = isPromise(reading) ? await reading : reading
+    const row = await rows.find(rows.ids.head)
     const known = this.#chains.get(name)
     const isKnown = known !== undefined && row !== undefined && known.rev === row.rev
     if (isKnown && isEqual(known.nonce, row.sealed.subarray(0, NONCE_BYTES))) return known

@@ -3,7 +3,6 @@ import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
 import type { TakenBatches } from '../../domain/taken-batches.js'
 import { CofferError } from '../../errors.js'
-import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { EngineReader, Row, Where } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
@@ -52,7 +51,7 @@ export class SealedReader implements StoreReader {
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
-  keysOf(tenant: number): MaybePromise<RecordKeys> {
+  async keysOf(tenant: number): Promise<RecordKeys> {
     if (tenant === 0) return this.#tenants.vault
     return this.#tenants.keysOf(this.rows, tenant, this.#changeCounter('tenant'))
   }
@@ -60,8 +59,7 @@ export class SealedReader implements StoreReader {
   /** The keys of a tenant; undefined when there is no such tenant any more. */
   async findKeys(tenant: number): Promise<RecordKeys | undefined> {
     try {
-      const opening = this.keysOf(tenant)
-      return isPromise(opening) ? await opening : opening
+      return await this.keysOf(tenant)
     } catch (error) {
       if (error instanceof CofferError && error.code === 'not_found') return undefined
       throw error
@@ -113,10 +111,8 @@ export class SealedReader implements StoreReader {
     const counter = this.cache.keeps(kind) ? this.#changeCounter(kind) : undefined
     const kept = counter === undefined ? undefined : this.cache.find(kind, tenant, id, counter)
     if (kept !== undefined) return kept as RecordOf[K]
-    const opening = this.keysOf(tenant)
-    const keys = isPromise(opening) ? await opening : opening
-    const reading = this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
-    const row = isPromise(reading) ? await reading : reading
+    const keys = await this.keysOf(tenant)
+    const row = await this.rows.get(KINDS[kind], tenant, digestId(keys, kind, tenant, id))
     if (row === undefined) return undefined
     const record = await this.#openGently(kind, keys, row)
     if (counter !== undefined && row.expires === 0) this.cache.keep(kind, tenant, id, counter, record)
@@ -178,11 +174,9 @@ export class SealedReader implements StoreReader {
   async open<K extends Kind>(location: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
     if ('record' in location) return location.record
     const { kind, tenant, row } = location
-    const reading = row.unread === undefined ? row : this.rows.get(row.kind, tenant, row.id)
-    const here = isPromise(reading) ? await reading : reading
+    const here = row.unread === undefined ? row : await this.rows.get(row.kind, tenant, row.id)
     if (here === undefined) return undefined
-    const opening = this.keysOf(tenant)
-    return this.#openGently(kind, isPromise(opening) ? await opening : opening, here)
+    return this.#openGently(kind, await this.keysOf(tenant), here)
   }
 
   async findExpired(limit: number): Promise<Expired[]> {

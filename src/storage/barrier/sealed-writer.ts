@@ -4,7 +4,6 @@ import { base58 } from '../../domain/base58.js'
 import { containerSet, containerSetId } from '../../domain/container.js'
 import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
 import { CofferError, conflict } from '../../errors.js'
-import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
@@ -21,32 +20,26 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   /** The set of containers that was noted last: the tokens of one unit often share it. */
   #noted = ''
 
-  insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
+  async insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     // A tenant's keys are in its own record, so that record is under the vault's.
-    return andThen(this.keysOf(tenant), (keys) => {
-      const name = idOf(record)
-      const id = digestId(keys, kind, tenant, name)
-      return andThen(options.fresh ? undefined : this.#makeRoom(kind, tenant, id), () =>
-        this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options)),
-      )
-    })
+    const keys = await this.keysOf(tenant)
+    const id = digestId(keys, kind, tenant, idOf(record))
+    if (!options.fresh) await this.#makeRoom(kind, tenant, id)
+    await this.#put(kind, record, createDraft(keys, kind, tenant, id, record, options))
   }
 
   async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
-    const opening = this.keysOf(tenant)
-    const keys = isPromise(opening) ? await opening : opening
+    const keys = await this.keysOf(tenant)
     const id = digestId(keys, kind, tenant, idOf(record))
     const { seq, created } = await this.#requireRow(kind, tenant, id)
     const draft = createDraft(keys, kind, tenant, id, record, options)
-    const putting = this.#put(kind, record, { ...draft, seq, created, modified: this.now })
-    if (isPromise(putting)) await putting
+    await this.#put(kind, record, { ...draft, seq, created, modified: this.now })
   }
 
-  #put(kind: Kind, record: RecordOf[Kind], draft: Draft) {
-    return andThen(this.rows.put(draft), () => {
-      this.#noteChange(kind)
-      return kind === 'token' ? this.#noteContainers(draft.tenant, record as RecordOf['token']) : undefined
-    })
+  async #put(kind: Kind, record: RecordOf[Kind], draft: Draft): Promise<void> {
+    await this.rows.put(draft)
+    this.#noteChange(kind)
+    if (kind === 'token') await this.#noteContainers(draft.tenant, record as RecordOf['token'])
   }
 
   async remove(kind: Kind, tenant: number, id: string): Promise<void> {
@@ -77,9 +70,8 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     this.rows.noteTime(options)
   }
 
-  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined {
-    const appending = this.rows.append(createEntry(tenant, record, at))
-    return isPromise(appending) ? appending : undefined
+  async log(tenant: number, record: LogRecord, at?: number): Promise<void> {
+    await this.rows.append(createEntry(tenant, record, at))
   }
 
   async dropLogs(before: number, limit: number): Promise<number> {
@@ -117,8 +109,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {
-    const opening = this.keysOf(tenant)
-    const keys = isPromise(opening) ? await opening : opening
+    const keys = await this.keysOf(tenant)
     return base58(keys.fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
@@ -127,27 +118,22 @@ export class SealedWriter extends SealedReader implements StoreWriter {
   }
 
   async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {
-    const reading = this.rows.get(KINDS[kind], tenant, id)
-    const row = isPromise(reading) ? await reading : reading
+    const row = await this.rows.get(KINDS[kind], tenant, id)
     if (row !== undefined) return row
     throw new CofferError('not_found', `There is no such ${kind}.`)
   }
 
   /** Purges an expired record that still has the id, so that it may be given again. */
-  #makeRoom(kind: Kind, tenant: number, id: Uint8Array): MaybePromise<void> {
-    return andThen(this.rows.get(KINDS[kind], tenant, id, { expired: true }), (row) =>
-      row === undefined ? undefined : this.#removeExpired(kind, tenant, row),
-    )
-  }
-
-  #removeExpired(kind: Kind, tenant: number, row: Row): MaybePromise<void> {
+  async #makeRoom(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
+    const row = await this.rows.get(KINDS[kind], tenant, id, { expired: true })
+    if (row === undefined) return
     if (row.expires === 0 || row.expires > this.now)
       throw conflict(`There is a ${kind} with this id already. Choose another id.`)
     if (row.expires > this.clock.purgeUntil) {
       const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
       throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)
     }
-    return this.rows.remove(KINDS[kind], tenant, row.id)
+    await this.rows.remove(KINDS[kind], tenant, row.id)
   }
 
   #noteContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> | undefined {

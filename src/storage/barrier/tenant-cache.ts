@@ -2,7 +2,6 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, type TenantRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
-import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import type { EngineReader, Row } from '../engine.js'
 import { digestId, openRecord, openTenantKeys } from './sealing.js'
 
@@ -28,13 +27,11 @@ export function createTenantCache(keys: VaultKeys) {
   return {
     vault: keys.vault,
     /** Without `counter`, that of tenants, nothing is remembered. @throws CofferError `not_found` without a tenant */
-    keysOf(rows: EngineReader, tenant: number, counter: number | undefined): MaybePromise<RecordKeys> {
+    async keysOf(rows: EngineReader, tenant: number, counter: number | undefined): Promise<RecordKeys> {
       const known = opened.get(tenant)
       if (known !== undefined && known.counter === counter) return known.keys
-      const reading = rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
-      return isPromise(reading)
-        ? reading.then((row) => open(tenant, counter, row))
-        : open(tenant, counter, reading)
+      const row = await rows.get(KINDS.tenant, 0, digestId(keys.vault, 'tenant', 0, String(tenant)))
+      return open(tenant, counter, row)
     },
   }
 }

@@ -47,7 +47,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
   let isClosing = false
   const { notice } = tree.options
 
-  return { close, flushIfLarger, keepFewTables, compactSoon, compactAll, compactOnce, withRows }
+  return { close, flushIfLarger, hasNewTables, keepFewTables, compactSoon, compactAll, compactOnce, withRows }
 
   /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
   async function close(): Promise<void> {
@@ -71,6 +71,10 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
     })
     flushing = undefined
     compactSoon()
+  }
+
+  function hasNewTables(): boolean {
+    return tree.manifest.sstables.length > seen
   }
 
   /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
@@ -110,6 +114,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
     }
     compacting ??= untilDone().finally(() => {
       compacting = undefined
+      seen = tree.manifest.sstables.length
     })
     return compacting
   }

@@ -1,11 +1,10 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
-import { andThen, isPromise, type MaybePromise } from '../../maybe-promise.js'
-import type { CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } from '../engine.js'
+import type { Awaitable, CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
 import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
-import { attempt } from '../lsm/settle.js'
+import { attempt, settle } from '../lsm/settle.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
 import { Readiness } from '../readiness.js'
@@ -89,33 +88,24 @@ export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEng
     },
     read: (work) =>
       new Promise((resolve, reject) => {
-        const run = () => {
+        const run = async () => {
           const view = () => ({ ...tree.view(), held: groupCommit.held })
-          return andThen(work(createReader(view, groupCommit.counters, now())), resolve)
+          resolve(await work(createReader(view, groupCommit.counters, now())))
         }
         tasks.add({ run, refuse: reject })
       }),
-    write: <T>(work: (writer: EngineWriter) => MaybePromise<T>, durability: Durability = 'now') =>
+    write: <T>(work: (writer: EngineWriter) => Awaitable<T>, durability: Durability = 'now') =>
       new Promise<T>((resolve, reject) => {
-        const run = (): MaybePromise<void> => {
+        const run = async (): Promise<void> => {
           const transaction = new Transaction(groupCommit.view(), groupCommit.counters, now())
-          const end = (isKept: boolean, done: () => void): MaybePromise<void> => {
-            transaction.end()
-            const waiting = { done, fail: reject }
-            if (!isKept || !transaction.hasEffect) return groupCommit.answer(waiting)
-            const taken = groupCommit.take(transaction, durability, waiting, run)
-            // A transaction that is too large for a frame has become a table of its own.
-            return isPromise(taken) ? taken.then(() => background.keepFewTables()) : taken
-          }
-          const kept = (value: T) => end(true, () => resolve(value))
-          const failed = (error: unknown) => end(false, () => reject(error))
-          let working: MaybePromise<T>
-          try {
-            working = work(transaction)
-          } catch (error) {
-            return failed(error)
-          }
-          return isPromise(working) ? working.then(kept, failed) : kept(working)
+          const settled = await settle(() => work(transaction))
+          transaction.end()
+          const done = () => (settled.ok ? resolve(settled.value) : reject(settled.error))
+          const waiting = { done, fail: reject }
+          if (!settled.ok || !transaction.hasEffect) return groupCommit.answer(waiting)
+          await groupCommit.take(transaction, durability, waiting, run)
+          // A transaction that is too large for a frame has become a table of its own.
+          if (background.hasNewTables()) await background.keepFewTables()
         }
         tasks.add({ run, refuse: reject })
       }),

@@ -1,11 +1,10 @@
 /** Runs units of work one after another, in rounds: those of a round share what follows them. */
 import { CofferError } from '../../errors.js'
-import { isPromise, type MaybePromise } from '../../maybe-promise.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 
 /** A unit of work, or what runs between two of them. */
 export interface Task {
-  run(): MaybePromise<void>
+  run(): Promise<void>
   /** Receives what `run` throws. */
   refuse(error: unknown): void
 }
@@ -71,8 +70,7 @@ export function createTaskQueue({ gathers, isAwaited, end, pass }: TaskQueueOpti
     for (let left = tasks.length; left > 0; left--) {
       const { run, refuse } = tasks.shift()!
       try {
-        const running = run()
-        if (isPromise(running)) await running
+        await run()
       } catch (error) {
         refuse(error)
       }

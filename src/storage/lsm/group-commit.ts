@@ -3,7 +3,6 @@
  * is durable. The engine decides when to commit.
  */
 
-import type { MaybePromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
 import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
@@ -140,12 +139,12 @@ export class GroupCommit {
    * Adds a transaction to the group; one that is too large for a frame is stored at once. `again` runs its work anew:
    * where the group is committed before, the rows of its log take numbers that the transaction has given to its own.
    */
-  take(
+  async take(
     transaction: Transaction,
     durability: Durability,
     waiting: Waiter,
-    again: () => MaybePromise<void>,
-  ): MaybePromise<void> {
+    again: () => Promise<void>,
+  ): Promise<void> {
     const { bytes, changes, isNoted } = this.#group
     const { entries } = transaction
     const size = entries.reduce((sum, entry) => sum + PACKED * entry.bytes, transaction.bytes)
@@ -157,7 +156,9 @@ export class GroupCommit {
     if (changes.length === 0 && this.#group.entries.length === 0 && !isNoted)
       return this.#store(transaction, waiting)
     // After a failure the transaction has seen changes that were undone.
-    return this.commit().then((failure) => (failure === undefined ? again() : waiting.fail(failure)))
+    const failure = await this.commit()
+    if (failure === undefined) await again()
+    else waiting.fail(failure)
   }
 
   #join(transaction: Transaction, size: number, durability: Durability, waiting: Waiter): void {

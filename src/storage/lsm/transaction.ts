@@ -1,7 +1,6 @@
 /** A transaction: what one unit of work sees and has changed so far. The engine commits the changes or drops them. */
 
 import { CofferError } from '../../errors.js'
-import { isPromise } from '../../maybe-promise.js'
 import { toText } from '../bytes.js'
 import type {
   Draft,
@@ -174,8 +173,7 @@ export class Transaction implements EngineWriter {
   /** Makes rows of entries; also once the work has ended. */
   async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
     this.#isOver = false
-    const sealing = sealer.seal(this, entries)
-    if (isPromise(sealing)) await sealing
+    await sealer.seal(this, entries)
     this.#isOver = true
   }
 

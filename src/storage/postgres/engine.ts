@@ -4,8 +4,7 @@
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import type { MaybePromise } from '../../maybe-promise.js'
-import type { Engine, LogSealer } from '../engine.js'
+import type { Awaitable, Engine, LogSealer } from '../engine.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { Gatherer } from './gatherer.js'
@@ -134,7 +133,7 @@ function createEngine(
   }
 
   async function run<T>(
-    work: (unit: Unit) => MaybePromise<T>,
+    work: (unit: Unit) => Awaitable<T>,
     durability: Durability,
     options: Pick<UnitOptions, 'holds' | 'isSlow'> = {},
   ): Promise<T> {
