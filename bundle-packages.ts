@@ -17,7 +17,6 @@ const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   'csv-parse': 'named',
   inquirer: 'default',
   'json-p3': 'named',
-  liquidjs: 'named',
   nodemailer: 'named',
   pg: 'default',
   pgpass: 'default',

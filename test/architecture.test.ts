@@ -57,11 +57,6 @@ const DOORS: Record<string, string[]> = {
   '@noble/ciphers': ['crypto/native.ts'],
   '@noble/hashes': ['crypto/native.ts'],
   ajv: ['framework/validate.ts', 'framework/validators.d.ts'],
-  liquidjs: [
-    'domain/expression/expression.ts',
-    'domain/expression/expression-syntax.ts',
-    'domain/expression/standard-filters.ts',
-  ],
   'json-p3': ['domain/expression/json-path.ts'],
   nodemailer: ['mail/smtp.ts'],
   pg: ['storage/postgres/pool.ts'],

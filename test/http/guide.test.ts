@@ -3,7 +3,7 @@ import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { FILTERS, ORDERED_FILTERS } from '../../src/domain/expression/filters.js'
+import { FILTERS } from '../../src/domain/expression/filters.js'
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../../src/http/emulation.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/guide.js'
 import { registry } from '../../src/operations/all.js'
@@ -37,7 +37,7 @@ function nameCall(call: string): string {
 
 /** Calls, their attributes, and filters that the program has. */
 function listParts(): Set<string> {
-  const filters = [...FILTERS.keys(), ...ORDERED_FILTERS.keys()].map((name) => `| ${name}`)
+  const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
   const calls = registry.operations.flatMap(({ endpoint, relay, output }) => {
     if (relay !== undefined) return [`calls through \`${relay.path}\``]
     if (endpoint === undefined) return []

@@ -1,6 +1,6 @@
 /** Splits an expression string into text and outputs: `text {{ object | filter }} text`. */
 import { type CofferError, validationError } from '../../errors.js'
-import { isFilterName } from './standard-filters.js'
+import { FILTERS } from './filters.js'
 
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
@@ -148,5 +148,5 @@ function findReferenceEnd(text: string, from: number): number {
 function isFilterNext(text: string, comma: number): boolean {
   FILTER_AFTER_COMMA.lastIndex = comma
   const name = FILTER_AFTER_COMMA.exec(text)?.[1]
-  return name !== undefined && isFilterName(name)
+  return name !== undefined && FILTERS.has(name)
 }

@@ -12,12 +12,6 @@ export interface Scope {
   tokens?: ReadonlyMap<string, { readonly data?: unknown }>
 }
 
-/** A checked `{{ … }}`. */
-export interface Output {
-  /** @throws CofferError `validation` with the column, if a filter cannot process its value. */
-  evaluate(scope: Scope, budget: Budget): unknown
-}
-
 /** A copy as JSON, with undefined replaced by null. */
 export function asJson(value: unknown, budget: Budget): unknown {
   if (value === undefined || value === null) return null

@@ -1,23 +1,21 @@
-/** The subset of Liquid that yields values. The library is loaded for the first output that `simple-output.ts` cannot read. */
+/** The subset of Liquid that yields values. */
 import { BoundedMap } from '../../bounded-map.js'
 import { validationError } from '../../errors.js'
 import { Budget } from './budget.js'
 import {
   isOutput,
-  type OutputPiece,
   replaceCommas,
   splitDetokenization,
   splitExpression,
   syntaxError,
 } from './expression-text.js'
-import { asJson, type ExpressionUse, type Output, type Scope, textOf } from './expression-value.js'
-import type { Hmac, RandomSource } from './filters.js'
+import { asJson, type ExpressionUse, type Scope, textOf } from './expression-value.js'
+import type { FilterTools, Hmac, RandomSource } from './filter-rule.js'
 import { loadJsonPath } from './json-path.js'
-import { createLiquidReader, type LiquidReader, type LiquidTools } from './liquid-output.js'
-import { readSimpleOutput } from './simple-output.js'
+import { type Output, readOutput } from './output.js'
 
 export type { ExpressionUse, Scope } from './expression-value.js'
-export type { RandomSource } from './filters.js'
+export type { RandomSource } from './filter-rule.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */
 const MAX_EXPRESSION_LENGTH = 400
@@ -56,16 +54,7 @@ export interface Expressions {
 /** `random` is used by the alias filters, `hmac` by the filter of that name. */
 export function createExpressions(random: RandomSource, hmac: Hmac): Expressions {
   const compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
-  const tools: LiquidTools = { random, hmac, jsonPath: undefined }
-  let reader: Promise<LiquidReader> | undefined
-  const outputs: OutputReader = async (text, piece, use) => {
-    const simple = readSimpleOutput(text, piece, use, random)
-    if (simple !== undefined) return simple
-    reader ??= import('liquidjs').then((library) => createLiquidReader(library, tools))
-    const output = (await reader).read(text, piece, use)
-    if (output.usesJsonPath) tools.jsonPath ??= await loadJsonPath()
-    return output
-  }
+  const tools: FilterTools = { random, hmac, jsonPath: undefined }
   const keep = (text: string, use: ExpressionUse, expression: Expression) => {
     const key = `${use}:${text}`
     if (text.length <= MAX_EXPRESSION_LENGTH) compiled.set(key, expression)
@@ -78,16 +67,14 @@ export function createExpressions(random: RandomSource, hmac: Hmac): Expressions
   return {
     known,
     compile: async (text, use, budget = new Budget()) =>
-      known(text, use) ?? keep(text, use, await compileExpression(text, use, outputs, budget)),
+      known(text, use) ?? keep(text, use, await compileExpression(text, use, tools, budget)),
   }
 }
-
-type OutputReader = (text: string, piece: OutputPiece, use: ExpressionUse) => Promise<Output>
 
 async function compileExpression(
   text: string,
   use: ExpressionUse,
-  read: OutputReader,
+  tools: FilterTools,
   budget: Budget,
 ): Promise<Expression> {
   if (use !== 'detokenize' && isTooLong(text))
@@ -106,7 +93,9 @@ async function compileExpression(
       throw syntaxError(text, piece.from, `an expression has at most ${MAX_OUTPUT_LENGTH} characters`)
     budget.use(COMPILED_STEPS + length * COMPILED_CHARACTER_STEPS)
     if (budget.isTurnOver) await budget.pause()
-    parts.push(await read(piped, piece, use))
+    const output = readOutput(piped, piece, use, tools)
+    if (output.usesJsonPath) tools.jsonPath ??= await loadJsonPath()
+    parts.push(output)
     if (piece.reference !== undefined) references.add(piece.reference)
   }
   return {

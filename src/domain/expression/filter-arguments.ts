@@ -5,6 +5,19 @@ import { canonicalJson } from '../json/json.js'
 /** The maximum count, length and padded length that filters accept. */
 const MAX_FILTER_LENGTH = 10_000
 
+/** The literals `empty` and `blank`, which are compared as Liquid does, and are an empty text otherwise. */
+export class Emptiness {
+  readonly allowsBlank: boolean
+  constructor(allowsBlank: boolean) {
+    this.allowsBlank = allowsBlank
+  }
+}
+
+/** A value as JSON. */
+export function plain(value: unknown): unknown {
+  return value instanceof Emptiness ? '' : (value ?? null)
+}
+
 /** @throws CofferError `validation`, as every reader below */
 export function asText(value: unknown): string {
   if (typeof value === 'string') return value

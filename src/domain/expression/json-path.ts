@@ -4,7 +4,7 @@
  */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
-import type { JsonPath } from './filters.js'
+import type { JsonPath } from './filter-rule.js'
 
 const MAX_PATH_LENGTH = 400
 /** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
