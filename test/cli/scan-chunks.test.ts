@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { scanChunks } from '../../src/cli/commands/scan.js'
-import { createValueFinder } from '../../src/domain/value-finder.js'
+import { ValueFinder } from '../../src/domain/value-finder.js'
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 const base64 = (text: string) => Buffer.from(text).toString('base64')
@@ -92,7 +92,7 @@ t.test('a scan finds in each line what a plain search finds', async () => {
   const cases = values.chain((of) => fc.tuple(fc.constant(of), textWith(of), places))
   await fc.assert(
     fc.asyncProperty(cases, async ([of, text, ends]) => {
-      const finder = createValueFinder()
+      const finder = new ValueFinder()
       for (const each of of) finder.add(each, each)
       const found: string[] = []
       for await (const { id, line } of scanChunks(cut(text, ends), finder)) found.push(`${line} ${id}`)
@@ -113,7 +113,7 @@ t.test('a value in a long line is found once, across the pieces of the line', as
   const cases = fc.tuple(value, encoding, encoding, fc.nat(3000), fc.nat(3000), places)
   await fc.assert(
     fc.asyncProperty(cases, async ([text, inner, outer, before, after, ends]) => {
-      const finder = createValueFinder()
+      const finder = new ValueFinder()
       finder.add('id', text)
       const line = `one\n${'~'.repeat(before)} ${outer(inner(text))} ${'~'.repeat(after)}`
       const found: unknown[] = []

@@ -1,12 +1,12 @@
 /** Values are found in every encoding, wherever they stand, and nothing else is. */
 import fc from 'fast-check'
 import t from 'tap'
-import { createValueFinder, SHORTEST_VALUE } from '../../src/domain/value-finder.js'
+import { SHORTEST_VALUE, ValueFinder } from '../../src/domain/value-finder.js'
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 
 t.test('values in their encodings', async (t) => {
-  const finder = createValueFinder()
+  const finder = new ValueFinder()
   finder.add('card', { number: '4242424242424242', expiration_year: 2030, cvc: '123' })
   finder.add('ssn', '123-45-6789')
   finder.add('number', { deep: [{ account: 98765432 }] })
@@ -37,7 +37,7 @@ t.test('values in their encodings', async (t) => {
 })
 
 t.test('the limits that its help tells', async (t) => {
-  const finder = createValueFinder()
+  const finder = new ValueFinder()
   finder.add('name', 'Zoë & Söhne')
   finder.add('iban', 'DE89370400440532013000')
   for (const text of [
@@ -72,7 +72,7 @@ t.test('any value is found in any encoding', async () => {
   ]
   fc.assert(
     fc.property(value, around, fc.constantFrom(...encodings), (text, before, encode) => {
-      const finder = createValueFinder()
+      const finder = new ValueFinder()
       finder.add('id', { text })
       // Letters before base64 would belong to it.
       return finder.find(latin1(`${before} ${encode(text)} ${before}`)).has('id')
@@ -82,7 +82,7 @@ t.test('any value is found in any encoding', async () => {
 })
 
 t.test('values that end alike are looked for no longer than one of them is', async (t) => {
-  const finder = createValueFinder()
+  const finder = new ValueFinder()
   const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
   for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
   // Comparing all of them at each place takes minutes, which no test is given.

@@ -1,13 +1,7 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
-import { accessSync, constants, type Dirent, readdirSync } from 'node:fs'
-import { join, resolve } from 'node:path'
-import {
-  createValueFinder,
-  LONGEST_VALUE,
-  OVERLAP,
-  SHORTEST_VALUE,
-  type ValueFinder,
-} from '../../domain/value-finder.js'
+import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { join, relative, resolve } from 'node:path'
+import { LONGEST_VALUE, OVERLAP, SHORTEST_VALUE, ValueFinder } from '../../domain/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
@@ -19,7 +13,7 @@ import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
 
 const PAGE = 100
-/** A longer line is looked through in pieces. */
+/** A longer line is searched in pieces. */
 const PIECE = 256 * 1024
 const MOST_FINDINGS = 10_000
 
@@ -42,8 +36,8 @@ export async function scan(
 
 async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task
-  const { terminal, clock, signal } = context
-  const finder = createValueFinder()
+  const { terminal, clock, cwd } = context
+  const finder = new ValueFinder()
   let unread = 0
   const tellUnread = async (error: unknown) => {
     if (!(error instanceof CofferError)) throw error
@@ -52,28 +46,13 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   }
   const named: string[] = []
   for (const path of paths) await requireReadable(context, path).then(() => named.push(path), tellUnread)
-  // Every token that is read is logged, so none is where there is nothing to look through.
+  // Every token that is read is logged, so none is read if there is nothing to search.
   if (named.length > 0) await task.together(() => readTokens(task, finder), 'server')
-  const { short, ends } = finder.omitted
-  if (short > 0) await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${short}.`)
-  if (ends > 0) await task.notice(`Values looked for by their first ${LONGEST_VALUE} bytes alone: ${ends}.`)
   const progress = createProgress(terminal, { label: 'Scanning' }, clock)
   const findings: Finding[] = []
-  const files = named.flatMap((path) => (path === '-' ? [path] : listFiles(resolve(context.cwd, path), path)))
+  const files = named.flatMap((path) => (path === '-' ? [path] : listFiles(resolve(cwd, path), path)))
   for (const [done, file] of files.entries()) {
-    try {
-      const { chunks, close } = await context.input.openStream(file, 'the file')
-      try {
-        for await (const found of scanChunks(chunks, finder)) {
-          if (signal.aborted || findings.length === MOST_FINDINGS) break
-          findings.push({ ...found, file })
-        }
-      } finally {
-        await close()
-      }
-    } catch (error) {
-      await tellUnread(error)
-    }
+    await scanFile(context, file, finder, findings).catch(tellUnread)
     await progress.show(done + 1)
   }
   await progress.finish()
@@ -92,6 +71,26 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
 async function readTokens(task: Task, finder: ValueFinder): Promise<void> {
   for await (const { data } of walkPages(task, { size: PAGE }))
     for (const token of data as TokenView[]) finder.add(token.id, token.data)
+  const { short, ends } = finder.omitted
+  if (short > 0) await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${short}.`)
+  if (ends > 0) await task.notice(`Values looked for by their first ${LONGEST_VALUE} bytes alone: ${ends}.`)
+}
+
+async function scanFile(
+  { input, signal }: CommandContext,
+  file: string,
+  finder: ValueFinder,
+  findings: Finding[],
+): Promise<void> {
+  const { chunks, close } = await input.openStream(file, 'the file')
+  try {
+    for await (const found of scanChunks(chunks, finder)) {
+      if (signal.aborted || findings.length === MOST_FINDINGS) break
+      findings.push({ ...found, file })
+    }
+  } finally {
+    await close()
+  }
 }
 
 /** Opens nothing that can be read, because a pipe is read once. @throws CofferError `usage` */
@@ -107,20 +106,14 @@ async function requireReadable({ cwd, input }: CommandContext, path: string): Pr
 
 /** The files in a directory, at any depth; links in it are not followed. `shown`: the path as it was given. */
 function listFiles(path: string, shown: string): string[] {
-  let entries: Dirent[]
-  try {
-    entries = readdirSync(path, { withFileTypes: true })
-  } catch {
-    // A file, or what will be told when it is opened.
-    return [shown]
-  }
-  return entries.flatMap((entry) => {
-    if (entry.isDirectory()) return listFiles(join(path, entry.name), join(shown, entry.name))
-    return entry.isFile() ? [join(shown, entry.name)] : []
-  })
+  // A path that does not exist is reported when it is opened.
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [shown]
+  return readdirSync(path, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(shown, relative(path, join(entry.parentPath, entry.name))))
 }
 
-/** @internal What is found in the text that `chunks` are, by line; each token once in a line. */
+/** @internal Finds values by line, each token once in a line. */
 export async function* scanChunks(
   chunks: AsyncIterable<Uint8Array>,
   finder: ValueFinder,
@@ -128,31 +121,25 @@ export async function* scanChunks(
 ): AsyncGenerator<{ id: string; line: number }> {
   let line = 1
   let rest = ''
-  const seen = new Set<string>()
-  const look = (text: string) => {
+  let seen = new Set<string>()
+  const search = (text: string) => {
     const found = [...finder.find(text)].filter((id) => !seen.has(id))
     for (const id of found) seen.add(id)
     return found.map((id) => ({ id, line }))
   }
   for await (const chunk of chunks) {
-    const text = rest + Buffer.from(chunk).toString('latin1')
-    const end = text.lastIndexOf('\n') + 1
-    rest = text.slice(end)
-    const lines = text.slice(0, end).split('\n').slice(0, -1)
-    // Most text has nothing in it, and is looked through at once.
-    if (end > 0 && finder.find(text.slice(0, end)).size > 0)
-      for (const each of lines) {
-        yield* look(each)
-        line++
-        seen.clear()
-      }
-    else if (end > 0) {
-      line += lines.length
-      seen.clear()
+    const lines = (rest + Buffer.from(chunk).toString('latin1')).split('\n')
+    rest = lines.pop()!
+    // Most text has no value in it, and is searched at once.
+    const hasValue = lines.length > 0 && finder.find(lines.join('\n')).size > 0
+    for (const each of lines) {
+      if (hasValue) yield* search(each)
+      line++
+      seen = new Set()
     }
     if (rest.length < piece) continue
-    yield* look(rest)
+    yield* search(rest)
     rest = rest.slice(-overlap)
   }
-  yield* look(rest)
+  yield* search(rest)
 }

@@ -1,6 +1,6 @@
 /** Splits an expression string into text and outputs: `text {{ object | filter }} text`. */
-import { type CofferError, validationError } from '../../errors.js'
 import { FILTERS } from './filters.js'
+import { syntaxError } from './syntax-error.js'
 
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
@@ -21,12 +21,6 @@ export type Piece = OutputPiece | { text: string }
 
 export function isOutput(piece: Piece): piece is OutputPiece {
   return !('text' in piece)
-}
-
-/** An error with its column, counted in characters from 1. */
-export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
-  const message = `${reason} (at column ${[...text.slice(0, at)].length + 1})`
-  return validationError(message, cause === undefined ? {} : { cause })
 }
 
 /** `{{-` and `-}}` remove white space. @throws CofferError `validation` for tags and for unclosed braces or quotes */

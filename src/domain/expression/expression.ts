@@ -2,17 +2,12 @@
 import { BoundedMap } from '../../bounded-map.js'
 import { validationError } from '../../errors.js'
 import { Budget } from './budget.js'
-import {
-  isOutput,
-  replaceCommas,
-  splitDetokenization,
-  splitExpression,
-  syntaxError,
-} from './expression-text.js'
+import { isOutput, replaceCommas, splitDetokenization, splitExpression } from './expression-text.js'
 import { asJson, type ExpressionUse, type Scope, textOf } from './expression-value.js'
 import type { FilterTools, Hmac, RandomSource } from './filter-rule.js'
 import { loadJsonPath } from './json-path.js'
 import { type Output, readOutput } from './output.js'
+import { syntaxError } from './syntax-error.js'
 
 export type { ExpressionUse, Scope } from './expression-value.js'
 export type { RandomSource } from './filter-rule.js'

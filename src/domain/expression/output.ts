@@ -1,12 +1,13 @@
 /** Evaluates parsed outputs, and charges the budget. */
 import { CofferError } from '../../errors.js'
 import type { Budget } from './budget.js'
-import { type OutputPiece, syntaxError } from './expression-text.js'
+import type { OutputPiece } from './expression-text.js'
 import type { ExpressionUse, Scope } from './expression-value.js'
 import type { FilterTools } from './filter-rule.js'
 import { type FilterCall, parseOutput } from './parse-output.js'
 import type { Value } from './parse-value.js'
 import { readProperty } from './read-property.js'
+import { syntaxError } from './syntax-error.js'
 
 /** A checked `{{ … }}`. */
 export interface Output {

@@ -1,8 +1,8 @@
 /** Parses values: constants, and paths such as `data.lines[0]`. */
 import type { CofferError } from '../../errors.js'
-import { syntaxError } from './expression-text.js'
 import type { ExpressionUse } from './expression-value.js'
 import { Emptiness } from './filter-arguments.js'
+import { syntaxError } from './syntax-error.js'
 
 /** A constant, or a path from a variable, whose parts are values too. `isDecimal`: written as `7.0`. */
 export type Value =
