@@ -51,17 +51,11 @@ function metadataFields(name: string, value: string): IndexField[] {
   return folded === value ? [entry] : [entry, { field: `folded.${name}`, value: folded }]
 }
 
-/**
- * Tokens with this metadata entry have one of these fields; the name is case-sensitive. `isExact`: so is the value, and
- * then what is found is to be compared again, because tokens from before there was `entry` have `metadata` alone.
- */
+/** Tokens with this metadata entry have one of these fields. The name is case-sensitive; the value only if `isExact`. */
 export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
+  if (isExact) return [{ field: `entry.${name}`, value }]
   const folded = value.toLowerCase()
-  const lookups = [
-    { field: `entry.${name}`, value: isExact ? value : folded },
-    { field: `metadata.${name}`, value: folded },
-  ]
-  return isExact ? lookups : [...lookups, { field: `folded.${name}`, value: folded }]
+  return ['entry', 'folded'].map((field) => ({ field: `${field}.${name}`, value: folded }))
 }
 
 /** The field of a search index value; case-insensitive. These values are not part of the record. */

@@ -118,10 +118,7 @@ t.test('a token can be looked up by all its facts', async (t) => {
 
 t.test('metadata and search values are looked up whatever their case', async (t) => {
   const fields = (name: string) => ({ field: `${name}.Key`, value: 'éve' })
-  t.strictSame(metadataLookups('Key', 'ÉVE'), [fields('entry'), fields('metadata'), fields('folded')])
-  t.strictSame(metadataLookups('Key', 'ÉVE', true), [
-    { field: 'entry.Key', value: 'ÉVE' },
-    fields('metadata'),
-  ])
+  t.strictSame(metadataLookups('Key', 'ÉVE'), [fields('entry'), fields('folded')])
+  t.strictSame(metadataLookups('Key', 'ÉVE', true), [{ field: 'entry.Key', value: 'ÉVE' }])
   t.strictSame(searchField('ÉVE'), { field: 'search', value: 'éve' })
 })

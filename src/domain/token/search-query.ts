@@ -1,5 +1,6 @@
 /** The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses. */
 import { type CofferError, invalid } from '../../errors.js'
+import { omitUndefined } from '../omit-undefined.js'
 
 export const MAX_QUERY_LENGTH = 2000
 const MAX_TERMS = 50
@@ -110,100 +111,69 @@ function parse(tokens: readonly Token[], end: number): SearchQuery {
   }
 }
 
+const QUOTED = /"((?:[^"\\]|\\["\\]|\\(?!["\\]))*)"/y
+const OPERATOR = /(AND|OR|NOT)(?=[\s()]|$)/y
+const RANGE = /[[{]\s*(\S+)\s+TO\s+(\S+)\s*[\]}]/y
+const CLOSING: Readonly<Record<string, string>> = { '[': ']', '{': '}' }
+
 function readTokens(text: string): Token[] {
   if (text.length > MAX_QUERY_LENGTH) throw refuse(`must have at most ${MAX_QUERY_LENGTH} characters`)
   const tokens: Token[] = []
-  for (let at = 0; at < text.length; ) {
-    const character = text[at]!
+  let at = 0
+  const take = (pattern: RegExp) => {
+    pattern.lastIndex = at
+    const found = pattern.exec(text)
+    at += found?.[0].length ?? 0
+    return found
+  }
+  /** A quoted text, or one that `plain` matches. */
+  const takePart = (plain: RegExp): string => {
+    if (text[at] !== '"') return take(plain)![0]
+    const begin = at
+    const quoted = take(QUOTED)?.[1]
+    if (quoted === undefined) throw refuse('has a quote that is never closed', begin + 1)
+    return quoted.replaceAll(/\\(["\\])/g, '$1')
+  }
+  for (take(/\s*/y); at < text.length; take(/\s*/y)) {
     const column = at + 1
-    if (/\s/.test(character)) at++
-    else if (character === '(' || character === ')') {
-      tokens.push({ kind: character, column })
-      at++
-    } else if (character === '!' || character === '-') {
-      tokens.push({ kind: 'NOT', column })
-      at++
-    } else {
-      const word = /^(AND|OR|NOT)(?=[\s()]|$)/.exec(text.slice(at, at + 4))
-      const { token, end } =
-        word === null
-          ? readTerm(text, at)
-          : { token: { kind: word[1] as 'AND', column }, end: at + word[1]!.length }
-      tokens.push(token)
-      at = end
-    }
+    const sign = take(/[()!-]/y)?.[0]
+    const kind = sign === '!' || sign === '-' ? 'NOT' : (sign ?? take(OPERATOR)?.[1])
+    if (kind !== undefined) tokens.push({ kind: kind as 'NOT', column })
+    else tokens.push({ kind: 'term', term: takeTerm(column), column })
   }
   return tokens
-}
 
-function readTerm(text: string, start: number): { token: Token; end: number } {
-  const column = start + 1
-  const { text: field, end: colon } = readField(text, start)
-  if (text[colon] !== ':') throw refuse('needs field:value', column)
-  const isRange = RANGE_FIELDS.includes(field)
-  if (
-    !isRange &&
-    !FIELDS.includes(field) &&
-    !(field.startsWith(METADATA) && field.length > METADATA.length)
-  ) {
-    const known = [...FIELDS, ...RANGE_FIELDS, 'metadata.<key>'].join(', ')
-    throw refuse(`names an unknown field; known are ${known}`, column)
+  function takeTerm(column: number): SearchTerm {
+    // The key of a metadata field may be quoted.
+    const prefix = text.startsWith(`${METADATA}"`, at) ? take(/metadata\./y)![0] : ''
+    const field = prefix + takePart(/[^\s():]*/y)
+    if (take(/:/y) === null) throw refuse('needs field:value', column)
+    const isRange = RANGE_FIELDS.includes(field)
+    if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
+      const known = [...FIELDS, ...RANGE_FIELDS, 'metadata.<key>'].join(', ')
+      throw refuse(`names an unknown field; known are ${known}`, column)
+    }
+    const begin = at
+    if (isRange && /[[{]/.test(text[at] ?? '')) {
+      const range = take(RANGE)
+      if (range === null || range[0].at(-1) !== CLOSING[text[begin]!])
+        throw refuse('needs a range such as [2030-01-01 TO *]', begin + 1)
+      const [from, to] = range
+        .slice(1)
+        .map((end) => (end === '*' ? undefined : end!.replace(/^"(.+)"$/, '$1')))
+      return {
+        kind: 'range',
+        field,
+        ...omitUndefined({ from, to }),
+        isInclusive: text[begin] === '[',
+        column,
+      }
+    }
+    const value = takePart(/[^\s()]*/y)
+    if (value === '') throw refuse('needs a value after the colon', begin + 1)
+    if (isRange) return { kind: 'range', field, from: value, to: value, isInclusive: true, column }
+    return { kind: 'equals', field, value, column }
   }
-  const valueStart = colon + 1
-  if (isRange && /[[{]/.test(text[valueStart] ?? '')) return readRange(text, field, valueStart, column)
-  const { text: value, end } = readPart(text, valueStart)
-  if (value === '') throw refuse('needs a value after the colon', valueStart + 1)
-  const term: SearchTerm = isRange
-    ? { kind: 'range', field, from: value, to: value, isInclusive: true, column }
-    : { kind: 'equals', field, value, column }
-  return { token: { kind: 'term', term, column }, end }
-}
-
-/** The key of a metadata field may be quoted. */
-function readField(text: string, start: number): { text: string; end: number } {
-  if (!text.startsWith(`${METADATA}"`, start)) return readPart(text, start, ':')
-  const { text: key, end } = readPart(text, start + METADATA.length)
-  return { text: METADATA + key, end }
-}
-
-function readRange(
-  text: string,
-  field: string,
-  start: number,
-  column: number,
-): { token: Token; end: number } {
-  const open = text[start]
-  const close = text.indexOf(open === '[' ? ']' : '}', start)
-  const parts = close === -1 ? null : /^\s*(\S+)\s+TO\s+(\S+)\s*$/.exec(text.slice(start + 1, close))
-  if (parts === null) throw refuse('needs a range such as [2030-01-01 TO *]', start + 1)
-  const bounds = {
-    ...(parts[1] === '*' ? {} : { from: unquote(parts[1]!) }),
-    ...(parts[2] === '*' ? {} : { to: unquote(parts[2]!) }),
-  }
-  const term: RangeTerm = { kind: 'range', field, ...bounds, isInclusive: open === '[', column }
-  return { token: { kind: 'term', term, column }, end: close + 1 }
-}
-
-function unquote(text: string): string {
-  return text.length > 1 && text.startsWith('"') && text.endsWith('"') ? text.slice(1, -1) : text
-}
-
-/** Reads a quoted text (with `\"` and `\\`), or everything up to white space, a parenthesis or `stop`. */
-function readPart(text: string, start: number, stop?: string): { text: string; end: number } {
-  if (text[start] !== '"') {
-    let end = start
-    while (end < text.length && !/[\s()]/.test(text[end]!) && text[end] !== stop) end++
-    return { text: text.slice(start, end), end }
-  }
-  let value = ''
-  for (let at = start + 1; at < text.length; at++) {
-    const character = text[at]!
-    if (character === '"') return { text: value, end: at + 1 }
-    const isEscape = character === '\\' && (text[at + 1] === '"' || text[at + 1] === '\\')
-    if (isEscape) at++
-    value += text[at]
-  }
-  throw refuse('has a quote that is never closed', start + 1)
 }
 
 function refuse(message: string, column?: number): CofferError {

@@ -3,7 +3,6 @@ import { isContainerPath } from '../../domain/container.js'
 import { metadataLookups } from '../../domain/index-fields.js'
 import type { Permission } from '../../domain/permissions.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
-import type { TokenRecord } from '../../domain/records.js'
 import { parseJoinedTerms, type SearchField } from '../../domain/token/search-query.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { readListByCursor } from '../../framework/list.js'
@@ -108,7 +107,7 @@ function listByCursor(
       for (const field of fields) conditions.push(await toCondition(context, permission, field))
       return whereGranted(context, conditions, [permission])
     },
-    matches: combine(matchesId(session.caller, [permission]), matchesMetadata(fields)),
+    matches: matchesId(session.caller, [permission]),
   }
   return readListByCursor(session, listing, page)
 }
@@ -120,18 +119,4 @@ async function toCondition(context: Context, permission: Permission, { field, va
   if (dependsOnId === true || transform(permission, { containers: [value] }) !== undefined)
     return { field: 'ancestor', value }
   throw new CofferError('forbidden', `${permission} is not granted on the container ${value}.`)
-}
-
-type Match = ((record: TokenRecord) => boolean) | undefined
-
-/** Whether a record has the metadata that is asked for, to the case of each letter. */
-function matchesMetadata(fields: readonly SearchField[]): Match {
-  const asked = fields.find(({ field }) => field.startsWith(METADATA))
-  if (asked === undefined) return undefined
-  const name = asked.field.slice(METADATA.length)
-  return ({ metadata = {} }) => Object.hasOwn(metadata, name) && metadata[name] === asked.value
-}
-
-function combine(one: Match, other: Match): Match {
-  return one === undefined || other === undefined ? (one ?? other) : (record) => one(record) && other(record)
 }

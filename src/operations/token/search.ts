@@ -17,7 +17,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
-import { eachContainerSet, inContainer, listTokensWhere } from './token-access.js'
+import { inContainer, listTokensWhere, whereContainers } from './token-access.js'
 import { tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -104,14 +104,11 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (settingOf(values, 'search.masked_data') || first === undefined) return condition
-  const revealed: Condition[] = []
-  if (dependsOnId === true) return { or: revealed }
+  if (dependsOnId === true) return { or: [] }
   // Not by the caller itself, because an explanation would note these decisions.
   const { transform } = decideBy(first, ...others)
-  for await (const { id, containers } of eachContainerSet(context))
-    if (transform('token:read', { containers }) === 'reveal')
-      revealed.push({ field: 'containers', value: id })
-  return { and: [condition, { or: revealed }] }
+  const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
+  return { and: [condition, await whereContainers(context, isRevealed)] }
 }
 
 function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition {

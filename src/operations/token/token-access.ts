@@ -3,7 +3,7 @@ import type { Target } from '../../domain/access.js'
 import type { EntityType } from '../../domain/entity-types.js'
 import { metadataLookups } from '../../domain/index-fields.js'
 import { type Permission, stricterTransform, type Transform } from '../../domain/permissions.js'
-import type { ContainersRecord, TokenRecord } from '../../domain/records.js'
+import type { TokenRecord } from '../../domain/records.js'
 import { CofferError } from '../../errors.js'
 import type { Caller } from '../../framework/caller.js'
 import { type Listing, readList } from '../../framework/list.js'
@@ -11,6 +11,7 @@ import type { Context, LogEntry, Session } from '../../framework/operation.js'
 import type { List, PageRequest } from '../../framework/page.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
+import { inTurns } from './in-turns.js'
 import { noteUse } from './token-activity.js'
 import {
   addExtras,
@@ -124,14 +125,10 @@ export async function whereGranted(
   const scoped = [...permissions].filter((permission) => !caller.holdsEverywhere(permission))
   const and = [...conditions]
   if (scoped.length > 0) {
-    const granted: Condition[] = []
-    for await (const { id, containers } of eachContainerSet(context)) {
-      const isGranted = scoped.every(
-        (permission) => caller.transform(permission, { containers }) !== undefined,
-      )
-      if (isGranted) granted.push({ field: 'containers', value: id })
-    }
-    and.push({ or: granted })
+    const granted = await whereContainers(context, (containers) =>
+      scoped.every((permission) => caller.transform(permission, { containers }) !== undefined),
+    )
+    and.push(granted)
   }
   return and.length === 0 ? undefined : { and }
 }
@@ -144,20 +141,22 @@ export async function inContainer(context: Context, pattern: string): Promise<Co
   if (!pattern.endsWith('*')) return { field: 'container', value: pattern }
   const prefix = pattern.slice(0, -1)
   if (prefix.endsWith('/')) return { field: 'ancestor', value: prefix }
-  const found: Condition[] = []
-  for await (const { id, containers } of eachContainerSet(context))
-    if (containers.some((container) => container.startsWith(prefix)))
-      found.push({ field: 'containers', value: id })
-  return { or: found }
+  return whereContainers(context, (containers) => containers.some((each) => each.startsWith(prefix)))
 }
 
-/** Every distinct set of containers that a token of the tenant has or had. Others have their turn in between. */
-export async function* eachContainerSet({ store, caller }: Context): AsyncGenerator<ContainersRecord> {
-  let count = 0
-  for await (const set of eachRecord(store, 'containers', caller.tenant)) {
-    yield set
-    if (++count % SETS_IN_A_TURN === 0) await new Promise(setImmediate)
-  }
+/**
+ * Tokens whose set of containers `matches`. Compares every distinct set that a token of the tenant has or had, with turns
+ * for other requests in between.
+ */
+export async function whereContainers(
+  { store, caller }: Context,
+  matches: (containers: readonly string[]) => boolean,
+): Promise<Condition> {
+  const found: Condition[] = []
+  const sets = eachRecord(store, 'containers', caller.tenant)
+  for await (const { id, containers } of inTurns(sets, SETS_IN_A_TURN))
+    if (matches(containers)) found.push({ field: 'containers', value: id })
+  return { or: found }
 }
 
 /** The original of a duplicate; redacted if the caller may not read it. */

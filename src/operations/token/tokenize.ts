@@ -8,10 +8,12 @@ import { type CheckTools, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
+import { inTurns } from './in-turns.js'
 import type { TokenView } from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
+const TOKENS_IN_A_TURN = 50
 
 export const tokenize = operation({
   name: 'token tokenize',
@@ -34,7 +36,7 @@ export const tokenize = operation({
   check: ({ payload = null }, tools) => checkPayload(payload, tools),
   async run(context, { payload }, drafts) {
     const created: TokenView[] = []
-    for (const draft of drafts) {
+    for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN)) {
       const token = await createFrom(context, draft)
       created.push(token instanceof Existing ? token.result : token)
     }
@@ -55,7 +57,7 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenD
   const budget = new Budget()
   const drafts: TokenDraft[] = []
   const errors: PropertyErrors = {}
-  for (const [path, request] of requests) {
+  for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN)) {
     if (isFull(errors)) break
     if (budget.isTurnOver) await budget.pause()
     const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
