@@ -11,7 +11,7 @@ export function encodeFrame(message: unknown): Buffer {
   return frame
 }
 
-/** What goes before a frame of so many bytes. */
+/** The prefix of a frame of so many bytes. */
 export function encodePrefix(length: number): Buffer {
   const prefix = Buffer.allocUnsafe(PREFIX_BYTES)
   prefix.writeUInt32BE(length)

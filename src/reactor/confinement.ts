@@ -65,7 +65,7 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
   // The user nobody could not read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
-  // Where the kernel lists no children, the guest behind a wrapper is not found, and its memory not measured.
+  // If the kernel lists no children, the guest behind a wrapper is not found, and its memory not measured.
   const listsChildren = existsSync('/proc/thread-self/children')
   return all.filter(
     (words) => (forRoot || !words.includes(NOBODY)) && (listsChildren || !words.includes('--fork')),

@@ -14,7 +14,7 @@ import {
   type GuestMessage,
   type HostMessage,
 } from './messages.js'
-import type { StartWatch } from './watchdog.js'
+import type { StartWatch, Watch } from './watchdog.js'
 
 /** Why a run was stopped: an exceeded limit, the end of the pool, or the end of the child. */
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
@@ -47,136 +47,153 @@ export interface RunOutcome {
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
-export type GuestRun = ReturnType<typeof createGuestRun>
+export interface Work {
+  message: HostMessage
+  body: Uint8Array | undefined
+  client: ClientCall | null
+  limits: ReactorLimits
+}
 
-export function createGuestRun(
-  guest: Guest,
-  work: { message: HostMessage; body: Uint8Array | undefined },
-  client: ClientCall | null,
-  limits: ReactorLimits,
-  services: RunServices,
-) {
-  const startedMs = services.clock.now()
-  const idleMiB = readMiB() ?? 0
-  const mostMiB = idleMiB + limits.memoryMiB + RESIDENT_SLACK_MIB
-  const watch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
-  const console: ConsoleLine[] = []
-  const abort = new AbortController()
-  const queuedCalls: Call[] = []
-  let activeCalls = 0
-  let calls = 0
-  let callBytes = 0
-  let logBytes = 0
-  let isAnswered = false
-  let answer: (outcome: RunOutcome) => void = () => undefined
-  let settleIdle: (isFit: boolean) => void = () => undefined
+export class GuestRun {
   /** Resolves with the outcome, before the guest is idle. */
-  const answered = new Promise<RunOutcome>((resolve) => {
-    answer = resolve
-  })
+  readonly answered: Promise<RunOutcome>
   /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
-  const idle = new Promise<boolean>((resolve) => {
-    settleIdle = resolve
-  })
-  guest.listener = {
-    message: receive,
-    end: (ending) => {
-      settle(ending)
-      settleIdle(false)
-    },
+  readonly idle: Promise<boolean>
+  readonly #guest: Guest
+  readonly #client: ClientCall | null
+  readonly #limits: ReactorLimits
+  readonly #services: RunServices
+  readonly #startedMs: number
+  readonly #idleMiB: number
+  readonly #watch: Watch
+  readonly #console: ConsoleLine[] = []
+  readonly #abort = new AbortController()
+  readonly #queuedCalls: Call[] = []
+  #activeCalls = 0
+  #calls = 0
+  #callBytes = 0
+  #logBytes = 0
+  #isAnswered = false
+  #answer: (outcome: RunOutcome) => void = () => undefined
+  #settleIdle: (isFit: boolean) => void = () => undefined
+
+  constructor(guest: Guest, { message, body, client, limits }: Work, services: RunServices) {
+    this.#guest = guest
+    this.#client = client
+    this.#limits = limits
+    this.#services = services
+    this.#startedMs = services.clock.now()
+    this.#idleMiB = this.#readMiB() ?? 0
+    this.answered = new Promise((resolve) => {
+      this.#answer = resolve
+    })
+    this.idle = new Promise((resolve) => {
+      this.#settleIdle = resolve
+    })
+    const mostMiB = this.#idleMiB + limits.memoryMiB + RESIDENT_SLACK_MIB
+    this.#watch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
+    guest.listener = {
+      message: (message) => this.#receive(message),
+      end: (ending) => {
+        this.#settle(ending)
+        this.#settleIdle(false)
+      },
+    }
+    void guest.send(message, body)
   }
-  void guest.send(work.message, work.body)
 
-  const isLong = () => services.clock.now() - startedMs >= LONG_MS
-  return { answered, idle, isLong, stop }
-
-  function stop(reason: StopReason): void {
-    settle(reason)
-    guest.kill()
-    settleIdle(false)
+  isLong(): boolean {
+    return this.#services.clock.now() - this.#startedMs >= LONG_MS
   }
 
-  function settle(last: RunOutcome['last']): void {
-    if (isAnswered) return
-    isAnswered = true
-    const { killed, peakMiB } = watch.end()
+  stop(reason: StopReason): void {
+    this.#settle(reason)
+    this.#guest.kill()
+    this.#settleIdle(false)
+  }
+
+  #settle(last: RunOutcome['last']): void {
+    if (this.#isAnswered) return
+    this.#isAnswered = true
+    const { killed, peakMiB } = this.#watch.end()
     // Aborting creates an error object, which is rarely needed.
-    if (calls > 0) abort.abort()
-    queuedCalls.length = 0
-    answer({
+    if (this.#calls > 0) this.#abort.abort()
+    this.#queuedCalls.length = 0
+    this.#answer({
       last: typeof last === 'string' ? (killed ?? last) : last,
-      console,
-      durationMs: services.clock.now() - startedMs,
-      memoryMiB: Math.max(0, peakMiB - idleMiB, (readMiB() ?? 0) - idleMiB),
+      console: this.#console,
+      durationMs: this.#services.clock.now() - this.#startedMs,
+      memoryMiB: Math.max(peakMiB, this.#readMiB() ?? 0, this.#idleMiB) - this.#idleMiB,
     })
   }
 
-  function receive(message: GuestMessage): void {
-    if (message.kind === 'idle') settleIdle(isAnswered)
-    else if (isAnswered) return
-    else if (message.kind === 'log') receiveLine(message)
-    else if (message.kind === 'call') receiveCall(message)
-    else if (message.kind !== 'ready') receiveAnswer(message)
+  #receive(message: GuestMessage): void {
+    if (message.kind === 'idle') this.#settleIdle(this.#isAnswered)
+    else if (this.#isAnswered) return
+    else if (message.kind === 'log') this.#receiveLine(message)
+    else if (message.kind === 'call') this.#receiveCall(message)
+    else if (message.kind !== 'ready') this.#receiveAnswer(message)
   }
 
-  function receiveAnswer(last: FinalMessage): void {
-    settle(last)
-    const cancel = services.clock.after(IDLE_MS, () => stop('ended'))
-    void idle.finally(cancel)
+  #receiveAnswer(last: FinalMessage): void {
+    this.#settle(last)
+    const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
+    void this.idle.finally(cancel)
   }
 
-  function receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
-    logBytes += Buffer.byteLength(text) + LINE_BYTES
-    if (logBytes > limits.logBytes) stop('log')
-    else console.push({ level: level as ConsoleLine['level'], text })
+  #receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
+    this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
+    if (this.#logBytes > this.#limits.logBytes) this.stop('log')
+    else this.#console.push({ level: level as ConsoleLine['level'], text })
   }
 
-  function receiveCall(call: Call): void {
-    calls += 1
-    callBytes += Buffer.byteLength(call.args)
-    if (calls > limits.calls) stop('calls')
-    else if (callBytes > limits.callBytes) stop('call size')
+  #receiveCall(call: Call): void {
+    this.#calls += 1
+    this.#callBytes += Buffer.byteLength(call.args)
+    if (this.#calls > this.#limits.calls) this.stop('calls')
+    else if (this.#callBytes > this.#limits.callBytes) this.stop('call size')
     else {
-      queuedCalls.push(call)
-      startCalls()
+      this.#queuedCalls.push(call)
+      this.#startCalls()
     }
   }
 
-  function startCalls(): void {
-    while (activeCalls < CALLS_AT_ONCE && queuedCalls.length > 0) {
-      activeCalls += 1
-      void answerCall(queuedCalls.shift()!)
+  #startCalls(): void {
+    while (this.#activeCalls < CALLS_AT_ONCE && this.#queuedCalls.length > 0) {
+      this.#activeCalls += 1
+      void this.#answerCall(this.#queuedCalls.shift()!)
     }
   }
 
-  async function answerCall(call: Call): Promise<void> {
-    const answer = await perform(call)
-    if (isAnswered) return
+  async #answerCall(call: Call): Promise<void> {
+    const answer = await this.#perform(call)
+    if (this.#isAnswered) return
     // Wait until it is written: answers that the code does not read would accumulate in the host.
-    await guest.send(answer)
-    activeCalls -= 1
-    startCalls()
+    await this.#guest.send(answer)
+    this.#activeCalls -= 1
+    this.#startCalls()
   }
 
   /** Never rejects; the code receives the error. */
-  async function perform({ call, name, args }: Call): Promise<HostMessage> {
+  async #perform({ call, name, args }: Call): Promise<HostMessage> {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
-      return { kind: 'reply', call, value: await dispatch(name, list) }
+      return { kind: 'reply', call, value: await this.#dispatch(name, list) }
     } catch (error) {
-      const problem = toProblem(error, client?.traceId ?? '')
+      const problem = toProblem(error, this.#client?.traceId ?? '')
       if (name === FETCH_CALL) return { kind: 'refusal', call, message: `fetch failed: ${problem.detail}` }
       return { kind: 'refusal', call, message: problem.detail, status: problem.status, data: problem }
     }
   }
 
-  function dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
-    if (name === FETCH_CALL) return services.fetch(args[0] as FetchRequest, abort.signal)
-    if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
+  #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
+    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, this.#abort.signal)
+    if (this.#client !== null && CLIENT_CALLS.includes(name)) return this.#client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
 
-  function readMiB(): number | undefined {
-    return guest.pid === undefined ? undefined : services.meter(guest.pid)
+  #readMiB(): number | undefined {
+    const { pid } = this.#guest
+    return pid === undefined ? undefined : this.#services.meter(pid)
   }
 }

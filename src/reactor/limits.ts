@@ -3,7 +3,7 @@
 export interface ReactorLimits {
   /** Wall clock time from when a started child receives the work. */
   timeMs: number
-  /** Of the JavaScript heap, and of the memory that a run adds to that of an idle child. */
+  /** Limits the JavaScript heap, and the memory that a run adds to that of an idle child. */
   memoryMiB: number
   /** The JSON of `raw`, `tokenize` and `res` together. */
   resultBytes: number

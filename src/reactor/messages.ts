@@ -23,7 +23,7 @@ export type HostMessage =
       prefix: string
       hasClient: boolean
       resultBytes: number
-      /** What the code takes for the present; absent for the real time. */
+      /** The present that the code is given; absent for the real time. */
       time?: { offsetMs?: number; frozenMs?: number } | undefined
     }
   | { kind: 'check'; code: string }

@@ -24,7 +24,7 @@ export interface PoolSettings {
   mostWaitingOfCaller: number
   /** Maximum time in ms that a run waits for a child. */
   waitMs: number
-  /** What runs take for the present. */
+  /** The present that runs are given; absent for the real time. */
   time?: ReactorOptions['time']
 }
 
@@ -51,7 +51,10 @@ export interface Load {
   callers: number
 }
 
-/** Who has no child gets one, of the reserve if need be; others get no last one, and of the reserve only below their share. */
+/**
+ * A caller without a child gets one, from the reserve if necessary. A caller with children never gets the last one, and gets
+ * one from the reserve only below its share.
+ */
 export function mayUseAnother(
   { total, own, callers }: Load,
   { mostChildren, reservedChildren }: PoolSettings,

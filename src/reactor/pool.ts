@@ -2,6 +2,7 @@
 import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { readFileSync } from 'node:fs'
+import { setImmediate } from 'node:timers/promises'
 import { CofferError } from '../errors.js'
 import {
   type ClientCall,
@@ -17,7 +18,7 @@ import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
 import { describeSandbox } from './confinement.js'
 import { createHostFetch } from './fetch.js'
-import { createGuestRun, type RunOutcome } from './guest-run.js'
+import { GuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
 import { mostFrameBytes, type ReactorLimits } from './limits.js'
 import { createMemoryMeter, type MemoryMeter } from './memory.js'
@@ -29,6 +30,8 @@ import { Watchdog } from './watchdog.js'
 import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
 
 const START_MS = 10_000
+/** A result that is larger lets other requests go on while it is read. */
+const LARGE_CHARACTERS = 64 * 1024
 /** A child whose resident memory has grown by more since its start serves no further run. */
 const MOST_GROWTH_MIB = 16
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
@@ -113,7 +116,13 @@ export function createPool(
       body: hasBody ? body : undefined,
       mostBodyBytes: message === undefined ? 0 : MOST_TRANSFORMED_BYTES,
     })
-    return describeRun(outcome, limits, prefix)
+    const { last } = outcome
+    // Its message was parsed in this turn of the event loop, its content is in the next, and the answer written in a third.
+    const isLarge = typeof last === 'object' && last.kind === 'done' && sizeOf(last) > LARGE_CHARACTERS
+    if (isLarge) await setImmediate()
+    const described = describeRun(outcome, limits, prefix)
+    if (isLarge) await setImmediate()
+    return described
   }
 
   async function check(code: string): Promise<CompileReport> {
@@ -189,13 +198,7 @@ export function createPool(
     worker.guest.mostBytes = mostFrameBytes(job.limits)
     worker.guest.mostBodyBytes = job.mostBodyBytes
     worker.freshMiB ??= readMiB(services.meter, worker.guest)
-    const run = createGuestRun(
-      worker.guest,
-      { message: job.describe(isWarm), body: job.body },
-      job.client,
-      job.limits,
-      services,
-    )
+    const run = new GuestRun(worker.guest, { ...job, message: job.describe(isWarm) }, services)
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)
@@ -224,10 +227,22 @@ export function createPool(
   function mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
     const { isolation, mostRuns, limits } = settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // What is left of a run is the next one's memory. The child's processor time is limited in total.
+    // Memory that a run leaves would count for the next one. The child's processor time is limited in total.
     const grownMiB = (readMiB(services.meter, guest) ?? 0) - freshMiB
     return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
   }
+}
+
+function sizeOf({
+  raw = '',
+  tokenize = '',
+  res = '',
+}: {
+  raw?: string
+  tokenize?: string
+  res?: string
+}): number {
+  return raw.length + tokenize.length + res.length
 }
 
 /** A digest, so that the pool compares versions without storing code and configuration. */

@@ -19,7 +19,7 @@ export interface Assignment {
 
 export interface Worker {
   readonly guest: Guest
-  /** What it runs or ran last; undefined for a spare. */
+  /** The reactor that it runs or ran last; undefined for a spare. */
   assignment: Assignment | undefined
   runs: number
   busyMs: number

@@ -15,9 +15,9 @@ import { inputSchema } from '../../framework/schema.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
-/** Of the headers that a command does not pass on. */
+/** The prefix of headers that a command does not pass on. */
 const COMMAND_PREFIX = 'svc'
-/** Of an answer that a command prints. */
+/** The most bytes of an answer that a command prints. */
 const MOST_PRINTED_BYTES = 8 * 1024 * 1024
 
 const relay: Relay = {

@@ -22,7 +22,7 @@ import { reachToken } from '../token/token-access.js'
 import { type TransformContext, transformAnswer, transformRequest } from './proxy-transforms.js'
 
 const MOST_TOKENS = 20
-/** Of the request alone: those of its connection are dropped with others, see `passHeaders`. */
+/** Headers that are dropped from requests alone; `passHeaders` drops those of the connection. */
 const NOT_PASSED = ['host', 'accept-encoding', 'expect']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
@@ -67,7 +67,7 @@ export async function callDestination(session: Session, request: RelayRequest, t
 
 const PROXY_USED = { operation: 'use', message: 'Proxy used' } as const
 
-/** What a call would send, with masked data, before transforms. */
+/** Describes what a call would send, with masked data, before transforms. */
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {
   const read = await readCall(session, request)
   return session.inUnit(async (context) => {
@@ -120,10 +120,10 @@ async function findByKey(context: Context, key: string): Promise<ProxyRecord> {
   throw new CofferError('not_found', 'There is no proxy with this key.')
 }
 
-/** What is asked for, each part with its own error, so that those of the target go before them. */
+/** The parts of a call. Reading one can fail, and its error is thrown when it is used, so that errors of the target go first. */
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
-/** What throws for a body that is too large, or an expression that cannot be read, does so once it is asked for. */
+/** Keeps the error of a body that is too large, or of an expression that cannot be read, until it is used. */
 async function readCall(session: Session, asked: RelayRequest) {
   const { method, path, query, headers, prefix, readBody } = asked
   const request = await settle(async () => {

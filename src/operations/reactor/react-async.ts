@@ -130,7 +130,7 @@ async function runAndKeep(session: Session, id: string, prepared: Prepared): Pro
     .catch(() => undefined)
 }
 
-/** What a stop of the server cut short is left without a result, which makes it interrupted. */
+/** Stores the result, unless a stop of the server cut the run short: a run without a result is interrupted. */
 async function keepResult(
   { store, caller, now }: Context,
   { background }: Session,

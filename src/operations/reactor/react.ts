@@ -214,7 +214,7 @@ function grantedCaller({ tenant, actor }: Caller, permissions: Permission[] = []
   return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
 }
 
-/** The same caller with token:create, because tokenizing the result needs no further permission. */
+/** Adds token:create to a caller, because tokenizing the result needs no further permission. */
 function tokenizingCaller(caller: Caller): Caller {
   return {
     ...caller,

@@ -2,17 +2,43 @@
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { toBuffer } from './buffer-facade.js'
 import type { GuestTime } from './date.js'
-import { type Any, define, guard, plainError, toNode, type Work } from './shield.js'
+import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
+
+/** The object of Node's that an object of ours represents; undefined for any other. */
+export type Unwrap = (value: object) => unknown
 
 /** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
   current: object
-  /** What its code takes for the present; absent for the real time. */
+  /** The present that its code is given; absent for the real time. */
   time?: GuestTime | undefined
 }
 
-/** The object of Node's that an object of ours represents; undefined for any other. */
-export type Unwrap = (value: object) => unknown
+/** The maximum depth of the arguments of Node's functions. */
+const MOST_DEPTH = 4
+
+/**
+ * The argument for a function of Node's: a primitive, a copy of bytes, the object that `unwrap` returns for it, or a new
+ * plain object or array of these.
+ * @throws TypeError for functions, symbols and values that are nested too deeply.
+ */
+function toNode(value: unknown, unwrap: Unwrap, depth = 0): Any {
+  if (typeof value === 'function' || typeof value === 'symbol' || depth > MOST_DEPTH)
+    throw new TypeError('The argument is of a type that this function does not take')
+  if (typeof value !== 'object' || value === null) return value
+  const raw = unwrap(value)
+  if (raw !== undefined) return raw
+  const memory = viewMemory(value)
+  if (memory !== undefined) return NodeBuffer.from(memory)
+  if (Array.isArray(value)) return Array.from(value, (each) => toNode(each, unwrap, depth + 1))
+  const copy: Record<string, unknown> = {}
+  for (const name of Object.keys(value)) {
+    const inner = (value as Record<string, unknown>)[name]
+    // Node treats some undefined options differently from absent ones.
+    if (inner !== undefined) define(copy, name, toNode(inner, unwrap, depth + 1))
+  }
+  return copy
+}
 
 /** A copy of Node's result made of the language's own objects. @throws TypeError for a function. */
 export function fromNode(value: unknown): Any {
@@ -28,8 +54,10 @@ export function fromNode(value: unknown): Any {
   return copy
 }
 
+const nothing: Unwrap = () => undefined
+
 /** Wraps a synchronous function; `finish` converts its result. */
-export function gate(work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work {
+export function gate(work: Work, unwrap: Unwrap = nothing, finish: Work = fromNode): Work {
   return (...args) => {
     const given = args.map((each) => toNode(each, unwrap))
     return finish(guard(() => work(...given)))
@@ -37,7 +65,7 @@ export function gate(work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work
 }
 
 /** {@link gate} for functions that return promises, which never settle once the run that made the call is over. */
-export function gateAsync(epoch: Epoch, work: Work, unwrap?: Unwrap, finish: Work = fromNode): Work {
+export function gateAsync(epoch: Epoch, work: Work, unwrap: Unwrap, finish: Work = fromNode): Work {
   return (...args) => {
     const asked = epoch.current
     return new Promise((resolve, reject) => {
@@ -59,7 +87,7 @@ export function gateCallback(epoch: Epoch, work: Work): Work {
     const answer = (...results: unknown[]) => {
       if (epoch.current === asked) callback(...results.map(fromNode))
     }
-    const given = args.map((each) => toNode(each))
+    const given = args.map((each) => toNode(each, nothing))
     guard(() => work(...given, answer))
   }
 }

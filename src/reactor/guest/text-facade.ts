@@ -1,9 +1,10 @@
 /** Text encoding for reactor code, per the WHATWG Encoding standard; Node's decoders would expose handles of Node's. */
 import { atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
 import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
-import { guard, viewMemory } from './shield.js'
+import { guard, Hidden, viewMemory } from './shield.js'
 
 const encoder = new NodeEncoder()
+const decoders = new Hidden<NodeDecoder>()
 
 export class TextEncoder {
   get encoding(): string {
@@ -25,24 +26,16 @@ export class TextEncoder {
 }
 
 export class TextDecoder {
-  readonly #raw: NodeDecoder
-
   constructor(label: unknown = 'utf-8', options: { fatal?: unknown; ignoreBOM?: unknown } = {}) {
     const name = `${label}`
     const given = { fatal: Boolean(options?.fatal), ignoreBOM: Boolean(options?.ignoreBOM) }
-    this.#raw = guard(() => new NodeDecoder(name, given))
-  }
-  get encoding(): string {
-    return this.#raw.encoding
-  }
-  get fatal(): boolean {
-    return this.#raw.fatal
-  }
-  get ignoreBOM(): boolean {
-    return this.#raw.ignoreBOM
+    decoders.set(
+      this,
+      guard(() => new NodeDecoder(name, given)),
+    )
   }
   decode(bytes?: unknown, options?: { stream?: unknown }): string {
-    const raw = this.#raw
+    const raw = decoders.get(this)
     const memory = bytes === undefined ? undefined : viewMemory(bytes)
     if (bytes !== undefined && memory === undefined)
       throw new TypeError('The bytes must be an ArrayBuffer or a view of one')
@@ -53,6 +46,7 @@ export class TextDecoder {
     return 'TextDecoder'
   }
 }
+decoders.addMembers(TextDecoder, { reads: 'encoding fatal ignoreBOM' })
 
 export function atob(text: unknown): string {
   const given = `${text}`

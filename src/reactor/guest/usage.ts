@@ -39,7 +39,7 @@ function findExported(program: Program, code: string): { left: Node; right: Any 
   return found
 }
 
-/** What the exported functions in `program`, the syntax tree of `code`, read of the request. */
+/** Lists the parts of the request that the exported functions in `program`, the syntax tree of `code`, read. */
 export function findUsage(program: Program, code: string): Usage {
   const reading = new Reading()
   try {

@@ -3,6 +3,7 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './buffer-facade.js'
 import type { AbortSignal } from './events-facade.js'
+import { Pairs } from './pairs.js'
 import { viewMemory } from './shield.js'
 import { URL, URLSearchParams } from './url-facade.js'
 
@@ -10,10 +11,11 @@ type Bytes = Uint8Array<ArrayBuffer>
 type HeadersInit = Headers | Record<string, unknown> | Iterable<[string, unknown]>
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 
-export class Headers {
+export class Headers extends Pairs {
   readonly #values = new Map<string, string>()
 
   constructor(init?: HeadersInit | null) {
+    super()
     if (init === undefined || init === null) return
     const entries = Symbol.iterator in init ? (init as Iterable<[string, unknown]>) : Object.entries(init)
     for (const [name, value] of entries) this.append(name, value)
@@ -36,18 +38,6 @@ export class Headers {
   delete(name: unknown): void {
     this.#values.delete(toHeaderName(name))
   }
-  forEach(see: (value: string, name: string, headers: Headers) => void): void {
-    for (const [name, value] of this) see(value, name, this)
-  }
-  *keys(): Generator<string> {
-    for (const [name] of this) yield name
-  }
-  *values(): Generator<string> {
-    for (const [, value] of this) yield value
-  }
-  *entries(): Generator<[string, string]> {
-    yield* this
-  }
   *[Symbol.iterator](): Generator<[string, string]> {
     for (const name of [...this.#values.keys()].sort()) yield [name, this.#values.get(name)!]
   }
@@ -55,13 +45,13 @@ export class Headers {
 
 function toHeaderName(name: unknown): string {
   const text = String(name)
-  if (!NAME.test(text)) throw new TypeError('That is no name of a header')
+  if (!NAME.test(text)) throw new TypeError('Invalid header name')
   return text.toLowerCase()
 }
 
 function toHeaderValue(value: unknown): string {
   const text = String(value).trim()
-  if (/[\0\r\n]/.test(text)) throw new TypeError('The value of a header may not hold line breaks')
+  if (/[\0\r\n]/.test(text)) throw new TypeError('Invalid header value: it has a line break')
   return text
 }
 
