@@ -10,7 +10,6 @@ interface Sodium {
   /** Another one whenever the memory has grown. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
-  _crypto_generichash(...words: number[]): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
   _crypto_kdf_hkdf_sha256_extract_init(state: number, salt: number, saltLength: number): number
   _crypto_kdf_hkdf_sha256_extract_update(state: number, part: number, length: number): number
@@ -19,8 +18,6 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** Messages up to this many bytes pass through memory that is kept for them. */
-const LARGEST_KEPT = 16_384
 /** Node's own cipher costs more to start, and a quarter for each byte: from some 6 KB on it is faster. */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
@@ -39,17 +36,12 @@ export async function loadSodium(): Promise<Primitives> {
   const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium, states)
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
     message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
-  const isSmallDigest = (length: number, message: Uint8Array, key: Uint8Array) =>
-    message.length <= LARGEST_KEPT && key.length <= LARGEST_KEY && length <= LARGEST_DIGEST
   return {
     seal: (plain, associated, nonce, key) =>
       (isSmall(plain, associated, key) ? small : nativePrimitives).seal(plain, associated, nonce, key),
     open: (sealed, associated, key) =>
       (isSmall(sealed, associated, key) ? small : nativePrimitives).open(sealed, associated, key),
-    blake2b: (length, message, key) =>
-      isSmallDigest(length, message, key)
-        ? small.blake2b(length, message, key)
-        : sodium.crypto_generichash(length, message, key),
+    blake2b: (length, message, key) => sodium.crypto_generichash(length, message, key),
     digest: (length, message, key) =>
       (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).digest(length, message, key),
     isEqual: (a, b) => sodium.memcmp(a, b),
@@ -65,11 +57,11 @@ export async function loadSodium(): Promise<Primitives> {
 function createSmall(
   sodium: Sodium,
   states: WeakMap<Uint8Array, Uint8Array>,
-): Pick<Primitives, 'seal' | 'open' | 'blake2b' | 'digest'> {
+): Pick<Primitives, 'seal' | 'open' | 'digest'> {
   const { _crypto_aead_xchacha20poly1305_ietf_encrypt: encrypt } = sodium
   const { _crypto_aead_xchacha20poly1305_ietf_decrypt: decrypt } = sodium
   const keyAt = sodium._malloc(
-    LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_KEPT + LARGEST_STATE,
+    LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_SEALED + LARGEST_STATE,
   )
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
@@ -77,7 +69,7 @@ function createSmall(
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
   /** Of HMAC, on its way through a message: it begins after the message's place. */
-  const stateAt = messageAt + LARGEST_KEPT + TAG_BYTES
+  const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
   const takeDigest = (heap: Uint8Array, length: number, messageLength: number) => {
     heap.fill(0, messageAt, messageAt + messageLength)
@@ -118,14 +110,6 @@ function createSmall(
       const plain = copyOut(heap, messageAt, messageAt + body - TAG_BYTES)
       heap.fill(0, messageAt, messageAt + body)
       return plain
-    },
-    blake2b(length, message, key) {
-      const heap = sodium.HEAPU8
-      heap.set(key, keyAt)
-      heap.set(message, messageAt)
-      sodium._crypto_generichash(digestAt, length, messageAt, message.length, 0, keyAt, key.length)
-      heap.fill(0, keyAt, keyAt + key.length)
-      return takeDigest(heap, length, message.length)
     },
     // The one block of HKDF-Expand is an HMAC, and so is HKDF-Extract, which takes a state.
     digest(length, message, key) {

@@ -21,7 +21,7 @@ import type { ChooseOpener } from './unlock.js'
 
 /**
  * Copies each row that opens of the vault at `source`, which is not changed, into a new directory. Each log begins anew,
- * with the records that can be read and one that says so.
+ * with the records that can be read and one that says so. Adds what is left out to `damage`.
  * @throws CofferError `conflict` if there is a vault at `target`, `vault_damaged` if the header of `source` does not open
  */
 export function copyDamagedVault(
@@ -29,14 +29,11 @@ export function copyDamagedVault(
   target: VaultLocation,
   choose: ChooseOpener,
   progress: Progress,
-): Promise<{ arrived: RowChecksum } & CopyDamage> {
+  damage: CopyDamage,
+): Promise<RowChecksum> {
   requireDirectory(target)
   const [from, to] = [completeEffects(source), completeEffects(target)]
-  const damage: CopyDamage = { findings: [], skipped: {} }
-  const copy = async (found: Source) => ({
-    arrived: await copyReadable(to, found, damage, progress),
-    ...damage,
-  })
+  const copy = (found: Source) => copyReadable(to, found, damage, progress)
   if (isStore(from.directory)) return withSource(from, choose, copy)
   return runUnlocked(from, choose, async ({ header, keyring }) => {
     const damaged = await openDamaged(lsmOptions(from, header, keyring), damage.findings)

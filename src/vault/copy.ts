@@ -65,16 +65,17 @@ export function withSource<T>(
   choose: ChooseOpener,
   work: (source: Source) => Promise<T>,
 ): Promise<T> {
-  const read = (engine: EngineMaintenance & Pick<Engine, 'close'>, keyring: Keyring) =>
-    engine.withRows((rows) => work({ header: engine.header, keyring, rows })).finally(() => engine.close())
+  const read = (maintenance: EngineMaintenance, keyring: Keyring, close: () => Promise<void>) =>
+    maintenance.withRows((rows) => work({ header: maintenance.header, keyring, rows })).finally(close)
   if (isStore(effects.directory))
-    return usingStore(effects, choose, async ({ engine, keyring }) => {
+    return usingStore(effects, choose, ({ engine, keyring }) => {
       const store = createSealedStore(engine, keyring)
-      return read({ ...engine.maintenance!, close: () => store.close() }, keyring)
+      return read(engine.maintenance!, keyring, () => store.close())
     })
-  return runUnlocked(effects, choose, async ({ header, keyring }) =>
-    read(await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' }), keyring),
-  )
+  return runUnlocked(effects, choose, async ({ header, keyring }) => {
+    const engine = await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
+    return read(engine, keyring, () => engine.close())
+  })
 }
 
 /** Makes a vault of rows that have their keys. @throws CofferError `conflict` if there is one */

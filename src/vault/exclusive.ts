@@ -40,15 +40,6 @@ export async function owning<T>(
   }
 }
 
-/** Holds the lock of the vault while `work` runs. @throws CofferError `unavailable`, at once beside a server */
-export async function runExclusive<T>(effects: Effects, work: () => Promise<T>): Promise<T> {
-  return owning(effects, async (lock) => {
-    const result = await work()
-    lock.release()
-    return result
-  })
-}
-
 /** @throws CofferError `unavailable` if a server has the vault open */
 export function refuseBesideServer({ files, directory, pid }: Effects): void {
   const held = readLockHolder(files, directory, readProcessIdentity(pid))
@@ -65,7 +56,10 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
 
 type Opened = Awaited<ReturnType<typeof openKeyring>> & { secret: Secret }
 
-/** The same for a vault whose keys `work` needs; the secret is asked for before the lock is held. */
+/**
+ * Holds the lock of a vault, whose keys `work` needs, while `work` runs. The secret is asked for before.
+ * @throws CofferError `unavailable`, at once beside a server
+ */
 export async function runUnlocked<T>(
   effects: Effects,
   choose: ChooseOpener,
@@ -73,7 +67,11 @@ export async function runUnlocked<T>(
 ): Promise<T> {
   const { files, directory } = effects
   const secret = toSecret(await choose(describeLocked(await readHeader(files, directory))))
-  return runExclusive(effects, async () => work({ ...(await openKeyring(effects, secret)), secret }))
+  return owning(effects, async (lock) => {
+    const result = await work({ ...(await openKeyring(effects, secret)), secret })
+    lock.release()
+    return result
+  })
 }
 
 export function lsmOptions(effects: Effects, header: Header, keyring: Keyring) {

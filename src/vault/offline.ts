@@ -12,7 +12,6 @@ import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
-import type { RowChecksum } from '../storage/vault-rows.js'
 import { lsmOptions, runUnlocked } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
 import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocation } from './open.js'
@@ -46,12 +45,15 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
     },
     copy: async (to, { passwordFile, skipsDamaged }) => {
       const [source, target] = [find(), findTarget(to, passwordFile)]
-      const copy = await (skipsDamaged ? loadCopyDamaged() : loadCopy())
-      const { arrived, ...damage } = await copy(source, target, choose, (done, total) =>
-        progress(done, total, 'Copying'),
-      )
-      const { count, digest } = arrived
-      return { ...describe(target), copied_from: source.directory, rows: count, digest, ...damage }
+      const { copyVault } = await import('./copy.js')
+      const { copyDamagedVault } = await import('./copy-damaged.js')
+      const damage: CopyDamage = { findings: [], skipped: {} }
+      const told = (done: number, total: number) => progress(done, total, 'Copying')
+      const { count, digest } = skipsDamaged
+        ? await copyDamagedVault(source, target, choose, told, damage)
+        : await copyVault(source, target, choose, told)
+      const copied = { copied_from: source.directory, rows: count, digest }
+      return { ...describe(target), ...copied, ...(skipsDamaged && damage) }
     },
     rekey: async () => {
       const location = find()
@@ -78,20 +80,6 @@ export function createOfflineVault(effects: OfflineEffects): OfflineVault {
       return changeKeySlots(location, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
     },
   }
-}
-
-type Copy = (
-  ...asked: Parameters<typeof import('./copy.js').copyVault>
-) => Promise<{ arrived: RowChecksum } & Partial<CopyDamage>>
-
-async function loadCopy(): Promise<Copy> {
-  const { copyVault } = await import('./copy.js')
-  return async (...asked) => ({ arrived: await copyVault(...asked) })
-}
-
-async function loadCopyDamaged(): Promise<Copy> {
-  const { copyDamagedVault } = await import('./copy-damaged.js')
-  return copyDamagedVault
 }
 
 function describe({ directory }: VaultLocation): { directory: string } | { store: string } {

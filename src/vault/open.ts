@@ -26,10 +26,10 @@ import { type App, createApp, createFirstTenant } from './app.js'
 import { owning, refuseBesideServer } from './exclusive.js'
 import { completeEffects, type Effects, isStore, kindOfAddress, type VaultLocation } from './location.js'
 import { createMemoryVault, type MemoryVault } from './memory-vault.js'
-import { createHeader } from './new-header.js'
 import {
   type ChooseOpener,
   choosePrimitivesLater,
+  createHeader,
   describeLocked,
   type LockedVault,
   type NewOpener,

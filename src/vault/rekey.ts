@@ -60,9 +60,9 @@ async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Pr
     const { header: present } = await readStored(pool, withoutRekey)
     const secret = toSecret(await choose(describeLocked(present)))
     const opened = await openKeyring(effects, secret, present)
-    const { header, prepare, resealPending } = await planRekey(effects, { ...opened, secret })
+    const { header, keys, ...plan } = await planRekey(effects, { ...opened, secret })
     const { random } = effects
-    await rekeyStore(pool, { present, next: header, random, prepare, resealPending, progress })
+    await rekeyStore(pool, { ...plan, present, next: header, mac: keys.chain, random, progress })
     return { dropped: droppedSlots(present, opened.slot) }
   } finally {
     await pool.close()

@@ -21,8 +21,14 @@ import {
 import type { Header } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import type { Effects, VaultLocation } from './location.js'
-import { createHeader } from './new-header.js'
-import { type ChooseOpener, describeLocked, type NewOpener, openKeyring, toSecret } from './unlock.js'
+import {
+  type ChooseOpener,
+  createHeader,
+  describeLocked,
+  type NewOpener,
+  openKeyring,
+  toSecret,
+} from './unlock.js'
 
 /** @throws CofferError `conflict` if there is a vault already, `usage`, `unavailable`, `storage_failed` */
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {

@@ -6,9 +6,10 @@ import {
   openSlot,
   parseSlots,
   type ScryptCost,
+  type SealedHeader,
   type Secret,
   type Slot,
-  type SlotContext,
+  sealHeader,
 } from '../crypto/key-slot.js'
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
@@ -17,12 +18,15 @@ import type { Primitives } from '../crypto/primitives.js'
 import { quicken } from '../crypto/quicken.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { loadSodium } from '../crypto/sodium.js'
-import { type Header, readHeader } from '../storage/vault-file.js'
+import { formatDate } from '../domain/dates.js'
+import { encodeId } from '../storage/bytes.js'
+import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 import type { Effects } from './location.js'
 
 /** The secret that opens a vault: the text of a key file, or a passphrase. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
 
+const VAULT_ID_BYTES = 16
 /** Loading libsodium keeps a server from answering for 25 ms. */
 const SODIUM_AFTER_MS = 500
 
@@ -43,14 +47,23 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
 
-export async function createFirstSlot(
-  context: SlotContext,
-  { vault, ...slot }: { root: Uint8Array; vault: string; created: string },
+/** The header of a new vault, with its only key slot, and its keys. @throws CofferError `usage` for a short passphrase */
+export async function createHeader(
+  { random, clock, role }: Pick<Effects, 'random' | 'clock' | 'role'>,
   opener: NewOpener,
-): Promise<Slot> {
-  const secret = await toNewSecret(opener, vault, context.random)
+): Promise<{ header: Header; keyring: Keyring; primitives: Primitives }> {
+  const primitives = await choosePrimitives(role)
+  const root = random.bytes(KEY_BYTES)
+  const vault = encodeId(random.bytes(VAULT_ID_BYTES))
+  const created = formatDate(clock())
+  const secret = await toNewSecret(opener, vault, random)
   const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
-  return createSlot(context, { ...slot, secret, ...cost })
+  const slot = await createSlot({ primitives, random }, { root, secret, created, ...cost })
+  const bare = { format: FORMAT, vault, created, cipher: 'xchacha20-poly1305', slots: [slot] }
+  const header = sealHeader(primitives, bare, root) as SealedHeader & Header
+  const keyring = createKeyring(primitives, random, root)
+  primitives.wipe(root)
+  return { header, keyring, primitives }
 }
 
 /** The secret of a new opener; a new key file is saved first. */

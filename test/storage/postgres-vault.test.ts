@@ -26,31 +26,13 @@ import { changeKeySlots } from '../../src/vault/key-slots.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
+import { createKey, locate } from '../support/vault.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
 import { startPostgres } from './postgres-server.js'
 
-/** Key files, which open faster than passphrases. */
-function createKey() {
-  let text = ''
-  const save = async (_: string, key: string) => {
-    text = key
-  }
-  return {
-    create: { kind: 'key-file', save } as const,
-    choose: async () => ({ kind: 'key-file', text }) as const,
-  }
-}
-
 const server = await startPostgres()
 t.teardown(() => server.stop())
-
-const locate = (directory: string, clock: Clock = Date.now) => ({
-  directory,
-  pid: process.pid,
-  notice: () => {},
-  clock,
-})
 
 /** A new vault, open as often as asked. */
 async function openVaults(t: Test, count: number, clock?: Clock) {

@@ -17,6 +17,7 @@ import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 import { findStoreLeaks } from '../storage/postgres-leaks.js'
 import { startPostgres } from '../storage/postgres-server.js'
+import { createKey, locate } from '../support/vault.js'
 
 const server = await startPostgres()
 const place = mkdtempSync(join(tmpdir(), 'coffer-moving-'))
@@ -25,22 +26,12 @@ t.teardown(async () => {
   rmSync(place, { recursive: true, force: true })
 })
 
-const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
 const CHILD = fileURLToPath(new URL('copy-child.js', import.meta.url))
 let count = 0
 const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
 /** More rows than go in one batch. */
 const TOKENS = 520
-
-function createKey() {
-  let text = ''
-  const save = async (_: string, key: string) => {
-    text = key
-  }
-  const choose = async () => ({ kind: 'key-file', text }) as const
-  return { create: { kind: 'key-file', save } as const, choose }
-}
 
 async function ask(app: App, operation: string, input: Record<string, unknown> = {}) {
   const definition = registry.operations.find(({ name }) => name === operation)!
@@ -288,7 +279,9 @@ t.test('a copy of a damaged store has what can be read, and tells what cannot', 
   await damage('min', KINDS.token)
   await damage('max', KINDS.log_block)
   const target = newDirectory()
-  const { skipped } = await copyDamagedVault(locate(store), locate(target), key.choose, nothing)
+  const left = { findings: [], skipped: {} as Record<string, number> }
+  await copyDamagedVault(locate(store), locate(target), key.choose, nothing, left)
+  const { skipped } = left
   t.match(skipped, { token: 1, log_block: 1 })
   t.ok(skipped.log! > 0)
   const opened = await openVault(locate(target), key.choose)

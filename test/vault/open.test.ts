@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { createVault, openVault, reachVault } from '../../src/vault/open.js'
+import { createKey, locate } from '../support/vault.js'
 
 t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
@@ -15,14 +16,11 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
   })
   // Too long for a socket of its own, which then lies among the temporary files.
   const directory = join(root, 'long'.repeat(30))
-  const place = { directory, pid: process.pid, notice: () => {}, role: 'server' } as const
-  let text = ''
-  const save = async (_: string, key: string) => {
-    text = key
-  }
-  const open = () => openVault(place, async () => ({ kind: 'key-file', text }))
+  const place = { ...locate(directory), role: 'server' } as const
+  const key = createKey()
+  const open = () => openVault(place, key.choose)
   process.env.TMPDIR = join(root, 'missing')
-  await t.rejects(createVault(place, 'first', { kind: 'key-file', save }), { code: 'storage_failed' })
+  await t.rejects(createVault(place, 'first', key.create), { code: 'storage_failed' })
   await t.rejects(open(), { code: 'storage_failed' })
   process.env.TMPDIR = root
   const app = await open()
@@ -33,13 +31,9 @@ t.test('a vault whose server cannot listen for commands is let go, and opens lat
 t.test('a command that waits beside a starting server is answered by it, not kept from it', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))
-  const place = { directory: join(root, 'vault'), pid: process.pid, notice: () => {} }
-  let text = ''
-  const save = async (_: string, key: string) => {
-    text = key
-  }
-  const choose = async () => ({ kind: 'key-file', text }) as const
-  const first = await createVault(place, 'first', { kind: 'key-file', save })
+  const place = locate(join(root, 'vault'))
+  const { create, choose } = createKey()
+  const first = await createVault(place, 'first', create)
   const starting = openVault({ ...place, role: 'server' }, choose)
   const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
   await pause(50)
@@ -60,7 +54,6 @@ t.test('a command that waits beside a starting server is answered by it, not kep
 })
 
 t.test('the scheme of an address says where a vault is kept', async (t) => {
-  const locate = (directory: string) => ({ directory, pid: process.pid, notice: () => {} })
   const opener = { kind: 'passphrase', passphrase: 'correct horse battery' } as const
   const app = await createVault(locate('memory:'), 'first', opener)
   t.equal((await app.tenant()).name, 'first')

@@ -3,7 +3,7 @@ import type { Mac, RandomSource } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import type { Row, VaultRows } from '../engine.js'
 import { type Header, headerText } from '../vault-file.js'
-import { copyAndVerify, type Progress, type RowChecksum } from '../vault-rows.js'
+import { copyAndVerify, type Progress, type RowChecksum, type RowTarget } from '../vault-rows.js'
 import type { Connection, ConnectionPool } from './pool.js'
 import { COMMIT, ROLLBACK, type Statement } from './query-sql.js'
 import { COUNT_KEYS, eachRow } from './snapshot.js'
@@ -29,8 +29,7 @@ export async function fillStore(
   return pool.using(async (connection) => {
     await beginEmpty(connection, headerText(header), random)
     try {
-      const target = { put: (rows: AsyncIterable<Row>) => putRows(connection, rows), read }
-      const arrived = await copyAndVerify(source, target, mac, progress)
+      const arrived = await copyAndVerify(source, storeTarget(connection), mac, progress)
       const { time, last, since, until } = source.times
       await connection.send([
         { ...insertStatement({ rows: [], waiting: source.pending }), isSlow: true },
@@ -45,8 +44,30 @@ export async function fillStore(
       await connection.send([ROLLBACK]).catch(() => undefined)
       throw error
     }
+  })
+}
 
-    async function* read(): AsyncGenerator<Row> {
+/** Puts rows with the `seq` that they have; `before` is sent ahead of each batch. Reads them in the same transaction. */
+export function storeTarget(
+  connection: Connection,
+  before: (batch: readonly Row[]) => readonly Statement[] = () => [],
+): RowTarget {
+  return {
+    async put(rows) {
+      let batch: Row[] = []
+      const send = async () => {
+        if (batch.length === 0) return
+        const news = insertStatement({ rows: batch, waiting: [] }, { isDated: true })
+        await connection.send([...before(batch), { ...news, isSlow: true }])
+        batch = []
+      }
+      for await (const row of rows) {
+        batch.push(row)
+        if (batch.length === ROWS_AT_ONCE) await send()
+      }
+      await send()
+    },
+    async *read() {
       let keys = 0
       for await (const { row, own, indexed } of eachRow(connection)) {
         if (own !== indexed) throw incomplete()
@@ -55,28 +76,8 @@ export async function fillStore(
       }
       const [counted] = await connection.send([COUNT_KEYS])
       if (counted!.rows[0].keys !== keys) throw incomplete()
-    }
-  })
-}
-
-/** Puts rows with the `seq` that they have. `before` runs ahead of each batch, in the same round trip. */
-export async function putRows(
-  connection: Connection,
-  rows: AsyncIterable<Row>,
-  before: (batch: readonly Row[]) => readonly Statement[] = () => [],
-): Promise<void> {
-  let batch: Row[] = []
-  const send = async () => {
-    if (batch.length === 0) return
-    const news = insertStatement({ rows: batch, waiting: [] }, { isDated: true })
-    await connection.send([...before(batch), { ...news, isSlow: true }])
-    batch = []
+    },
   }
-  for await (const row of rows) {
-    batch.push(row)
-    if (batch.length === ROWS_AT_ONCE) await send()
-  }
-  await send()
 }
 
 function incomplete(): CofferError {

@@ -2,25 +2,18 @@
  * Seals all rows of a store anew, in one transaction: until its commit the store is as it was. What stands in the place of
  * the header meanwhile keeps everybody else out, so nothing is written that the transaction does not see.
  */
-import type { RandomSource } from '../../crypto/ports.js'
+import type { Mac, RandomSource } from '../../crypto/ports.js'
 import { type CofferError, conflict } from '../../errors.js'
 import type { PendingEntries, Resealed, Row } from '../engine.js'
 import { type Header, headerText } from '../vault-file.js'
-import type { Progress } from '../vault-rows.js'
-import { putRows } from './fill.js'
-import { endWaitingStatement } from './log-sql.js'
+import { copyAndVerify, type Progress } from '../vault-rows.js'
+import { storeTarget } from './fill.js'
 import type { Connection, ConnectionPool } from './pool.js'
 import { BEGIN, COMMIT, type Place, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
-import { COUNT_ROWS, eachRow } from './snapshot.js'
+import { COUNT_ROWS, eachRow, READ_WAITING } from './snapshot.js'
 import { again, unfinishedRekey } from './tables.js'
 import { insertStatement } from './write-sql.js'
 
-/** Log entries are read a page at a time: those after an id, until there are so many or they have so many bytes. */
-const MOST_WAITING = [500, 2 ** 20] as const
-const READ_WAITING =
-  'select id, tenant, owner, written, sealed from (select *, sum(octet_length(sealed)) over (order by id) as bytes' +
-  ' from (select * from coffer_waiting where id > $1 order by id limit $2) w) w' +
-  ' where bytes - octet_length(sealed) < $3 order by id'
 const LOCK_HEADER = { text: 'select header from coffer_state where id = 1 for update', isSlow: true }
 /** Of those who see another generation, nobody goes on by what was true before. */
 const SET_HEADER = 'update coffer_state set header = $1, generation = generation + 1 where id = 1'
@@ -28,6 +21,8 @@ const SET_HEADER = 'update coffer_state set header = $1, generation = generation
 export interface RekeyOptions {
   present: Header
   next: Header
+  /** Keyed with the new keys. */
+  mac: Mac
   random: RandomSource
   /** Given the rows that are of no tenant, and tenants' own records; gives what seals a row anew. */
   prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
@@ -56,7 +51,7 @@ export async function rekeyStore(pool: ConnectionPool, options: RekeyOptions): P
 }
 
 async function rekeyRows(connection: Connection, mark: string, options: RekeyOptions): Promise<void> {
-  const { next, prepare, resealPending, progress } = options
+  const { next, mac, prepare, resealPending, progress } = options
   try {
     const begun = await connection.send([BEGIN, ...UNLIMITED, LOCK_HEADER, COUNT_ROWS])
     const [header, counted] = begun.slice(-2)
@@ -64,35 +59,25 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
     const reseal = await prepare(eachOwnRow(connection))
     await connection.send([{ text: 'delete from coffer_keys', isSlow: 'whole' }])
     let before: Place = { tenant: -1, kind: -1, seq: -1 }
-    let done = 0
-    const total = counted!.rows[0].rows
-    async function* resealed(): AsyncGenerator<Row> {
-      for await (const { row } of eachRow(connection)) yield { ...row, ...(await reseal(row)) }
-    }
-    await putRows(connection, resealed(), (batch) => {
+    const target = storeTarget(connection, (batch) => {
       const statement = deleteStatement(before, batch.at(-1)!)
       before = batch.at(-1)!
-      done += batch.length
-      progress(done, total)
       return [statement]
     })
-    await resealAllWaiting(connection, resealPending)
+    async function* rows(): AsyncGenerator<Row> {
+      for await (const { row } of eachRow(connection)) yield { ...row, ...(await reseal(row)) }
+    }
+    await copyAndVerify({ count: counted!.rows[0].rows, rows }, target, mac, progress)
+    const [pending] = await connection.send([READ_WAITING])
+    const news = insertStatement({ rows: [], waiting: pending!.rows.map(resealPending) })
+    await connection.send([
+      { text: 'delete from coffer_waiting', isSlow: 'whole' },
+      { ...news, isSlow: true },
+    ])
     await connection.send([{ text: SET_HEADER, values: [headerText(next)] }, COMMIT])
   } catch (error) {
     await connection.send([ROLLBACK]).catch(() => undefined)
     throw error
-  }
-}
-
-async function resealAllWaiting(store: Connection, reseal: (pending: PendingEntries) => PendingEntries) {
-  for (let after: Uint8Array = new Uint8Array(0); ; ) {
-    const [found] = await store.send([{ text: READ_WAITING, values: [after, ...MOST_WAITING], isSlow: true }])
-    const page: PendingEntries[] = found!.rows
-    if (page.length === 0) return
-    const ids = page.map(({ id }) => id)
-    const news = insertStatement({ rows: [], waiting: page.map(reseal) })
-    await store.send([endWaitingStatement(ids), { ...news, isSlow: true }])
-    after = ids.at(-1)!
   }
 }
 

@@ -20,7 +20,8 @@ export const BEGIN_SNAPSHOT: readonly Statement[] = [
 ]
 export const COUNT_KEYS: Statement = { text: 'select count(*) as keys from coffer_keys', isSlow: 'whole' }
 export const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows', isSlow: 'whole' }
-const READ_WAITING = {
+/** Log entries that are in no row yet. */
+export const READ_WAITING: Statement = {
   text: 'select id, tenant, owner, written, sealed from coffer_waiting order by written, id',
   isSlow: true,
 }
