@@ -73,16 +73,19 @@ export function createAnswerer(options: AnswererOptions): Answerer {
     const answer = await answerRequest(parts, state).catch((error: unknown) => refuse(parts, state, error))
     answer.headers[parts.names.traceId] = traceId
     if (state.isForPages) Object.assign(answer.headers, corsHeaders)
-    const entry = {
+    const { observe, record } = options
+    if (observe === undefined && record === undefined) return answer
+    const ms = options.clock() - started
+    const entry: AccessEntry = {
       method: request.method,
       route: state.route,
       status: answer.status,
-      ms: options.clock() - started,
+      ms,
       traceId,
-      ...(state.applicationId === undefined ? {} : { applicationId: state.applicationId }),
     }
-    options.observe?.(entry, request)
-    options.record?.(entry)
+    if (state.applicationId !== undefined) entry.applicationId = state.applicationId
+    observe?.(entry, request)
+    record?.(entry)
     return answer
   }
 }

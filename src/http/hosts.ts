@@ -26,9 +26,16 @@ export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly 
     known = { counter, name: typeof url === 'string' ? new URL(url).hostname : undefined }
     return known.name
   }
+  let lastHost: unknown
   return (request) => {
+    // Most requests have the host of the request before.
+    const { host } = request.headers
+    if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined
     const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))
-    if (strange.length === 0) return undefined
+    if (strange.length === 0) {
+      lastHost = host
+      return undefined
+    }
     return findPublicName().then((name) => {
       if (strange.every((each) => each === name)) return
       throw new CofferError(

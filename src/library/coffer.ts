@@ -1,17 +1,14 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
 import { createDashboard, type Dashboard } from '../control/dashboard.js'
-import { createControlMiddleware } from '../control/middleware.js'
 import type { Plane } from '../control/plane.js'
+import { createVaultService } from '../control/service.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { authenticate } from '../framework/authenticate.js'
 import { resultOf } from '../framework/outcome.js'
 import { type Handler, toHandler } from '../http/handle.js'
 import { DEFAULT_PREFIX } from '../http/sockets.js'
-import { createServiceAnswerer, type ServiceOptions } from '../http/start.js'
-import { type OperationName, type ResultOf, registry } from '../operations/all.js'
-import type { App } from '../vault/app.js'
-import { VERSION } from '../version.js'
+import { createServiceAnswerer } from '../http/start.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
 import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.js'
 import { clientOver } from './client.js'
 import { createControlCalls } from './control.js'
@@ -94,9 +91,8 @@ export class OpenCoffer implements Coffer {
   serviceOf(options: HandlerOptions, dashboard?: Dashboard) {
     const chosen = { ...this.#opened.options, ...options }
     const { prefix = DEFAULT_PREFIX } = chosen
-    const plane = this.#plane
-    const middleware = createControlMiddleware({ plane, key: this.#opened.controlKey, dashboard, prefix })
-    return serviceOf(this.#plane.app, { ...chosen, middleware })
+    const { plane, controlKey: key } = this.#opened
+    return createVaultService({ ...chosen, host: plane.app }, { plane, key, dashboard, prefix })
   }
 
   listenAt(url: string): void {
@@ -114,11 +110,4 @@ export class OpenCoffer implements Coffer {
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
-}
-
-export type AppServiceOptions = Omit<ServiceOptions, 'host' | 'registry' | 'authenticate' | 'version'>
-
-/** The HTTP service of an open vault, as this program serves it. */
-export function serviceOf(app: App, options: AppServiceOptions): ServiceOptions {
-  return { ...options, host: app, registry, authenticate, version: VERSION }
 }

@@ -1,12 +1,11 @@
 /** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
 import t, { type Test } from 'tap'
 import { createDashboard } from '../../src/control/dashboard.js'
-import { createControlMiddleware } from '../../src/control/middleware.js'
 import { openControlled } from '../../src/control/open.js'
 import { Plane } from '../../src/control/plane.js'
+import { createVaultService } from '../../src/control/service.js'
 import { toHandler } from '../../src/http/handle.js'
 import { createServiceAnswerer } from '../../src/http/start.js'
-import { serviceOf } from '../../src/library/coffer.js'
 
 const ORIGIN = 'http://localhost:4999'
 const SEED = {
@@ -48,8 +47,8 @@ async function open(t: Test, isPlain = false) {
   let now = 0
   const dashboard = createDashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })
   const key = isPlain ? undefined : 'ctl_test'
-  const middleware = createControlMiddleware({ plane, key, dashboard, prefix: 'svc' })
-  const handle = toHandler(createServiceAnswerer(serviceOf(app, { middleware })))
+  const service = createVaultService({ host: app }, { plane, key, dashboard, prefix: 'svc' })
+  const handle = toHandler(createServiceAnswerer(service))
   let cookie = ''
   const send = async (path: string, body?: unknown, headers: Record<string, string> = {}) => {
     const init =

@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { createDashboard } from '../../../control/dashboard.js'
 import { drawControlKey, openControlled } from '../../../control/open.js'
 import { Plane } from '../../../control/plane.js'
+import type { VaultServiceOptions } from '../../../control/service.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
 import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
@@ -21,7 +22,6 @@ import type { Options } from '../../context/task.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
 import { announce, type Opened } from './announcement.js'
-import type { ServedOptions } from './answering.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions, withServeVariables } from './serve-options.js'
 
@@ -111,8 +111,12 @@ async function serveVault(
   const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
   const { answerer, begin } = answerLater(async () => {
     app.configureReactors(await hardening)
-    const { createServerAnswerer } = await import('./answering.js')
-    const answer = createServerAnswerer(service, { plane, key, dashboard, prefix }, allowHosts)
+    const [{ createVaultService }, { createServiceAnswerer }] = await Promise.all([
+      import('../../../control/service.js'),
+      import('../../../http/start.js'),
+    ])
+    const controlled = createVaultService(service, { plane, key, dashboard, prefix })
+    const answer = createServiceAnswerer(controlled, allowHosts)
     disablePretenuring()
     return answer
   })
@@ -151,7 +155,7 @@ async function serveVault(
   await plane.close()
 }
 
-function createService(context: CommandContext, options: ServeOptions, app: App): ServedOptions {
+function createService(context: CommandContext, options: ServeOptions, app: App): VaultServiceOptions {
   const { clock, terminal } = context
   const { prefix, bodyLimitBytes, rate, cors } = options
   const { stderr } = terminal
