@@ -6,7 +6,7 @@ import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { Engine, EngineMaintenance, Row, VaultRows } from '../storage/engine.js'
-import { createEngine, openFileEngine } from '../storage/engines/file-engine.js'
+import { FileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createFromRows, readRows } from '../storage/lsm/maintenance/rows.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
 import { fillStore } from '../storage/postgres/fill.js'
@@ -106,7 +106,7 @@ export async function createInDirectory(
       read: () => readRows(options),
     }
     const arrived = await copyAndVerify(rows, target, keyring.engine.chain, progress)
-    const engine = createEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
+    const engine = new FileEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
     const store = createSealedStore(engine, keyring)
     await complete({ engine, store }).finally(() => store.close())
     await writeHeader(files, directory, random, header)

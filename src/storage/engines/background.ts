@@ -27,156 +27,166 @@ const MOST_TABLES = 64
 /** A compaction that failed is tried again after so long. */
 const RETRY_MS = 30_000
 
-export interface BackgroundJobsOptions {
-  tree: LsmTree
-  /** Runs work after everything before it was committed, and nothing else meanwhile. */
-  runExclusive<T>(work: () => Promise<T>): Promise<T>
+/** Runs work after everything before it was committed, and nothing else meanwhile. */
+type RunExclusive = <T>(work: () => Promise<T>) => Promise<T>
+
+export class BackgroundJobs {
+  readonly #tree: LsmTree
   /** Whether a flush runs beside units of work. */
-  isConcurrent: boolean
-}
-
-export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: BackgroundJobsOptions) {
-  let flushing: Promise<void> | undefined
-  let compacting: Promise<void> | undefined
+  readonly #isConcurrent: boolean
+  readonly #runExclusive: RunExclusive
+  #flushing: Promise<void> | undefined
+  #compacting: Promise<void> | undefined
   /** Paths of tables that a compaction under way reads. */
-  const busy = new Set<string>()
-  /** How many tables there were when compaction was begun last. */
-  let seen = 0
-  /** By the wall clock. */
-  let failedMs = 0
-  let isClosing = false
-  const { notice } = tree.options
+  readonly #busy = new Set<string>()
+  /** How many tables there were when compaction was begun or ended last. */
+  #seen = 0
+  /** When a compaction failed, by the wall clock. */
+  #failedMs = 0
+  #isClosing = false
 
-  return { close, flushIfLarger, hasNewTables, keepFewTables, compactSoon, compactAll, compactOnce, withRows }
+  constructor(tree: LsmTree, isConcurrent: boolean, runExclusive: RunExclusive) {
+    this.#tree = tree
+    this.#isConcurrent = isConcurrent
+    this.#runExclusive = runExclusive
+  }
 
   /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
-  async function close(): Promise<void> {
-    isClosing = true
-    await flushing
-    await compacting?.catch(() => undefined)
+  async close(): Promise<void> {
+    this.#isClosing = true
+    await this.#flushing
+    await this.#compacting?.catch(() => undefined)
+  }
+
+  #attempt(what: string, work: () => Promise<void>): Promise<boolean> {
+    return attempt(this.#tree.options.notice, what, work)
   }
 
   /** Flushes a log that has more than `size`, or begins to. Contract: nothing else runs meanwhile. */
-  async function flushIfLarger(size: Size): Promise<void> {
-    if (!tree.isLargerThan(size)) return
-    const isBeside = isConcurrent && !isClosing && flushing === undefined
+  async flushIfLarger(size: Size): Promise<void> {
+    if (!this.#tree.isLargerThan(size)) return
+    const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
     // A log that has grown again while the one before is flushed must wait for it.
-    if (!isBeside) await attempt(notice, 'flushed', () => tree.flush())
-    else if (await attempt(notice, 'flushed', () => tree.freeze())) flushing = flushInBackground()
+    if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
+    else if (await this.#attempt('flushed', () => this.#tree.freeze()))
+      this.#flushing = this.#flushInBackground()
   }
 
-  async function flushInBackground(): Promise<void> {
-    await attempt(notice, 'flushed', async () => {
-      if (await inSlices(() => tree.advanceFlush())) await runExclusive(() => tree.finishFlush())
+  async #flushInBackground(): Promise<void> {
+    await this.#attempt('flushed', async () => {
+      if (await this.#inSlices(() => this.#tree.advanceFlush()))
+        await this.#runExclusive(() => this.#tree.finishFlush())
     })
-    flushing = undefined
-    compactSoon()
+    this.#flushing = undefined
+    this.#compactSoon()
   }
 
-  function hasNewTables(): boolean {
-    return tree.manifest.sstables.length > seen
+  get hasNewTables(): boolean {
+    return this.#tree.manifest.sstables.length > this.#seen
   }
 
   /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
-  async function keepFewTables(): Promise<void> {
-    const { length } = tree.manifest.sstables
-    if (length >= MOST_TABLES && mayCompact()) await attemptCompaction(mergeAtOnce)
-    else if (length > seen) compactSoon()
-    seen = tree.manifest.sstables.length
+  async keepFewTables(): Promise<void> {
+    const { length } = this.#tree.manifest.sstables
+    if (length >= MOST_TABLES && this.#mayCompact()) await this.#attemptCompaction(() => this.#mergeAtOnce())
+    else if (length > this.#seen) this.#compactSoon()
+    this.#seen = this.#tree.manifest.sstables.length
   }
 
-  async function mergeAtOnce(): Promise<void> {
-    while (tree.manifest.sstables.length >= MOST_TABLES) {
-      const plan = tree.manifest.planCompaction(Number.POSITIVE_INFINITY, busy)
+  async #mergeAtOnce(): Promise<void> {
+    while (this.#tree.manifest.sstables.length >= MOST_TABLES) {
+      const plan = this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY, this.#busy)
       // All others are as large as a table may be.
       if (plan === undefined) return
-      await tree.finishCompaction(plan.inputs, finish(plan.steps))
+      await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
     }
   }
 
-  function mayCompact(): boolean {
-    return Math.abs(Date.now() - failedMs) > RETRY_MS
+  #mayCompact(): boolean {
+    return Math.abs(Date.now() - this.#failedMs) > RETRY_MS
   }
 
-  async function attemptCompaction(work: () => Promise<void>): Promise<void> {
-    if (!(await attempt(notice, 'compacted', work))) failedMs = Date.now()
+  async #attemptCompaction(work: () => Promise<void>): Promise<void> {
+    if (!(await this.#attempt('compacted', work))) this.#failedMs = Date.now()
   }
 
   /** Compacts what is due beside units of work, if those can run meanwhile. */
-  function compactSoon(): void {
-    if (isConcurrent && !isClosing && mayCompact()) void attemptCompaction(compactAll)
+  #compactSoon(): void {
+    if (this.#isConcurrent && !this.#isClosing && this.#mayCompact())
+      void this.#attemptCompaction(() => this.compactAll())
   }
 
   /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
-  function compactAll(): Promise<void> {
+  compactAll(): Promise<void> {
     const untilDone = async () => {
-      while (!isClosing && (await compact()));
+      while (!this.#isClosing && (await this.#compact()));
     }
-    compacting ??= untilDone().finally(() => {
-      compacting = undefined
-      seen = tree.manifest.sstables.length
+    this.#compacting ??= untilDone().finally(() => {
+      this.#compacting = undefined
+      this.#seen = this.#tree.manifest.sstables.length
     })
-    return compacting
+    return this.#compacting
   }
 
   /** Does one compaction in slices; false when none was due or the vault closes. */
-  async function compact(): Promise<boolean> {
-    const plan = await runExclusive(async () => {
-      const found = tree.manifest.planCompaction(Number.POSITIVE_INFINITY, busy)
-      for (const { sstable } of found?.inputs ?? []) busy.add(sstable.path)
+  async #compact(): Promise<boolean> {
+    const plan = await this.#runExclusive(async () => {
+      const found = this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY, this.#busy)
+      for (const { sstable } of found?.inputs ?? []) this.#busy.add(sstable.path)
       return found
     })
     if (plan === undefined) return false
     try {
-      return await compactBeside(plan)
+      return await this.#compactBeside(plan)
     } finally {
-      for (const { sstable } of plan.inputs) busy.delete(sstable.path)
+      for (const { sstable } of plan.inputs) this.#busy.delete(sstable.path)
     }
   }
 
-  async function compactBeside({ inputs, steps }: CompactionPlan): Promise<boolean> {
+  async #compactBeside({ inputs, steps }: CompactionPlan): Promise<boolean> {
     let step = steps.next()
-    const isDone = await inSlices(() => {
+    const isDone = await this.#inSlices(() => {
       if (!step.done) step = steps.next()
       return step.done === true
     })
     const result = step.done ? step.value : undefined
-    if (isDone && result !== undefined) await runExclusive(() => tree.finishCompaction(inputs, result))
+    if (isDone && result !== undefined)
+      await this.#runExclusive(() => this.#tree.finishCompaction(inputs, result))
     else steps.return({ meta: undefined, maps: [] })
     return isDone
   }
 
   /** Does one compaction of at most `limit` bytes. Contract: nothing else runs any more. */
-  async function compactOnce(limit: number): Promise<void> {
-    await attempt(notice, 'compacted', async () => {
-      const plan = tree.manifest.planCompaction(limit, busy)
-      if (plan !== undefined) await tree.finishCompaction(plan.inputs, finish(plan.steps))
+  async compactOnce(limit: number): Promise<void> {
+    await this.#attempt('compacted', async () => {
+      const plan = this.#tree.manifest.planCompaction(limit, this.#busy)
+      if (plan !== undefined) await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
     })
   }
 
   /** Steps until one says that it was the last; false when the vault closes before. */
-  async function inSlices(step: () => boolean): Promise<boolean> {
+  async #inSlices(step: () => boolean): Promise<boolean> {
     let sliceMs = SLICE_MS
     for (let beganMs = performance.now(); !step(); ) {
       const endedMs = performance.now()
       if (endedMs - beganMs < sliceMs) continue
       await new Promise(setImmediate)
       beganMs = performance.now()
-      const isBehind = tree.manifest.contents.sstables.length > MANY_TABLES
+      const isBehind = this.#tree.manifest.contents.sstables.length > MANY_TABLES
       sliceMs = isBehind ? Math.max(SLICE_MS, (beganMs - endedMs) * SHARE) : SLICE_MS
-      if (isClosing) return false
+      if (this.#isClosing) return false
     }
-    return !isClosing
+    return !this.#isClosing
   }
 
   /** Runs `work` over all rows as they are now, beside units of work. */
-  async function withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+  async withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
     let release = async () => {}
     try {
-      const { sstables, times } = await runExclusive(async () => {
-        await tree.flush()
-        release = tree.manifest.keepFiles()
-        return { sstables: tree.manifest.sstables, times: copyCounters(tree.counters) }
+      const { sstables, times } = await this.#runExclusive(async () => {
+        await this.#tree.flush()
+        release = this.#tree.manifest.keepFiles()
+        return { sstables: this.#tree.manifest.sstables, times: copyCounters(this.#tree.counters) }
       })
       const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
       async function* rows() {
@@ -184,7 +194,7 @@ export function createBackgroundJobs({ tree, runExclusive, isConcurrent }: Backg
       }
       return await work({ times, pending: [], count, rows })
     } finally {
-      await runExclusive(release)
+      await this.#runExclusive(release)
     }
   }
 }

@@ -1,6 +1,17 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
-import type { Awaitable, CheckRow, Engine, EngineMaintenance, EngineWriter, Verification } from '../engine.js'
+import type {
+  Awaitable,
+  CheckRow,
+  Engine,
+  EngineMaintenance,
+  EngineReader,
+  EngineStatus,
+  EngineWriter,
+  LogSealer,
+  VaultRows,
+  Verification,
+} from '../engine.js'
 import type { Files } from '../files.js'
 import { GroupCommit } from '../lsm/group-commit.js'
 import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
@@ -11,9 +22,9 @@ import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
-import { createBackgroundJobs, type Size } from './background.js'
+import { BackgroundJobs, type Size } from './background.js'
 import { ANYTHING, ROLES, type RoleName } from './roles.js'
-import { createTaskQueue } from './task-queue.js'
+import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions {
   files: Files
@@ -37,173 +48,210 @@ export interface FileEngineOptions {
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
-export interface FileEngine extends Engine, EngineMaintenance {
-  readonly maintenance: EngineMaintenance
-  /** Index blocks opened so far. */
-  readonly blocksOpened: number
-  changeCounter(kind: number): number
-  /** Flushes the write-ahead log, whatever its size. */
-  flush(): Promise<void>
-  verify(check: CheckRow, progress?: (rows: number) => void): Promise<Verification>
-}
+export class FileEngine implements Engine, EngineMaintenance {
+  readonly #options: FileEngineOptions
+  readonly #tree: LsmTree
+  readonly #flushAt: Size
+  readonly #groupCommit: GroupCommit
+  readonly #background: BackgroundJobs
+  readonly #tasks: TaskQueue
+  /** A frame without changes, which notes the time. */
+  readonly #readiness = new Readiness(() => this.write((writer) => writer.noteTime()))
+  /** Jobs that are to be done soon, each once. */
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  #isSyncing = false
+  #closing: Promise<void> | undefined
 
-export function createEngine(options: FileEngineOptions, tree: LsmTree): FileEngine {
-  const { clock, files, directory, random, role, flushAt = ROLES[role].flushAt } = options
-  const now = () => Math.floor(clock())
-  // A frame without changes, which notes the time.
-  const readiness = new Readiness(() => engine.write((writer) => writer.noteTime()))
-  const groupCommit = new GroupCommit(tree, now, (error) => readiness.noteWrite(error))
-  /** What is to be done soon, once. */
-  const timers = new Map<string, NodeJS.Timeout>()
-  let isSyncing = false
-  let closing: Promise<void> | undefined
-  const isConcurrent = role === 'server'
-  const background = createBackgroundJobs({ tree, isConcurrent, runExclusive })
-  const tasks = createTaskQueue({
-    gathers: isConcurrent,
-    isAwaited: () => groupCommit.isAwaited,
-    pass: syncSoon,
-    end: async () => {
-      await groupCommit.commit()
-      await background.flushIfLarger(flushAt)
-      await background.keepFewTables()
-      syncSoon()
-      // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
-      if (tree.memtable.isErasing)
-        later('flushed', options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
-          runExclusive(() => background.flushIfLarger(ANYTHING)),
-        )
-    },
-  })
-
-  const engine: FileEngine = {
-    get maintenance() {
-      return engine
-    },
-    get blocksOpened() {
-      return tree.cache.opened
-    },
-    get header() {
-      return tree.options.header
-    },
-    read: (work) =>
-      new Promise((resolve, reject) => {
-        const run = async () => {
-          const view = () => ({ ...tree.view(), held: groupCommit.held })
-          resolve(await work(createReader(view, groupCommit.counters, now())))
-        }
-        tasks.add({ run, refuse: reject })
-      }),
-    write: <T>(work: (writer: EngineWriter) => Awaitable<T>, durability: Durability = 'now') =>
-      new Promise<T>((resolve, reject) => {
-        const run = async (): Promise<void> => {
-          const transaction = new Transaction(groupCommit.view(), groupCommit.counters, now())
-          const settled = await settle(() => work(transaction))
-          transaction.end()
-          const done = () => (settled.ok ? resolve(settled.value) : reject(settled.error))
-          const waiting = { done, fail: reject }
-          if (!settled.ok || !transaction.hasEffect) return groupCommit.answer(waiting)
-          await groupCommit.take(transaction, durability, waiting, run)
-          // A transaction that is too large for a frame has become a table of its own.
-          if (background.hasNewTables()) await background.keepFewTables()
-        }
-        tasks.add({ run, refuse: reject })
-      }),
-    /** Resolves when everything is durable and, where due, flushed. */
-    close: () => (closing ??= close()),
-    status: () => runExclusive(async () => tree.status()),
-    attach: (sealer) => {
-      groupCommit.sealer = sealer
-    },
-    changeCounter: (kind) => tree.changeCounters.of(kind),
-    checkReady: async () => {
-      groupCommit.refuseUnstored()
-      await readiness.check()
-    },
-    flush: () => runExclusive(() => tree.flush()),
-    compact: async () => {
-      await engine.flush()
-      await background.compactAll()
-    },
-    /** Others wait meanwhile. */
-    verify: (check, progress) =>
-      runExclusive(async () => {
-        const { verifyVault } = await import('../lsm/maintenance/verify.js')
-        const steps = verifyVault(tree.options, check)
-        let step = await steps.next()
-        for (; !step.done; step = await steps.next()) progress?.(step.value)
-        return step.value
-      }),
-    withRows: (work) => background.withRows(work),
-    replaceHeader: (header) =>
-      runExclusive(() => tree.replaceHeader(header, () => writeHeader(files, directory, random, header))),
+  constructor(options: FileEngineOptions, tree: LsmTree) {
+    const { role, flushAt = ROLES[role].flushAt } = options
+    const isConcurrent = role === 'server'
+    this.#options = options
+    this.#tree = tree
+    this.#flushAt = flushAt
+    this.#groupCommit = new GroupCommit(
+      tree,
+      () => this.#now(),
+      (error) => this.#readiness.noteWrite(error),
+    )
+    this.#background = new BackgroundJobs(tree, isConcurrent, (work) => this.#runExclusive(work))
+    this.#tasks = new TaskQueue({
+      gathers: isConcurrent,
+      isAwaited: () => this.#groupCommit.isAwaited,
+      pass: () => this.#syncSoon(),
+      end: () => this.#endRound(),
+    })
   }
-  return engine
 
-  async function close(): Promise<void> {
-    await tasks.close()
-    await background.close()
-    for (const timer of timers.values()) clearTimeout(timer)
-    const { closing, closingCompaction } = ROLES[role]
+  get maintenance(): EngineMaintenance {
+    return this
+  }
+
+  /** Index blocks opened so far. */
+  get blocksOpened(): number {
+    return this.#tree.cache.opened
+  }
+
+  get header(): Header {
+    return this.#tree.options.header
+  }
+
+  read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T> {
+    const view = () => ({ ...this.#tree.view(), held: this.#groupCommit.held })
+    return this.#runBetween(() => work(createReader(view, this.#groupCommit.counters, this.#now())))
+  }
+
+  write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      const run = async (): Promise<void> => {
+        const groupCommit = this.#groupCommit
+        const transaction = new Transaction(groupCommit.view(), groupCommit.counters, this.#now())
+        const settled = await settle(() => work(transaction))
+        transaction.end()
+        const done = () => (settled.ok ? resolve(settled.value) : reject(settled.error))
+        const waiting = { done, fail: reject }
+        if (!settled.ok || !transaction.hasEffect) return groupCommit.answer(waiting)
+        await groupCommit.take(transaction, durability, waiting, run)
+        // A transaction that is too large for a frame has become a table of its own.
+        if (this.#background.hasNewTables) await this.#background.keepFewTables()
+      }
+      this.#tasks.add({ run, refuse: reject })
+    })
+  }
+
+  attach(sealer: LogSealer): void {
+    this.#groupCommit.sealer = sealer
+  }
+
+  changeCounter(kind: number): number {
+    return this.#tree.changeCounters.of(kind)
+  }
+
+  async checkReady(): Promise<void> {
+    this.#groupCommit.refuseUnstored()
+    await this.#readiness.check()
+  }
+
+  status(): Promise<EngineStatus> {
+    return this.#runExclusive(async () => this.#tree.status())
+  }
+
+  /** Flushes the write-ahead log, whatever its size. */
+  flush(): Promise<void> {
+    return this.#runExclusive(() => this.#tree.flush())
+  }
+
+  async compact(): Promise<void> {
+    await this.flush()
+    await this.#background.compactAll()
+  }
+
+  /** Others wait meanwhile. */
+  verify(check: CheckRow, progress?: (rows: number) => void): Promise<Verification> {
+    return this.#runExclusive(async () => {
+      const { verifyVault } = await import('../lsm/maintenance/verify.js')
+      const steps = verifyVault(this.#tree.options, check)
+      let step = await steps.next()
+      for (; !step.done; step = await steps.next()) progress?.(step.value)
+      return step.value
+    })
+  }
+
+  withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+    return this.#background.withRows(work)
+  }
+
+  replaceHeader(header: Header): Promise<void> {
+    const { files, directory, random } = this.#options
+    const write = () => writeHeader(files, directory, random, header)
+    return this.#runExclusive(() => this.#tree.replaceHeader(header, write))
+  }
+
+  /** Resolves when everything is durable and, where due, flushed. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close()
+    return this.#closing
+  }
+
+  async #close(): Promise<void> {
+    await this.#tasks.close()
+    await this.#background.close()
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    const { closing, closingCompaction } = ROLES[this.#options.role]
     try {
-      await groupCommit.commitAll()
-      await background.flushIfLarger(closing)
-      await background.compactOnce(closingCompaction)
+      await this.#groupCommit.commitAll()
+      await this.#background.flushIfLarger(closing)
+      await this.#background.compactOnce(closingCompaction)
     } finally {
-      tree.close()
+      this.#tree.close()
     }
   }
 
+  #now(): number {
+    return Math.floor(this.#options.clock())
+  }
+
   /** Runs `work` between two units of work. */
-  function runBetween<T>(work: () => T | Promise<T>): Promise<T> {
+  #runBetween<T>(work: () => Awaitable<T>): Promise<T> {
     return new Promise((resolve, reject) => {
-      tasks.add({ run: async () => resolve(await work()), refuse: reject })
+      this.#tasks.add({ run: async () => resolve(await work()), refuse: reject })
     })
   }
 
   /** Runs `work` after everything before it was committed, and nothing meanwhile. */
-  function runExclusive<T>(work: () => Promise<T>): Promise<T> {
-    return runBetween(async () => {
-      await groupCommit.commitAll()
-      return work().finally(() => groupCommit.reset())
+  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
+    return this.#runBetween(async () => {
+      await this.#groupCommit.commitAll()
+      return work().finally(() => this.#groupCommit.reset())
     })
   }
 
-  /** A command syncs when it closes; a server would keep others waiting for ever. */
-  function syncSoon(): void {
-    const { isUnsynced, hasFailed } = groupCommit
-    // What the disk has refused is tried again by the next unit of work and on closing.
-    if (isUnsynced && !hasFailed && !isSyncing) later('synced', SOON_MS, syncBeside)
+  async #endRound(): Promise<void> {
+    await this.#groupCommit.commit()
+    await this.#background.flushIfLarger(this.#flushAt)
+    await this.#background.keepFewTables()
+    this.#syncSoon()
+    // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
+    if (this.#tree.memtable.isErasing)
+      this.#later('flushed', this.#options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
+        this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)),
+      )
   }
 
-  /** Syncs the log while units of work go on: who only reads does not wait for the disk. */
-  async function syncBeside(): Promise<void> {
-    if (!groupCommit.isUnsynced) return
-    isSyncing = true
+  /** A command syncs when it closes; a server would keep others waiting for ever. */
+  #syncSoon(): void {
+    const { isUnsynced, hasFailed } = this.#groupCommit
+    // A write that the disk has refused is tried again by the next unit of work and on closing.
+    if (isUnsynced && !hasFailed && !this.#isSyncing) this.#later('synced', SOON_MS, () => this.#syncBeside())
+  }
+
+  /** Syncs the log while units of work go on: a read does not wait for the disk. */
+  async #syncBeside(): Promise<void> {
+    if (!this.#groupCommit.isUnsynced) return
+    this.#isSyncing = true
     try {
-      const failure = await runBetween(() => groupCommit.commit())
+      const failure = await this.#runBetween(() => this.#groupCommit.commit())
       if (failure !== undefined) throw failure
-      const publish = await tree.syncBeside()
-      if (closing !== undefined) return
-      await runBetween(() => groupCommit.endSync(publish))
+      const publish = await this.#tree.syncBeside()
+      if (this.#closing !== undefined) return
+      await this.#runBetween(() => this.#groupCommit.endSync(publish))
     } finally {
-      isSyncing = false
+      this.#isSyncing = false
     }
-    // Who only reads never waits for a commit, after which a log that has grown would be flushed.
-    if (closing === undefined && tree.isLargerThan(flushAt))
-      await runExclusive(() => background.flushIfLarger(flushAt))
-    syncSoon()
+    // Reads never wait for a commit, after which a log that has grown would be flushed.
+    if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
+      await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
+    this.#syncSoon()
   }
 
   /** Has a server do what is due, once. */
-  function later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
-    if (role === 'command' || timers.has(what)) return
+  #later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
+    if (this.#options.role === 'command' || this.#timers.has(what)) return
     const timer = setTimeout(() => {
-      timers.delete(what)
-      if (closing === undefined) void attempt(options.notice, what, work)
+      this.#timers.delete(what)
+      if (this.#closing === undefined) void attempt(this.#options.notice, what, work)
     }, afterMs)
     if (what === 'flushed') timer.unref()
-    timers.set(what, timer)
+    this.#timers.set(what, timer)
   }
 }
 
@@ -219,7 +267,7 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
   const tree = await createLsmTree({ ...options, cacheBytes: ROLES[role].cacheBytes })
   try {
     await writeHeader(files, directory, random, header)
-    return createEngine(options, tree)
+    return new FileEngine(options, tree)
   } catch (error) {
     tree.close()
     throw error
@@ -235,5 +283,5 @@ export async function openFileEngine(options: FileEngineOptions): Promise<FileEn
   const tree = await openLsmTree({ ...options, cacheBytes: ROLES[options.role].cacheBytes })
   const ahead = describeAhead(tree.counters.time, options.clock())
   if (ahead !== undefined) options.notice(ahead)
-  return createEngine(options, tree)
+  return new FileEngine(options, tree)
 }

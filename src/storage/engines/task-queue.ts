@@ -19,62 +19,66 @@ export interface TaskQueueOptions {
   pass(): void
 }
 
-export function createTaskQueue({ gathers, isAwaited, end, pass }: TaskQueueOptions) {
-  const tasks: Task[] = []
-  const timeSlice = new TimeSlice()
-  let running: Promise<void> | undefined
-  let isClosed = false
+export class TaskQueue {
+  readonly #options: TaskQueueOptions
+  readonly #tasks: Task[] = []
+  readonly #timeSlice = new TimeSlice()
+  #running: Promise<void> | undefined
+  #isClosed = false
 
-  return { add, close }
+  constructor(options: TaskQueueOptions) {
+    this.#options = options
+  }
 
-  function add(task: Task): void {
-    if (isClosed) {
+  add(task: Task): void {
+    if (this.#isClosed) {
       task.refuse(new CofferError('internal', 'The vault is closed already.'))
       return
     }
-    tasks.push(task)
-    running ??= run()
+    this.#tasks.push(task)
+    this.#running ??= this.#run()
   }
 
   /** Refuses every task from here on; resolves when those before have ended. */
-  async function close(): Promise<void> {
-    isClosed = true
-    await running
+  async close(): Promise<void> {
+    this.#isClosed = true
+    await this.#running
   }
 
-  async function run(): Promise<void> {
+  async #run(): Promise<void> {
+    const { gathers, isAwaited, pass, end } = this.#options
     await Promise.resolve()
-    timeSlice.begin()
-    while (tasks.length > 0) {
-      await runWaiting()
+    this.#timeSlice.begin()
+    while (this.#tasks.length > 0) {
+      await this.#runWaiting()
       if (!isAwaited()) {
         pass()
-        if (timeSlice.isOver) await timeSlice.yieldToOthers()
+        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
         continue
       }
       if (gathers) {
-        await timeSlice.yieldToOthers()
-        await runWaiting()
+        await this.#timeSlice.yieldToOthers()
+        await this.#runWaiting()
       }
       await end()
-      timeSlice.begin()
+      this.#timeSlice.begin()
     }
-    running = undefined
+    this.#running = undefined
   }
 
   /**
-   * Only what waits now: those who come meanwhile must not keep the others from their sync. And not for longer than a
-   * slice: whoever is answered together is answered in one go.
+   * Runs the tasks that wait now: those that come meanwhile must not delay the sync of the others. It stops after a slice,
+   * because tasks that are answered together are answered in one go.
    */
-  async function runWaiting(): Promise<void> {
-    for (let left = tasks.length; left > 0; left--) {
-      const { run, refuse } = tasks.shift()!
+  async #runWaiting(): Promise<void> {
+    for (let left = this.#tasks.length; left > 0; left--) {
+      const { run, refuse } = this.#tasks.shift()!
       try {
         await run()
       } catch (error) {
         refuse(error)
       }
-      if (timeSlice.isOver) return
+      if (this.#timeSlice.isOver) return
     }
   }
 }

@@ -3,63 +3,64 @@ import type { RandomSource } from '../../crypto/ports.js'
 import type { WalPosition } from './frames.js'
 import { createWal, removeWal, type Wal, type WalContext } from './wal.js'
 
-export type CurrentWal = ReturnType<typeof createCurrentWal>
+export class CurrentWal {
+  readonly #context: WalContext
+  readonly #random: RandomSource
+  readonly #notice: (text: string) => void
+  #wal: Wal
 
-export function createCurrentWal(
-  context: WalContext,
-  first: Wal,
-  random: RandomSource,
-  notice: (text: string) => void,
-) {
-  let current = first
+  constructor(context: WalContext, first: Wal, random: RandomSource, notice: (text: string) => void) {
+    this.#context = context
+    this.#wal = first
+    this.#random = random
+    this.#notice = notice
+  }
+
+  get wal(): Wal {
+    return this.#wal
+  }
+
+  get position(): WalPosition {
+    return this.#wal.position
+  }
 
   /** Says in the log's head how far the log was synced. */
-  function acknowledge(): void {
+  acknowledge(): void {
     try {
-      current.acknowledge()
+      this.#wal.acknowledge()
     } catch {
       // The frames are synced; the head before this one covers fewer of them.
-      notice(
+      this.#notice(
         'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
       )
     }
   }
 
-  return {
-    acknowledge,
+  /** Creates a log that goes on after this one, which stays the present one until `switchTo`. */
+  createNext(): Wal {
+    return createWal(this.#context, this.#random, this.position.tag)
+  }
 
-    get wal(): Wal {
-      return current
-    },
+  switchTo(wal: Wal): void {
+    if (wal === this.#wal) return
+    this.#wal.close()
+    this.#wal = wal
+  }
 
-    get position(): WalPosition {
-      return current.position
-    },
+  /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
+  async closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work()
+    } catch (error) {
+      if (wal !== this.#wal) wal.close()
+      throw error
+    }
+  }
 
-    /** A new log that goes on after this one, which stays the present one until `switchTo`. */
-    createNext: () => createWal(context, random, current.position.tag),
-
-    switchTo(wal: Wal): void {
-      if (wal === current) return
-      current.close()
-      current = wal
-    },
-
-    /** Closes a log that `work` failed to add to `state`; its file stays, because the `state` on disk may name it. */
-    async closeOnFailure<T>(wal: Wal, work: () => Promise<T>): Promise<T> {
-      try {
-        return await work()
-      } catch (error) {
-        if (wal !== current) wal.close()
-        throw error
-      }
-    },
-
-    /** Removes a log that no `state` names, unless it is the present one. */
-    discard(wal: Wal): void {
-      if (wal === current) return
-      wal.close()
-      removeWal(context.files, context.directory, wal.id)
-    },
+  /** Removes a log that no `state` names, unless it is the present one. */
+  discard(wal: Wal): void {
+    if (wal === this.#wal) return
+    wal.close()
+    removeWal(this.#context.files, this.#context.directory, wal.id)
   }
 }

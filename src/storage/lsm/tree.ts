@@ -9,7 +9,7 @@ import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
 import { type Counters, copyCounters } from './counters.js'
-import { type CurrentWal, createCurrentWal } from './current-wal.js'
+import { CurrentWal } from './current-wal.js'
 import { FrozenMemtable } from './flush.js'
 import type { WalPosition } from './frames.js'
 import { Manifest } from './manifest.js'
@@ -53,7 +53,7 @@ export class LsmTree {
     this.options = options
     this.cache = sstables.cache
     this.manifest = new Manifest(options.keys, sstables, state, contents)
-    this.#log = createCurrentWal(wals, wal, options.random, (text) => this.options.notice(text))
+    this.#log = new CurrentWal(wals, wal, options.random, (text) => this.options.notice(text))
     this.counters = copyCounters(contents.counters)
   }
 
