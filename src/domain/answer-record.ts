@@ -1,7 +1,7 @@
-/** What is kept of an answer for its idempotency key. */
+/** The answer that is stored for an idempotency key. */
 import type { Permission, Transform } from './permissions.js'
 
-/** What a caller was granted on the containers of a token. */
+/** The grants of a caller on the containers of a token. */
 export type Grants = Partial<Record<Permission, Transform>>
 
 /** Something that an answer is about. The answer goes with it. */

@@ -11,16 +11,15 @@ import type { ApplicationKey, ApplicationRecord } from './records.js'
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
 export const MAX_KEYS = 20
-/** What API keys begin with. */
+/** The prefix of API keys. */
 export const API_KEY = 'key_'
 
-/** The keys of the application, newest first. The key of a record without key ids has the application's id. */
-export function keysOf(record: ApplicationRecord): readonly ApplicationKey[] {
-  const { id, keys, key_hash, created_by, created_at } = record
-  return keys ?? (key_hash === undefined ? [] : [{ id, hash: key_hash, created_by, created_at }])
+/** The keys of the application, newest first. */
+export function keysOf({ keys = [] }: ApplicationRecord): readonly ApplicationKey[] {
+  return keys
 }
 
-/** Who is granted permissions; a session may have those of private applications. */
+/** A holder of permissions; a session may have those of private applications. */
 export type Holder = ApplicationType | 'session'
 
 export function mayHold(holder: Holder, permission: Permission): boolean {

@@ -6,5 +6,5 @@ export interface Audit {
   modified_at?: string
 }
 
-/** Of what the vault may have made itself. */
+/** The audit attributes of a record that the vault may have made itself. */
 export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>

@@ -1,4 +1,4 @@
-/** What the leading digits of a card number tell. */
+/** Reads the leading digits of a card number. */
 
 /** The length of the BIN, which identifies the issuer: 8 digits, or 6 for a number of fewer than 16. */
 export function binLength(digitCount: number): number {

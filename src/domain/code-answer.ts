@@ -12,7 +12,7 @@ export interface CodeAnswer {
   body?: unknown
 }
 
-/** Of a connection, not of the message that it carries (RFC 9110, 7.6.1), and the length, which its sender sets. */
+/** Headers about a connection (RFC 9110, 7.6.1), and the length, which the sender sets. */
 const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),

@@ -1,4 +1,4 @@
-/** What a rule of faults has the destination of a proxied request do. */
+/** Faults of the destination of a proxied request. */
 import { parseDuration } from './dates.js'
 
 /** It never answers, answers with a status, or takes so many ms before it does as usual. */

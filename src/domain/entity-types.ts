@@ -1,4 +1,4 @@
-/** What log records speak of, by the name that they carry, with the name for people. */
+/** The types of entities in log records, each with its name for people. */
 export const ENTITY_TYPES = {
   application: 'Application',
   bank: 'Bank',

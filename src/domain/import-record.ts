@@ -2,12 +2,12 @@
 
 /** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */
 export interface ImportRecord {
-  /** Of the run. */
+  /** The id of the run. */
   id: string
   actor_id: string
   /** The number of rows in earlier batches. */
   first: number
-  /** What became of each row of the batch. */
+  /** The outcome of each row of the batch. */
   results: {
     status: 'created' | 'deduplicated' | 'refused'
     id?: string

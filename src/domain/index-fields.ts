@@ -1,4 +1,4 @@
-/** What each kind of record can be found by. The store keeps a keyed digest of a field and its value, never the pair itself. */
+/** The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the pair itself. */
 import { ancestorsOf, containerSetId } from './container.js'
 import { monthOf } from './dates.js'
 import { normalizeEmail } from './email.js'

@@ -3,7 +3,7 @@
 const MOST_LETTERS = 50
 /** A slip in a shorter name is another name. */
 const LEAST_LETTERS = 3
-/** Of the pairs of letters of both. */
+/** Compares the pairs of letters of both. */
 const LEAST_SHARE = 0.52
 
 /** `; did you mean …?` with the name that shares most pairs of letters with `text`; empty where none is near. */

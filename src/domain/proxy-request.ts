@@ -25,7 +25,7 @@ interface ProxyDocument<T = string> {
 export interface Template {
   /** undefined if the request has no expression. */
   document: ProxyDocument | undefined
-  /** Where each text of the document is, as the caller wrote it: `body.card.number`, `query.q`. */
+  /** The path of each text of the document, as the caller wrote it: `body.card.number`, `query.q`. */
   places: ReadonlyMap<string, string>
   /** @throws CofferError `validation` for a value that its place cannot have */
   fill(values: ProxyDocument<unknown>): ProxyRequest

@@ -1,4 +1,4 @@
-/** What transforms of proxies return, and the program of masks. */
+/** Results of the transforms of proxies, and the program of masks. */
 import { CofferError } from '../errors.js'
 import { type HeaderMap, readHeaders } from './code-answer.js'
 

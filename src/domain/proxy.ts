@@ -1,4 +1,4 @@
-/** What a proxy is configured with. */
+/** The configuration of a proxy. */
 import type { PropertyErrors } from '../errors.js'
 import { MAX_CODE_BYTES } from './formula.js'
 import { isObject } from './json/json.js'
@@ -49,7 +49,7 @@ export function readTransforms(given: Given, direction: Direction): ProxyTransfo
   return collectTransforms(given, direction, {})
 }
 
-/** Of the plural form, or of the singular one, which may be an object or an array of one. */
+/** Reads the plural form, or the singular one, which may be an object or an array of one. */
 function collectTransforms(given: Given, direction: Direction, errors: PropertyErrors): ProxyTransform[] {
   const one = `${direction}_transform`
   const many = `${one}s`

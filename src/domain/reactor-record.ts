@@ -34,7 +34,7 @@ export interface ReactorLogRecord {
   trace_id: string
 }
 
-/** What a run answered that was started to be asked for later. It expires a day after it was written. */
+/** The answer of a run that a caller asks for later. It expires a day after it was written. */
 export interface ReactorResultRecord {
   id: string
   reactor_id: string

@@ -1,4 +1,4 @@
-/** What a reactor is configured with beside its code or formula. */
+/** The configuration of a reactor, beside its code or formula. */
 import type { PropertyErrors } from '../errors.js'
 import { isConfigurationName } from './contract.js'
 import { MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
@@ -19,7 +19,7 @@ export interface RuntimeOptions {
   /** Seconds; lowers the time limit, never raises it. */
   timeout?: number
   resources?: string
-  /** Of the client of a reactor without an application. */
+  /** The permissions of the client of a reactor without an application. */
   permissions?: Permission[]
 }
 

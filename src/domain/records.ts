@@ -148,8 +148,6 @@ export interface ApplicationRecord extends Audit {
   rules: ContainerRule[]
   /** Newest first. */
   keys?: ApplicationKey[]
-  /** Instead of `keys`, in a record from when an application had exactly one key: its hash. */
-  key_hash?: string
   expires_at?: string
 }
 
@@ -173,7 +171,7 @@ export interface SessionRecord {
   nonce: string
   /** ms since the epoch. */
   expires: number
-  /** What it may do, and the private application that says so. */
+  /** The rights of the session, and the private application that granted them. */
   authorized?: Grants & { by: string }
 }
 

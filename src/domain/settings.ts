@@ -14,7 +14,7 @@ interface SettingEntry<T> {
 
 const MIB = 1024 * 1024
 
-/** Where the server listens by default. */
+/** The address that the server listens on by default. */
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 
 export const VAULT_SETTINGS = {

@@ -1,4 +1,4 @@
-/** What is kept of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
+/** The record of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
 
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
 export interface TokenRecord {

@@ -5,7 +5,7 @@
 
 /** A shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
-/** Of a longer value only the first bytes are searched for. */
+/** A longer value is searched for by its first bytes only. */
 export const LONGEST_VALUE = 1024
 /** The most that a value takes, as `%5C%75%30…`: pieces of a longer text overlap by so much. */
 export const OVERLAP = 18 * LONGEST_VALUE

@@ -74,10 +74,9 @@ async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, st
       const key = drawKey(app.random, API_KEY)
       keys[application.id] = key
       const hash = await app.hashSecret(key, store)
-      const { key_hash: _, ...rest } = application
       const { created_by, created_at } = application
       const entry = { id: app.createUuid(), hash, created_by, created_at }
-      const record: ApplicationRecord = { ...rest, tenant_id: id, keys: [entry] }
+      const record: ApplicationRecord = { ...application, tenant_id: id, keys: [entry] }
       const held = { id: hash, tenant: tenant.number, application_id: application.id }
       await store.insert('api_key', 0, held, { fresh: true })
       await store.replace('application', tenant.number, record)

@@ -8,10 +8,9 @@ import {
   type Rule,
   type RuleCondition,
 } from '../../src/domain/access.js'
-import { API_KEY, checkGrants, keysOf, mayHold } from '../../src/domain/application.js'
+import { API_KEY, checkGrants, mayHold } from '../../src/domain/application.js'
 import { drawKey, isKey } from '../../src/domain/base58.js'
 import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/permissions.js'
-import type { ApplicationRecord } from '../../src/domain/records.js'
 
 const rule = (
   priority: number,
@@ -201,26 +200,6 @@ t.test('says everything that is wrong with an application, by property', async (
   })
   t.strictSame(management, { rules: ['are for public and private applications'] })
 })
-
-t.test(
-  'a record from when an application had one key shows it under the id of the application',
-  async (t) => {
-    const record: ApplicationRecord = {
-      id: 'app',
-      tenant_id: 'tenant',
-      name: 'a',
-      type: 'private',
-      permissions: [],
-      rules: [],
-      created_by: 'ada',
-      created_at: 'then',
-    }
-    const key = { id: 'app', hash: 'hash', created_by: 'ada', created_at: 'then' }
-    t.strictSame(keysOf({ ...record, key_hash: 'hash' }), [key])
-    t.strictSame(keysOf(record), [])
-    t.strictSame(keysOf({ ...record, keys: [] }), [])
-  },
-)
 
 t.test('a key is key_ and 22 base58 characters that hold its 128 bits', async (t) => {
   const keys = [0, 1, 255].map((byte) =>

@@ -70,7 +70,7 @@ export function splitDetokenization(text: string): Piece[] {
   return pieces
 }
 
-/** The same text with a `|` in place of each piece's `comma`. */
+/** Replaces the `comma` of each piece by `|`. */
 export function replaceCommas(text: string, pieces: readonly Piece[]): string {
   let replaced = ''
   let from = 0
@@ -82,7 +82,7 @@ export function replaceCommas(text: string, pieces: readonly Piece[]): string {
   return replaced + text.slice(from)
 }
 
-/** What a reference may begin with instead of an id; in these the id is not that of a token. */
+/** Beginnings of references that name something else than a token. */
 const UNSUPPORTED_REFERENCE = /^(?:token_intent:|encrypted(?::|$))/
 
 function readReference(text: string, from: number, to: number): { reference: string; isWhole?: true } {

@@ -14,13 +14,13 @@ export type { RandomSource } from './filter-rule.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */
 const MAX_EXPRESSION_LENGTH = 400
-/** Of what follows the id of a token in a detokenization. */
+/** The maximum length of what follows the id of a token in a detokenization. */
 const MAX_OUTPUT_LENGTH = 2000
 const CACHED_EXPRESSIONS = 1000
-/** What it takes to compile an output, in steps of the budget: of each, and of each of its characters. */
+/** Steps of compiling an output, and of each of its characters. */
 const COMPILED_STEPS = 300
 const COMPILED_CHARACTER_STEPS = 20
-/** Of rendering a part, without its filters. */
+/** Steps of rendering a part, without its filters. */
 const RENDERED_STEPS = 40
 
 /** A checked expression, which can be rendered repeatedly. */

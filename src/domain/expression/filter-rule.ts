@@ -1,4 +1,4 @@
-/** What a filter is: how many arguments it takes, what it makes of them, and how many steps that takes. */
+/** The declaration of a filter: its arguments, its function, and its cost in steps. */
 import type { Budget } from './budget.js'
 
 /** Cryptographic randomness. */

@@ -51,7 +51,7 @@ export async function compileMask(
   }
 }
 
-/** What is in an array or object, with the path of each. */
+/** The members of an array or object, with the path of each. */
 function membersOf(value: unknown, path: string): [value: unknown, path: string][] {
   if (Array.isArray(value)) return value.map((item, index) => [item, `${path}[${index}]`])
   if (typeof value !== 'object' || value === null) return []

@@ -26,7 +26,7 @@ const CARD_RANGES = [
   ['60111111', 16, 3],
   ['378282', 15, 4],
 ] as const
-/** Of no Federal Reserve district that issues numbers to banks. */
+/** No Federal Reserve district issues numbers that begin like this. */
 const ROUTING_PREFIX = '1100000'
 const NAMES = 'Ada Alan Barbara Edsger Grace John Katherine Linus Margaret Tim'.split(' ')
 const SURNAMES = 'Example Fixture Mock Placeholder Sample Stub Template Test'.split(' ')

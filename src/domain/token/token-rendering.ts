@@ -17,7 +17,7 @@ export interface Rendering {
   /** Errors are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
-  /** Of the request. */
+  /** The budget of the request. */
   budget: Budget
 }
 

@@ -103,7 +103,7 @@ interface ApplicationInput extends RequestedGrants {
 
 /** `key`: the newest key, if it was just created. */
 export function viewApplication(record: ApplicationRecord, key?: string): ApplicationView {
-  const { key_hash: _, keys: __, ...view } = record
+  const { keys: _, ...view } = record
   const [newest, ...others] = keysOf(record)
   const keys = newest === undefined ? [] : [viewKey(newest, key), ...others.map((each) => viewKey(each))]
   return { ...view, keys, ...omitUndefined({ key }) }
@@ -164,7 +164,7 @@ export async function removeApiKey(store: StoreWriter, hash: string): Promise<vo
 
 export async function replaceKeys(
   context: Context,
-  { key_hash: _, ...before }: ApplicationRecord,
+  before: ApplicationRecord,
   keys: readonly ApplicationKey[],
 ): Promise<ApplicationRecord> {
   const record = { ...before, keys: [...keys], ...modified(context) }

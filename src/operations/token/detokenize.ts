@@ -28,7 +28,7 @@ export interface FoundExpressions {
   readonly budget: Budget
 }
 
-/** What a caller needs on the containers of each token, what is logged for it, and where it is. */
+/** The permission that a caller needs on each token, and how its use is logged. */
 export interface Access {
   permission: Permission
   /** Absent if `reached` has the uses logged later. */

@@ -72,7 +72,7 @@ function activityOf(id: string, date: string): ActivityRecord {
   return { id: `${month}/${id}`, month, at: date }
 }
 
-/** Of the record of the last creation among settled tokens of the type. */
+/** The id of the record of the last creation among settled tokens of the type. */
 function lastId(type: string): string {
   return `last/${type}`
 }

@@ -192,7 +192,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
   return omitUndefined(view) as TokenView
 }
 
-/** What a view shows of the data of a type even if it is masked. */
+/** The parts of a type's data that a view shows even if it is masked. */
 const DETAILS = new Map<string, (data: unknown) => Pick<TokenView, 'card' | 'bank'>>([
   ['card', (data) => ({ card: describeCard(data as CardData) })],
   ['card_number', (data) => ({ card: describeCard({ number: data as string }) })],

@@ -30,7 +30,7 @@ import { noteCreation, settleActivity } from './token-activity.js'
 import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
-/** Of the data of a token after merging, in characters of JSON. */
+/** The most characters of JSON of a token's data after merging. */
 const LARGEST_DATA = 4 * 1024 * 1024
 
 /** Validates create-token attributes. @throws CofferError `validation`, `too_much_work` */
