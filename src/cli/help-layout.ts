@@ -28,7 +28,7 @@ export function describeOperation(definition: RegisteredOperation): string {
 }
 
 /** The same of a command with other forms. */
-export function describeForms(definition: RegisteredOperation, forms: readonly RegisteredOperation[]) {
+export function describeVariants(definition: RegisteredOperation, forms: readonly RegisteredOperation[]) {
   const others = forms.map((other) => {
     return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`
   })

@@ -7,8 +7,8 @@ import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import type { CommandContext, ProcessLike } from './context/context.js'
 import { reactorOptions } from './context/sandbox.js'
-import { createInputReader } from './input/input.js'
-import { nameProgram } from './output/shell.js'
+import { InputReader } from './input/input.js'
+import { formatProgram } from './output/shell.js'
 import {
   DEFAULT_COLUMNS,
   detectTerminal,
@@ -91,13 +91,16 @@ async function runLine(
   const config = readConfig(parsed.flags, env)
   // Replaces the line that other users see, for it may have a password.
   if (config.store?.includes('@')) process.title = 'coffer'
-  const letGo = async () => {
+  const releaseSignals = async () => {
     // Handles a signal that arrived meanwhile first.
     await new Promise(setImmediate)
     if (!hasOwnEnd) release()
   }
   const mustHaveFields = typeof parsed.flags.fields === 'string'
-  const terminal = Object.assign(detectTerminal({ streams, env, flags: config }), { mustHaveFields, letGo })
+  const terminal = Object.assign(detectTerminal({ streams, env, flags: config }), {
+    mustHaveFields,
+    releaseSignals,
+  })
   settled.terminal = terminal
   const opened = new Set<Vault>()
   let hasOwnEnd = false
@@ -109,15 +112,15 @@ async function runLine(
     pid: process.pid,
     nodeVersion: process.version,
     self: [process.argv[0] ?? '', process.argv[1] ?? ''],
-    program: nameProgram(process.argv[1] ?? ''),
+    program: formatProgram(process.argv[1] ?? ''),
     clock: process.clock ?? Date.now,
-    input: createInputReader({ cwd: process.cwd(), streams }),
+    input: new InputReader({ cwd: process.cwd(), streams }),
     registry,
     listCommands: () => listCommands(registry),
     describeCommand: (words) => describeCommand(registry, words, columns),
     typed: {},
     signal,
-    stopsItself: () => {
+    handlesSignals: () => {
       hasOwnEnd = true
       process.on('SIGHUP', ignore)
     },

@@ -28,8 +28,8 @@ export async function printPages(task: Task): Promise<void> {
   const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
   const pages = walkPages(task, { ...input, size }, context.signal)
   // As a server: who reads the output may run commands on the same vault before it takes more of it.
-  if (STREAMED.includes(format)) await task.together(() => task.print(itemsOf(pages)), 'server')
-  else await task.print(await task.together(() => collectPages(pages, format)))
+  if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
+  else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
 
 function pageSizeOf({ input }: RegisteredOperation): number {
@@ -85,11 +85,11 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
 }
 
 /** @throws CofferError `usage` for a list that does not end */
-export async function listAll({ context, ask, together }: Task, noun: string): Promise<unknown[]> {
+export async function listAll({ context, ask, withOpenVault }: Task, noun: string): Promise<unknown[]> {
   const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
   const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
   const found = new Map<unknown, unknown>()
-  await together(async () => {
+  await withOpenVault(async () => {
     for await (const { data } of pages) {
       const before = found.size
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)

@@ -12,8 +12,8 @@ import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
 import type { CommandContext, CommandFacts, OptionFacts } from './context/context.js'
 import type { CommandOption, TerminalCommand } from './context/task.js'
-import { cleanMessage, describeForms, describeTerminalCommand, layOutHelp, TOPICS } from './help-layout.js'
-import { addFlags, chooseForm, listForms, listWords, spellBooleans, takesBody } from './input/options.js'
+import { cleanMessage, describeTerminalCommand, describeVariants, layOutHelp, TOPICS } from './help-layout.js'
+import { addFlags, chooseVariant, listArgs, listVariants, splitBooleans, takesBody } from './input/options.js'
 import { foldHelp } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
 
@@ -43,7 +43,7 @@ export function parseLine(
   configureOutput(program, columns, (chunk) => {
     text += chunk
   })
-  const line = spellBooleans(spellHelp(argv, registry), registry.operations)
+  const line = splitBooleans(moveHelpLast(argv, registry), registry.operations)
   admitMissingWords(program, line)
   try {
     program.parse(line, { from: 'user' })
@@ -66,7 +66,7 @@ function admitMissingWords(program: Command, argv: readonly string[]): void {
 }
 
 /** `token help create` as `token create --help`. */
-function spellHelp(argv: readonly string[], { nouns }: Registry): readonly string[] {
+function moveHelpLast(argv: readonly string[], { nouns }: Registry): readonly string[] {
   const [noun = '', verb, ...rest] = argv
   const isNoun = Object.hasOwn(TERMINAL_NOUNS, noun) || nouns.some(({ name }) => name === noun)
   return isNoun && verb === 'help' ? [noun, ...rest, '--help'] : argv
@@ -165,10 +165,10 @@ function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
 }
 
 function addOperation(group: Command, registry: Registry, definition: RegisteredOperation, accept: Accept) {
-  const forms = listForms(registry, definition)
+  const forms = listVariants(registry, definition)
   const command = addCommand(group, definition.verb, definition.summary)
   const { arguments: words, options = [] } = findPresentation(definition)
-  for (const [name, description] of words ?? listWords(definition)) command.argument(name, description)
+  for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
   // A command with its own arguments reads its input from them and its options.
   if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
   addOptions(command, options)
@@ -190,9 +190,9 @@ function addOperation(group: Command, registry: Registry, definition: Registered
     command.option('--explain', 'print the answer and the deciding access rules without performing it')
     command.option('--explain-as <app-id>', 'the same, with this application as the caller')
   }
-  const describe = () => describeForms(definition, forms)
+  const describe = () => describeVariants(definition, forms)
   finish(command, describe, accept, async (context, given, all) => {
-    const { chosen, options } = chooseForm(definition, forms, all)
+    const { chosen, options } = chooseVariant(definition, forms, all)
     const { runOperation } = await import('./run.js')
     await runOperation(context, chosen, given, options)
   })
@@ -204,9 +204,10 @@ function addTerminalCommand(parent: Command, name: string, definition: TerminalC
   addOptions(command, definition.options ?? [])
   const describe = () => describeTerminalCommand(definition)
   finish(command, describe, accept, async (context, given, options) => {
-    const { askWord, completeWords } = await import('./input/words.js')
-    const ask = (name: string) => askWord(context.terminal, definition.name, name)
-    return definition.run(context, await completeWords(definition.arguments ?? [], given, ask), options)
+    const { askArgAt, completeArgs } = await import('./input/args.js')
+    const specs = definition.arguments ?? []
+    const args = await completeArgs(definition.name, specs, given, askArgAt(context.terminal))
+    return definition.run(context, args, options)
   })
 }
 

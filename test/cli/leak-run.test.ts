@@ -167,7 +167,6 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
     await run(words, { env })
   await run(['token', 'list'], { env: { COFFER_API_KEY: `${application.key}x` } })
   await run(['app', 'list'])
-  t.equal((await run(['demo'])).code, 0)
   t.equal((await run(['token', 'delete', 'table-card', '--yes'])).code, 0)
   t.equal((await run(['vault', 'status'])).code, 0)
 

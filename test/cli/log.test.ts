@@ -66,7 +66,7 @@ async function follow(batches: string[][], settings: Record<string, string>): Pr
     format: chooseFormat(terminal, config.output),
     ask: async (input = {}) =>
       (await app.ask({ operation: 'log tail', input, as: { reveal: false } })).result,
-    together: (work) => work(),
+    withOpenVault: (work) => work(),
     print: (result, format = 'json') =>
       printResult(terminal, result, { format, fields: config.fields, known: true }),
   }

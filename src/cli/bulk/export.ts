@@ -5,7 +5,7 @@ import { decideTransform, type Grants } from '../../domain/access.js'
 import { CofferError, interrupted, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context/context.js'
-import type { Options, Steps, Task } from '../context/task.js'
+import type { Hooks, Options, Task } from '../context/task.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
 import { countOf, displayLines, toJson } from '../output/display.js'
 import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
@@ -32,10 +32,10 @@ const COLUMNS = [
 /** Exports as the operation that lists by cursor. @throws CofferError those of it, `conflict` for a file that exists */
 export async function exportTokens(
   context: CommandContext,
-  words: readonly (string | undefined)[],
+  args: readonly (string | undefined)[],
   options: Options,
 ): Promise<void> {
-  const steps: Steps = { run: (task) => exportAll(task, words[0]) }
+  const steps: Hooks = { run: (task) => exportAll(task, args[0]) }
   await runOperation(context, context.registry.find('token list-after')!, [], options, steps)
 }
 
@@ -48,10 +48,10 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const put = target?.put ?? ((text: string) => write(terminal.stdout, show(text)))
   const progress = createProgress(terminal, { label: 'Exporting' }, clock)
   // From here on an interrupt ends the export between two pages, and removes the file.
-  context.stopsItself()
+  context.handlesSignals()
   let count = 0
   try {
-    await task.together(async () => {
+    await task.withOpenVault(async () => {
       const isMasked = await findMasked(task)
       const form = createForm(format, config.fields, isMasked)
       if (!(await put(form.begin))) return

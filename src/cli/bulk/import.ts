@@ -7,7 +7,7 @@ import { CofferError, usage, validationError } from '../../errors.js'
 import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
 import { placeOf } from '../context/credentials.js'
-import type { Steps, Task } from '../context/task.js'
+import type { Hooks, Task } from '../context/task.js'
 import { findTenantChoice } from '../context/tenant-choice.js'
 import { createUnknownNotice } from '../input/unknown.js'
 import { countOf } from '../output/display.js'
@@ -23,7 +23,7 @@ const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
 /** A server that had the vault open may end; whoever comes next opens it. */
 const MOST_ATTEMPTS = 5
 
-export const importRows: Steps = {
+export const importRows: Hooks = {
   gather: async () => ({}),
   run: async (task) => {
     const { context, options } = task
@@ -38,7 +38,7 @@ export const importRows: Steps = {
         ? rehearseHere(sending)
         : sendToServer(task, sending)
     // From here on an interrupt ends the run between two batches.
-    context.stopsItself()
+    context.handlesSignals()
     const stopping = () => void task.notice('Stopping…')
     context.signal.addEventListener('abort', stopping, { once: true })
     const noteUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
@@ -65,11 +65,11 @@ export const importRows: Steps = {
 
 type Settings = ReturnType<typeof readSettings>
 
-function readSettings({ context, options, words }: Task) {
+function readSettings({ context, options, args }: Task) {
   const { cwd } = context
   const text = (name: string) => (typeof options[name] === 'string' ? (options[name] as string) : undefined)
   const path = (name: string) => (text(name) === undefined ? undefined : resolve(cwd, text(name)!))
-  const source = words[0] ?? '-'
+  const source = args[0] ?? '-'
   const map = (options.map as string[] | undefined) ?? []
   const given = text('format') ?? (/\.csv$/i.test(source) || map.length > 0 ? 'csv' : undefined)
   const format = ROW_FORMATS.find((known) => known === given)
@@ -136,7 +136,7 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
         if (done > before) attempt = 1
         before = done
         try {
-          return await task.together(sendAll, 'server')
+          return await task.withOpenVault(sendAll, 'server')
         } catch (error) {
           const isGone = error instanceof CofferError && error.code === 'unavailable'
           if (!isGone || config.url !== undefined || attempt === MOST_ATTEMPTS) throw error

@@ -1,12 +1,11 @@
 /** `coffer config set`: reads the value, and advises to set the public URL. */
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
-import type { Steps } from '../context/task.js'
-import { readGivenValue } from '../input/given-value.js'
+import type { Hooks } from '../context/task.js'
 
-export const set: Steps = {
+export const set: Hooks = {
   gather: async (context, [name = '', given]) => {
     const isSecret = isSecretSetting(requireSettingName(name))
-    return { name, value: await readGivenValue(context, given, name, { isSecret }) }
+    return { name, value: await context.input.readGiven(context, given, name, { isSecret }) }
   },
   run: async ({ input, ask, print, notice }) => {
     await print(await ask())

@@ -6,9 +6,9 @@ import type { RegisteredOperation, RoutedOperation } from '../../framework/regis
 import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/sockets.js'
 import type { CommandContext } from '../context/context.js'
-import type { Options, Words } from '../context/task.js'
+import type { Args, Options } from '../context/task.js'
+import { gatherInputs } from '../input/gather.js'
 import { listFlags } from '../input/options.js'
-import { gatherInputs } from '../input/request.js'
 import { display } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
@@ -17,16 +17,19 @@ import { isTerminal, write } from '../output/terminal.js'
 export async function printCurl(
   context: CommandContext,
   definition: RegisteredOperation,
-  words: Words,
+  args: Args,
   options: Options,
 ): Promise<void> {
   const { config, terminal } = context
   const { endpoint, positionals } = definition as RoutedOperation
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
-  if (words.length > positionals.length) throw usage('--curl takes one id at a time.')
-  const named = Object.fromEntries(positionals.map((name, at) => [name, words[at]]))
+  if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
+  const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
   // What is in the body is not even read.
-  const [input = {}] = endpoint.takesBody ? [named] : await gatherInputs(context, definition, words, options)
+  const { inputs } = endpoint.takesBody
+    ? { inputs: [named] }
+    : await gatherInputs(context, definition, args, options)
+  const [input = {}] = inputs
   const address = readServerUrl(url, { insecure }) + spellTarget(definition as RoutedOperation, input)
   const { apiKey, idempotencyKey } = nameHeaders(prefix)
   const repeatKey = typeof options.idempotencyKey === 'string' ? options.idempotencyKey : undefined
@@ -42,16 +45,16 @@ export async function printCurl(
   const text = lines.join(' \\\n  ')
   const shown = isTerminal(terminal.stdout) ? text.split('\n').map(display).join('\n') : text
   await write(terminal.stdout, `${shown}\n`)
-  if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, words, options))
+  if (endpoint.takesBody) await printNotice(terminal, describeBody(definition, args, options))
 }
 
 /** Names what is in the body, and never a value, because some are secret. */
-function describeBody(definition: RegisteredOperation, words: Words, options: Options): string {
+function describeBody(definition: RegisteredOperation, args: Args, options: Options): string {
   const { wholeBody, sentBody, endpoint, positionals } = definition as RoutedOperation
   const from = 'The body is not part of the call: curl reads it from standard input, as JSON'
   if (wholeBody !== undefined || sentBody !== undefined) return `${from}.`
   const flags = listFlags(definition).filter(({ property }) => Object.hasOwn(endpoint.body, property))
-  const isGiven = (name: string) => words[positionals.indexOf(name)] !== undefined
+  const isGiven = (name: string) => args[positionals.indexOf(name)] !== undefined
   const given = flags.filter(
     ({ isRequired, key, property }) => isRequired || options[key] !== undefined || isGiven(property),
   )

@@ -35,7 +35,7 @@ export async function printRows<R extends object>(
     if (rows.length > 0) await print(rows, format === 'json' ? 'ndjson' : format)
     return true
   }
-  await terminal.letGo?.()
+  await terminal.releaseSignals?.()
   for (const row of rows) if (!(await write(terminal.stdout, draw(row)))) return false
   return true
 }

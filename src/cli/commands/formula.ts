@@ -7,7 +7,7 @@ import { CofferError, usage } from '../../errors.js'
 import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
 import type { CommandContext } from '../context/context.js'
 import { findFixture } from '../context/fixtures.js'
-import type { Steps } from '../context/task.js'
+import type { Hooks } from '../context/task.js'
 import { printPlace } from '../output/code-frame.js'
 import { printWarning } from '../output/output.js'
 
@@ -22,7 +22,7 @@ interface FormulaFile extends Record<string, unknown> {
 }
 
 /** Prints the place in the code that fails to load. */
-export const check: Steps = {
+export const check: Hooks = {
   gather: async (context, [file = ''], { contract: contractFile }) => {
     const formula = file.endsWith('.json') ? await readFormula(context, file) : undefined
     const contract =
@@ -32,10 +32,10 @@ export const check: Steps = {
     const code = formula?.code ?? (await context.input.readFile(file, 'the file'))
     return omitUndefined({ code, contract })
   },
-  run: async ({ context, input, ask, print, words }) => {
+  run: async ({ context, input, ask, print, args }) => {
     try {
       const reads = (await ask()) as object
-      await print({ file: words[0], ...reads })
+      await print({ file: args[0], ...reads })
     } catch (error) {
       const reason = error instanceof CofferError ? error.errors?.code?.[0] : undefined
       await printPlace(context.terminal, String(input.code), reason ?? '')
@@ -44,7 +44,7 @@ export const check: Steps = {
   },
 }
 
-export const install: Steps = {
+export const install: Hooks = {
   gather: async (context, [name]) => {
     const files = name === undefined ? INCLUDED.map(findIncluded) : [findFormulaFile(context, name)]
     const formulas: FormulaFile[] = []
@@ -54,7 +54,7 @@ export const install: Steps = {
 }
 
 /** Warns about stored code that fails to load. */
-export const store: Steps = {
+export const store: Hooks = {
   run: async ({ context, input, ask, print }) => {
     const result = await ask()
     const fault = input.code === undefined ? undefined : await findFault(context, input.code)

@@ -3,14 +3,13 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/quote-word.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
-import type { Steps } from '../context/task.js'
-import { readGivenValue } from '../input/given-value.js'
+import type { Hooks } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 
 /** Prints a single mail as text. */
-export const outbox: Steps = {
+export const outbox: Hooks = {
   run: async ({ context, input, format, ask, print, notice }) => {
     const result = await ask()
     if (input.id === undefined || format !== 'table' || context.config.fields !== undefined)
@@ -22,19 +21,19 @@ export const outbox: Steps = {
 }
 
 /** Reads the link from a prompt or standard input, so that other processes cannot see it. */
-export const accept: Steps = {
+export const accept: Hooks = {
   gather: async (context, [given], { firstName, lastName }) =>
     omitUndefined({
-      link: await readGivenValue(context, given, 'the link', { message: 'Invitation link' }),
+      link: await context.input.readGiven(context, given, 'the link', { message: 'Invitation link' }),
       first_name: firstName,
       last_name: lastName,
     }),
 }
 
 /** Also prints the delivery state of the invitation's mail, and its link if stored, for the owner. */
-export const mail: Steps = {
-  run: async ({ context, key, ask, print, notice, together }) => {
-    const [invitation, letter] = await together(async () => {
+export const mail: Hooks = {
+  run: async ({ context, key, ask, print, notice, withOpenVault }) => {
+    const [invitation, letter] = await withOpenVault(async () => {
       const result = (await ask()) as { id: string }
       if (key !== undefined) return [result]
       return [result, (await ask({ id: result.id, wait: true }, 'invite outbox')) as OutboxMail] as const

@@ -2,7 +2,7 @@
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
-import type { Steps, Task } from '../context/task.js'
+import type { Hooks, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { cellOf } from '../output/layout.js'
 import { follow, type Wait, waitToPoll } from './follow.js'
@@ -12,9 +12,9 @@ const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_ty
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 
-export const tail: Steps = createTail(waitToPoll)
+export const tail: Hooks = createTail(waitToPoll)
 
-export function createTail(wait: Wait): Steps {
+export function createTail(wait: Wait): Hooks {
   return {
     run: async (task) => {
       const first = await look(task, task.input)
@@ -46,7 +46,7 @@ async function look({ ask }: Task, input: object): Promise<LogList> {
 
 /** The records after the first `seen`: records are never removed, so their number tells which are new. */
 function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']; total: number }> {
-  return task.together(async () => {
+  return task.withOpenVault(async () => {
     const newest = await look(task, { number: USUAL_PAGE })
     const isAll = newest.pagination.total_items - seen <= newest.data.length
     const { data, pagination } = isAll ? newest : await look(task, { number: LARGEST_PAGE })
@@ -56,7 +56,7 @@ function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']
 }
 
 /** @throws CofferError `vault_damaged` naming the record at which the chain is broken */
-export const verify: Steps = {
+export const verify: Hooks = {
   run: async ({ ask, print, notice }) => {
     const proof = (await ask()) as ResultOf<'log verify'>
     await print(proof)

@@ -11,7 +11,6 @@ import {
   type UserSettings,
   writeUserSettings,
 } from '../context/user-settings.js'
-import { readGivenValue } from '../input/given-value.js'
 import { printForRun, printNotice } from '../output/output.js'
 
 /** Settings of a single run. */
@@ -105,7 +104,9 @@ export async function setInProfile(
   const { flag } = known.get(setting) ?? {}
   if (flag === undefined)
     throw usage(`A profile has no setting "${setting}". Settings: ${[...known.keys()].join(', ')}.`)
-  const value = (await readGivenValue(context, given, setting, { isSecret: setting === API_KEY })).trim()
+  const value = (
+    await context.input.readGiven(context, given, setting, { isSecret: setting === API_KEY })
+  ).trim()
   if (setting === 'store') await refusePassword(value, 'A profile')
   if (setting === 'url')
     (await import('../../client/socket-fetch.js')).readServerUrl(value, { insecure: true })

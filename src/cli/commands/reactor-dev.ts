@@ -6,9 +6,9 @@ import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
 import type { CommandContext } from '../context/context.js'
 import { describeConfinement } from '../context/sandbox.js'
-import type { Steps, Task } from '../context/task.js'
+import type { Hooks, Task } from '../context/task.js'
+import { readTexts } from '../input/gather.js'
 import { readMap } from '../input/options.js'
-import { readTexts } from '../input/request.js'
 import { printPlace } from '../output/code-frame.js'
 import { displayLines } from '../output/display.js'
 import { printNotice, printProblem } from '../output/output.js'
@@ -19,7 +19,7 @@ type Json = Record<string, unknown>
 /** Editors write a file in several steps; the file is read this long after the last one. */
 const SETTLE_MS = 50
 
-export const develop: Steps = {
+export const develop: Hooks = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await context.input.readFile(file, 'the file'),
     args: await readObject(context, args, '--args'),
@@ -27,18 +27,18 @@ export const develop: Steps = {
   }),
   run: async (task) => {
     if (task.options.watch !== true) return runOnce(task, task.input)
-    task.context.stopsItself()
+    task.context.handlesSignals()
     await runOnSave(task)
   },
 }
 
 async function runOnSave(task: Task): Promise<void> {
-  const { context, words, input } = task
+  const { context, args, input } = task
   const { terminal, signal } = context
-  const path = resolve(context.cwd, words[0]!)
+  const path = resolve(context.cwd, args[0]!)
   const runAndReport = async (isFirst: boolean) => {
     try {
-      const code = isFirst ? input.code : await context.input.readFile(words[0]!, 'the file')
+      const code = isFirst ? input.code : await context.input.readFile(args[0]!, 'the file')
       await runOnce(task, { ...input, code })
     } catch (error) {
       await printProblem(terminal, toProblem(error, '', 'owner'), task.format)

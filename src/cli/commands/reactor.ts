@@ -1,7 +1,7 @@
 /** `coffer reactor logs`: prints the last runs of a reactor, and follows new ones. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ResultOf } from '../../operations/all.js'
-import type { Steps } from '../context/task.js'
+import type { Hooks } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { follow, printRows } from './follow.js'
 
@@ -10,7 +10,7 @@ const STORED = 100
 
 type Run = ResultOf<'reactor logs'>[number]
 
-export const logs: Steps = {
+export const logs: Hooks = {
   run: async (task) => {
     const read = async (number?: number) =>
       (await task.ask({ ...task.input, ...omitUndefined({ number }) })) as Run[]

@@ -47,7 +47,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const named: string[] = []
   for (const path of paths) await requireReadable(context, path).then(() => named.push(path), tellUnread)
   // Every token that is read is logged, so none is read if there is nothing to search.
-  if (named.length > 0) await task.together(() => readTokens(task, finder), 'server')
+  if (named.length > 0) await task.withOpenVault(() => readTokens(task, finder), 'server')
   const progress = createProgress(terminal, { label: 'Scanning' }, clock)
   const findings: Finding[] = []
   const files = named.flatMap((path) => (path === '-' ? [path] : listFiles(resolve(cwd, path), path)))

@@ -1,11 +1,11 @@
 /** `coffer tenant create | list | use | delete`: the default tenant, and the confirmation before a deletion. */
 import { CofferError } from '../../errors.js'
 import type { TenantView } from '../../operations/tenant/tenant.js'
-import type { Steps, Task } from '../context/task.js'
+import type { Hooks, Task } from '../context/task.js'
 import { findTenantChoice, rememberTenant } from '../context/tenant-choice.js'
 import { printWarning } from '../output/output.js'
 
-export const create: Steps = {
+export const create: Hooks = {
   run: async ({ ask, print, notice }) => {
     const tenant = (await ask()) as TenantView
     await print(tenant)
@@ -14,7 +14,7 @@ export const create: Steps = {
 }
 
 /** Marks the default tenant. */
-export const list: Steps = {
+export const list: Hooks = {
   run: async ({ context, ask, print, notice }) => {
     const choice = await findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
@@ -25,7 +25,7 @@ export const list: Steps = {
   },
 }
 
-export const use: Steps = {
+export const use: Hooks = {
   run: async ({ context, ask, print }) => {
     const tenant = (await ask()) as TenantView
     await rememberTenant(context, tenant.id)
@@ -34,7 +34,7 @@ export const use: Steps = {
 }
 
 /** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
-export const remove: Steps = {
+export const remove: Hooks = {
   confirm: async (task) => {
     const { terminal } = task.context
     const name = await findName(task)
@@ -61,8 +61,8 @@ export const remove: Steps = {
 }
 
 /** Read as the owner, because an application may have the permission to delete its tenant but not to read it. */
-async function findName({ key, ask, askAsOwner, together }: Task): Promise<string> {
-  return together(async () => {
+async function findName({ key, ask, askAsOwner, withOpenVault }: Task): Promise<string> {
+  return withOpenVault(async () => {
     const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }
     return ((await askAsOwner('tenant get', {}, tenant_id)) as TenantView).name
   })

@@ -1,9 +1,9 @@
 /** `coffer token update`: repeats an update whose data must be text. */
 import { CofferError } from '../../errors.js'
-import type { Steps } from '../context/task.js'
+import type { Hooks } from '../context/task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
-export const update: Steps = {
+export const update: Hooks = {
   run: async ({ input, ask, print }) => {
     const result = await ask().catch((error: unknown) => {
       const isRefused = error instanceof CofferError && error.errors?.data !== undefined

@@ -108,7 +108,7 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
     chooseOpener(context, vault),
   )
   const path = sessionPath(context, app.header!.vault)
-  context.stopsItself()
+  context.handlesSignals()
   // The reader of its output may be gone.
   for (const stream of [terminal.stdout, terminal.stderr]) stream.on('error', () => {})
   const ended = new AbortController()

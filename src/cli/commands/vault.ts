@@ -5,13 +5,13 @@ import { CofferError } from '../../errors.js'
 import type { Verification } from '../../framework/vault-port.js'
 import { readHolder } from '../../vault/offline.js'
 import { describePlace, findVaultDirectory, placeOf } from '../context/credentials.js'
-import type { Steps } from '../context/task.js'
+import type { Hooks } from '../context/task.js'
 import { readSession } from '../context/unlocked.js'
 import { countOf } from '../output/display.js'
 
 const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
 
-export const status: Steps = {
+export const status: Hooks = {
   run: async ({ context, ask, print }) => {
     const place = findVaultDirectory(context)
     const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
@@ -22,7 +22,7 @@ export const status: Steps = {
 }
 
 /** @throws CofferError `vault_damaged` after printing the findings */
-export const verify: Steps = {
+export const verify: Hooks = {
   run: async ({ ask, print, notice }) => {
     const result = (await ask()) as Verification
     await print(result)

@@ -86,7 +86,7 @@ export interface CommandContext {
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
-  stopsItself(): void
+  handlesSignals(): void
   /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
   reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>
   /** Opens the vault of this run in this process for `work`; then closes it. */

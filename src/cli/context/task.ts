@@ -10,10 +10,10 @@ import type { CommandContext } from './context.js'
 export type Options = Readonly<Record<string, unknown>>
 
 /** Its positional arguments. */
-export type Words = readonly (string | undefined)[]
+export type Args = readonly (string | undefined)[]
 
 /** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
-export type Terms = readonly (readonly [name: string, description: string])[]
+export type ArgSpecs = readonly (readonly [name: string, description: string])[]
 
 /** One run of one operation. */
 export interface Task {
@@ -21,12 +21,12 @@ export interface Task {
   readonly definition: RegisteredOperation
   readonly input: Readonly<OperationInput>
   readonly options: Options
-  readonly words: Words
+  readonly args: Args
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
   /**
-   * Performs the operation, or another one, as the same caller. Opens the vault, unless within `together`. `repeatKey`:
+   * Performs the operation, or another one, as the same caller. Opens the vault, unless within `withOpenVault`. `repeatKey`:
    * the idempotency key for a server.
    */
   ask(input?: OperationInput, operation?: string, repeatKey?: string): Promise<unknown>
@@ -35,7 +35,7 @@ export interface Task {
   /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
   askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
   /** Keeps the vault open while `work` runs; as a server, other commands can use it meanwhile. */
-  together<T>(work: () => Promise<T>, role?: 'command' | 'server'): Promise<T>
+  withOpenVault<T>(work: () => Promise<T>, role?: 'command' | 'server'): Promise<T>
   /** Prints a result of the operation, by default in the format of this run. */
   print(result: unknown, format?: Format): Promise<void>
   /** Prints to standard error, unless `--quiet`. */
@@ -43,9 +43,9 @@ export interface Task {
 }
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
-export interface Steps {
+export interface Hooks {
   /** Reads the input, instead of from the schema's flags and standard input. */
-  gather?(context: CommandContext, words: Words, options: Options): Promise<OperationInput>
+  gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput>
   /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /** Performs and prints. */
@@ -58,14 +58,14 @@ export type CommandOption = readonly [flag: string, description: string, isRepea
 /** What the command of an operation adds to its declaration. */
 export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
-  readonly arguments?: Terms
+  readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
   /** The operation by which a server does what the command does, if not its own. */
   readonly servedBy?: OperationName
   /** The notice for an empty list. */
   readonly empty?: string
   /** Loaded when the command runs. */
-  load?(): Promise<Steps>
+  load?(): Promise<Hooks>
 }
 
 /** A command without an operation. */
@@ -74,10 +74,10 @@ export interface TerminalCommand {
   readonly name: string
   readonly summary: string
   readonly details?: string
-  readonly arguments?: Terms
+  readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
   /** Its line is parsed without the operations, which it loads itself. */
   readonly isAlone?: true
-  run(context: CommandContext, words: Words, options: Options): Promise<void>
+  run(context: CommandContext, args: Args, options: Options): Promise<void>
 }

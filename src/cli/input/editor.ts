@@ -19,10 +19,14 @@ export function hasEditor({ env }: EditorContext): boolean {
 }
 
 /**
- * The text that was saved, without its last line break. What the editor keeps beside the file is removed with it.
+ * `draft`: the text to begin with. Resolves to the text that was saved, without its last line break. What the editor keeps beside the file is removed with it.
  * @throws CofferError `usage` if the editor fails, `too_large`
  */
-export async function editText({ env, signal }: EditorContext, ending: 'js' | 'json'): Promise<string> {
+export async function editText(
+  { env, signal }: EditorContext,
+  ending: 'js' | 'json',
+  draft = '',
+): Promise<string> {
   signal.throwIfAborted()
   // Only this user can enter it; the usual place for such files is in memory.
   const directory = mkdtempSync(join(env.XDG_RUNTIME_DIR || tmpdir(), 'coffer-'))
@@ -31,7 +35,7 @@ export async function editText({ env, signal }: EditorContext, ending: 'js' | 'j
   signal.addEventListener('abort', remove, { once: true })
   try {
     const file = join(directory, `input.${ending}`)
-    writeFileSync(file, '', { mode: 0o600, flag: 'wx' })
+    writeFileSync(file, draft, { mode: 0o600, flag: 'wx' })
     // The shell becomes the editor, so that what ends the one ends the other.
     const editor = findEditor(env)!
     const program = /^\s*\w+=/.test(editor) ? `env ${editor}` : editor

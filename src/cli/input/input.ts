@@ -13,83 +13,17 @@ import { resolve } from 'node:path'
 import { collectBytes } from '../../domain/collect-bytes.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
-import type { InputStream } from '../output/terminal.js'
+import { printWarning } from '../output/output.js'
+import type { InputStream, Terminal } from '../output/terminal.js'
 
-/** The part of an open file that is used here; a `FileHandle` of node:fs/promises is one. */
-export interface OpenFile {
-  read(target: Uint8Array, offset: number, length: number): Promise<{ bytesRead: number }>
-  stat(): Promise<Pick<Stats, 'mode' | 'isFile' | 'size'>>
-  close(): Promise<void>
-}
+/** 1 MiB, the default limit of a request body. */
+export const VALUE_LIMIT_BYTES = 1024 * 1024
+/** Enough for a passphrase of 1,024 characters. */
+export const SECRET_LIMIT_BYTES = 4096
 
-/** The port to the disk; `openDescriptor` streams a descriptor without closing it. */
-export interface InputFiles {
-  open(path: string, flags: number): Promise<OpenFile>
-  openDescriptor(descriptor: number): AsyncIterable<Uint8Array>
-}
-
-export const diskFiles: InputFiles = {
-  open: async (path, flags) => {
-    if ((flags & (constants.O_NONBLOCK ?? 0)) !== 0) return openAtOnce(path, flags)
-    return statSync(path).isFIFO() ? openPipe(path) : (await import('node:fs/promises')).open(path, flags)
-  },
-  openDescriptor: (descriptor) => createReadStream('', { fd: descriptor, autoClose: false }),
-}
-
-/** A file opened non-blocking is read synchronously, which avoids starting a thread pool. */
-function openAtOnce(path: string, flags: number): OpenFile {
-  const file = openSync(path, flags)
-  return {
-    read: async (target, offset, length) => ({ bytesRead: readSync(file, target, offset, length, null) }),
-    stat: async () => fstatSync(file),
-    close: async () => closeSync(file),
-  }
-}
-
-/** Waits for a writer in the event loop. In a thread, a pending open or read would keep the process from ending. */
-async function openPipe(path: string): Promise<OpenFile> {
-  const { Socket } = await import('node:net')
-  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
-  const stat = fstatSync(fd)
-  const socket = new Socket({ fd, readable: true, writable: false })
-  const chunks = socket[Symbol.asyncIterator]()
-  let rest: Uint8Array = new Uint8Array()
-  return {
-    read: async (target, offset, length) => {
-      if (rest.length === 0) rest = (await chunks.next()).value ?? rest
-      const part = rest.subarray(0, length)
-      rest = rest.subarray(part.length)
-      target.set(part, offset)
-      return { bytesRead: part.length }
-    },
-    stat: async () => stat,
-    close: async () => void socket.destroy(),
-  }
-}
-
-/** `flag` is the flag or argument with the source, for error messages. */
-export interface InputReader {
-  /**
-   * The text of a source: `@path` reads a file, `-` or `@-` standard input, `@@x` is `@x`, any other source is the text
-   * itself. Removes a byte order mark and one final line break of a file or standard input.
-   * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
-   */
-  readValue(source: string, flag: string): Promise<string>
-  /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link InputReader.readValue} */
-  readFile(path: string, flag: string): Promise<string>
-  /** The bytes of a file, or of standard input (`-`), as they come. @throws CofferError `usage` */
-  openStream(path: string, flag: string): Promise<ByteStream>
-  /** Whether standard input was already read. */
-  readonly isStdinTaken: boolean
-  /** The first line of a file, no link, of its owner alone. @throws CofferError `vault_exposed`, `usage` */
-  readSecretFile(path: string, flag: string): Promise<string>
-  /** The first line of standard input. @throws CofferError `usage` */
-  readStdinLine(flag: string): Promise<string>
-  /** Standard input itself, for `flag` alone. @throws CofferError `usage` if it was already read */
-  claimStdin(flag: string): InputStream
-  /** The first line of a descriptor. @throws CofferError `usage` */
-  readDescriptor(descriptor: number, flag: string): Promise<string>
-}
+const BYTE_ORDER_MARK = /^\ufeff/
+const NEWLINE = 0x0a
+const CHUNK_BYTES = 64 * 1024
 
 /** `size`: of a file, in bytes. `close` also ends a read that is waiting, with an error. */
 export interface ByteStream {
@@ -109,120 +43,155 @@ export async function readAnswer(input: InputReader, answer: string, flag: strin
   return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
 }
 
-/** 1 MiB, the default limit of a request body. */
-export const VALUE_LIMIT_BYTES = 1024 * 1024
-/** Enough for a passphrase of 1,024 characters. */
-export const SECRET_LIMIT_BYTES = 4096
+/** Reads sources for a flag or argument, which errors name. Standard input can be read once. */
+export class InputReader {
+  readonly #cwd: string
+  readonly #streams: { readonly stdin: InputStream }
+  /** The flag that has read standard input. */
+  #stdinFlag: string | undefined
 
-const BYTE_ORDER_MARK = /^\ufeff/
+  constructor({ cwd, streams }: { cwd: string; streams: { readonly stdin: InputStream } }) {
+    this.#cwd = cwd
+    this.#streams = streams
+  }
 
-/** Standard input can be read once; the error of a second read names both flags. */
-export function createInputReader(sources: {
-  cwd: string
-  streams: { readonly stdin: InputStream }
-  files?: InputFiles
-}): InputReader {
-  const { cwd, streams, files = diskFiles } = sources
-  let reader: string | undefined
+  get isStdinTaken(): boolean {
+    return this.#stdinFlag !== undefined
+  }
 
-  function takeStdin(flag: string): InputStream {
-    if (reader !== undefined) {
-      const both = reader === flag ? `${flag} twice` : `${reader} and ${flag}`
+  /**
+   * The text of a source: `@path` reads a file, `-` or `@-` standard input, `@@x` is `@x`, any other source is the text
+   * itself. Removes a byte order mark and one final line break of a file or standard input.
+   * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
+   */
+  async readValue(source: string, flag: string): Promise<string> {
+    if (source.startsWith('@@')) return source.slice(1)
+    if (!isSource(source)) return source
+    const text = await this.readFile(source === '-' || source === '@-' ? '-' : source.slice(1), flag)
+    return text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
+  }
+
+  /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link readValue} */
+  async readFile(path: string, flag: string): Promise<string> {
+    const place = path === '-' ? 'standard input' : path
+    const name = place === flag ? place : `${flag} (${place})`
+    if (path === '-') return decodeUtf8(await collect(this.claimStdin(flag), name), name)
+    if (path === '') throw usage(`${flag} names no file.`)
+    const file = await openFile(resolve(this.#cwd, path), name)
+    try {
+      return decodeUtf8(await collect(file.chunks, name), name)
+    } finally {
+      file.close()
+    }
+  }
+
+  /** The bytes of a file, or of standard input (`-`), as they come. @throws CofferError `usage` */
+  async openStream(path: string, flag: string): Promise<ByteStream> {
+    if (path === '-') {
+      const stdin = this.claimStdin(flag)
+      return { chunks: guard(stdin, 'standard input'), close: async () => void stdin.destroy() }
+    }
+    const name = `${flag} (${path})`
+    const { chunks, stat, close } = await openFile(resolve(this.#cwd, path), name)
+    return { chunks: guard(chunks, name), size: stat.size, close: async () => close() }
+  }
+
+  /** The first line of a file, no link, of its owner alone. @throws CofferError `vault_exposed`, `usage` */
+  async readSecretFile(path: string, flag: string): Promise<string> {
+    const name = `${flag} (${path})`
+    // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
+    const flags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+    const { chunks, stat, close } = await openFile(resolve(this.#cwd, path), name, flags)
+    try {
+      refuseExposed(stat, name)
+      return await readFirstLine(chunks, name)
+    } finally {
+      close()
+    }
+  }
+
+  /** Standard input itself, for `flag` alone. @throws CofferError `usage` if it was already read */
+  claimStdin(flag: string): InputStream {
+    const before = this.#stdinFlag
+    if (before !== undefined) {
+      const both = before === flag ? `${flag} twice` : `${before} and ${flag}`
       throw usage(`Standard input was given to ${both}. Give one of them as a file.`)
     }
-    reader = flag
-    return streams.stdin
+    this.#stdinFlag = flag
+    return this.#streams.stdin
   }
 
-  /** `path` undefined is standard input. */
-  async function read(path: string | undefined, flag: string): Promise<{ name: string; bytes: Uint8Array }> {
-    const place = path ?? 'standard input'
-    const name = place === flag ? place : `${flag} (${place})`
-    if (path === undefined) return { name, bytes: await collect(takeStdin(flag), name) }
-    if (path === '') throw usage(`${flag} names no file.`)
-    const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
-    return { name, bytes: await closing(file, () => collect(chunksOf(file), name)) }
+  /** The first line of standard input. @throws CofferError `usage` */
+  async readStdinLine(flag: string): Promise<string> {
+    return readFirstLine(this.claimStdin(flag), `${flag} (standard input)`)
   }
 
-  return {
-    async readValue(source, flag) {
-      if (source.startsWith('@@')) return source.slice(1)
-      if (!isSource(source)) return source
-      const path = source === '-' || source === '@-' ? undefined : source.slice(1)
-      const { name, bytes } = await read(path, flag)
-      return decodeUtf8(bytes, name)
-        .replace(BYTE_ORDER_MARK, '')
-        .replace(/\r?\n$/, '')
-    },
+  /** The first line of a descriptor. @throws CofferError `usage` */
+  async readDescriptor(descriptor: number, flag: string): Promise<string> {
+    const name = `${flag} (descriptor ${descriptor})`
+    if (descriptor === 0) return readFirstLine(this.claimStdin(flag), name)
+    return readFirstLine(createReadStream('', { fd: descriptor, autoClose: false }), name)
+  }
 
-    async readFile(path, flag) {
-      const { name, bytes } = await read(path === '-' ? undefined : path, flag)
-      return decodeUtf8(bytes, name)
-    },
-
-    async openStream(path, flag) {
-      if (path === '-') {
-        const stdin = takeStdin(flag)
-        return { chunks: guard(stdin, 'standard input'), close: async () => void stdin.destroy() }
-      }
-      const name = `${flag} (${path})`
-      const file = await openFile(files, resolve(cwd, path), name, constants.O_RDONLY)
-      const { size } = await file.stat()
-      return { chunks: guard(chunksOf(file), name), size, close: () => file.close() }
-    },
-
-    get isStdinTaken() {
-      return reader !== undefined
-    },
-
-    readSecretFile: (path, flag) => readSecretFile(files, resolve(cwd, path), `${flag} (${path})`),
-
-    claimStdin: takeStdin,
-
-    async readStdinLine(flag) {
-      return readFirstLine(takeStdin(flag), `${flag} (standard input)`)
-    },
-    async readDescriptor(descriptor, flag) {
-      const name = `${flag} (descriptor ${descriptor})`
-      if (!Number.isInteger(descriptor) || descriptor < 0)
-        throw usage(`${flag} takes the number of an open descriptor.`)
-      return readFirstLine(descriptor === 0 ? takeStdin(flag) : files.openDescriptor(descriptor), name)
-    },
+  /**
+   * The value in `given` (see {@link readValue}); without it, asks for the value, or reads standard input if nobody can be
+   * asked. `name` is the name of the value in messages.
+   */
+  async readGiven(
+    { terminal }: { terminal: Terminal },
+    given: string | undefined,
+    name: string,
+    { message = name, isSecret = false }: { message?: string; isSecret?: boolean } = {},
+  ): Promise<string> {
+    if (given === undefined && terminal.mayPrompt) {
+      const { ask } = await import('./prompt.js')
+      return readAnswer(this, await ask(terminal, { message, sensitive: isSecret }), name)
+    }
+    const danger = 'Other processes can see the arguments of a command.'
+    if (isSecret && given !== undefined && !isSource(given))
+      await printWarning(terminal, `${danger} Give ${name} as @FILE, or on standard input.`)
+    return this.readValue(given ?? '-', name)
   }
 }
 
-async function readSecretFile(files: InputFiles, path: string, name: string): Promise<string> {
-  // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
-  const flags = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
-  const file = await openFile(files, path, name, flags)
-  return closing(file, async () => {
-    refuseExposed(await file.stat(), name)
-    return readFirstLine(chunksOf(file), name)
-  })
+interface OpenFile {
+  chunks: AsyncIterable<Uint8Array | string>
+  stat: Stats
+  close(): void
 }
 
-async function openFile(files: InputFiles, path: string, name: string, flags: number): Promise<OpenFile> {
+/** @throws CofferError `usage` */
+async function openFile(path: string, name: string, flags?: number): Promise<OpenFile> {
   try {
-    return await files.open(path, flags)
+    const isPipe = flags === undefined && statSync(path).isFIFO()
+    const fd = openSync(path, constants.O_RDONLY | (isPipe ? constants.O_NONBLOCK : (flags ?? 0)))
+    const stat = fstatSync(fd)
+    // Read synchronously, which avoids starting a thread pool.
+    if (stat.isFile() || stat.isDirectory() || flags !== undefined) {
+      const file = { fd, isOpen: true }
+      const close = () => {
+        if (file.isOpen) closeSync(fd)
+        file.isOpen = false
+      }
+      return { chunks: readChunks(file), stat, close }
+    }
+    // Waits for a writer in the event loop. In a thread, a pending read would keep the process from ending.
+    const { Socket } = await import('node:net')
+    const stream = isPipe ? new Socket({ fd, readable: true, writable: false }) : createReadStream('', { fd })
+    return { chunks: stream, stat, close: () => void stream.destroy() }
   } catch (error) {
     throw unreadable(error, name)
   }
 }
 
-async function closing<T>(file: OpenFile, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } finally {
-    await file.close()
-  }
-}
-
-async function* chunksOf(file: OpenFile): AsyncGenerator<Uint8Array> {
+async function* readChunks(file: { fd: number; isOpen: boolean }): AsyncGenerator<Uint8Array> {
   for (;;) {
-    const chunk = new Uint8Array(64 * 1024)
-    const { bytesRead } = await file.read(chunk, 0, chunk.length)
-    if (bytesRead === 0) return
-    yield chunk.subarray(0, bytesRead)
+    // Another file may have its number by now.
+    if (!file.isOpen) throw Object.assign(new Error('closed'), { code: 'EBADF' })
+    const chunk = new Uint8Array(CHUNK_BYTES)
+    const length = readSync(file.fd, chunk, 0, chunk.length, null)
+    if (length === 0) return
+    yield chunk.subarray(0, length)
   }
 }
 
@@ -252,8 +221,6 @@ async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: s
   return text
 }
 
-const NEWLINE = 0x0a
-
 /** Converts chunks to bytes, and failures to CofferErrors. */
 async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string): AsyncGenerator<Uint8Array> {
   try {
@@ -264,7 +231,7 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
 }
 
 /** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
-function refuseExposed(stat: Pick<Stats, 'mode' | 'isFile'>, name: string): void {
+function refuseExposed(stat: Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
   if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')

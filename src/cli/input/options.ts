@@ -65,7 +65,7 @@ export function isTextOf({ schema }: Flag, given: Options): boolean {
 }
 
 /** The positional arguments of the operation's command, in commander's syntax. */
-export function listWords(definition: RegisteredOperation): [name: string, description: string][] {
+export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {
   const { positionals, input } = definition
   const { properties = {}, required = [] } = input
   return positionals.map((name, at) => {
@@ -136,7 +136,7 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
 }
 
 /** The operations that the command of this one performs besides. */
-export function listForms(registry: Registry, { name }: RegisteredOperation): RegisteredOperation[] {
+export function listVariants(registry: Registry, { name }: RegisteredOperation): RegisteredOperation[] {
   return registry.operations.filter(({ form }) => form?.command === name)
 }
 
@@ -145,7 +145,7 @@ export function listForms(registry: Registry, { name }: RegisteredOperation): Re
  * value.
  * @throws CofferError `usage` for a flag of another one
  */
-export function chooseForm(
+export function chooseVariant(
   definition: RegisteredOperation,
   forms: readonly RegisteredOperation[],
   options: Options,
@@ -163,7 +163,7 @@ export function chooseForm(
 }
 
 /** Replaces `--flag=true` and `--flag=false` by `--flag` and `--no-flag` for boolean flags. */
-export function spellBooleans(argv: readonly string[], operations: readonly RegisteredOperation[]): string[] {
+export function splitBooleans(argv: readonly string[], operations: readonly RegisteredOperation[]): string[] {
   return argv.map((word) => {
     const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? []
     if (name === undefined) return word

@@ -6,7 +6,7 @@ const PRINTABLE_ASCII = /^[\x20-\x7e\n]*$/
  * Spells controls (C0, DEL, C1) but line breaks, format characters (bidi overrides and isolates, zero-width, tags), line and
  * paragraph separators, lone surrogates, and other characters that Unicode defines as invisible.
  */
-function spellUnseen(text: string, spell: (character: string) => string): string {
+function escapeInvisible(text: string, spell: (character: string) => string): string {
   // Most text has none, and the tables of Unicode take a command 5 ms to load.
   if (PRINTABLE_ASCII.test(text)) return text
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
@@ -17,12 +17,12 @@ function spellUnseen(text: string, spell: (character: string) => string): string
  * `\u{..}`. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}.
  */
 export function display(text: string): string {
-  return spellUnseen(text, toVisible).replaceAll('\n', '↵')
+  return escapeInvisible(text, toVisible).replaceAll('\n', '↵')
 }
 
 /** Like {@link display}, but keeps line breaks and replaces a tab by two spaces. */
 export function displayLines(text: string): string {
-  return spellUnseen(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '), toVisible)
+  return escapeInvisible(text.replaceAll('\r\n', '\n').replaceAll('\t', '  '), toVisible)
 }
 
 function toVisible(character: string): string {
@@ -31,7 +31,7 @@ function toVisible(character: string): string {
 
 /** JSON, with `spaces` 0 on one line. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
-  return spellUnseen(JSON.stringify(value, undefined, spaces), toJsonEscape)
+  return escapeInvisible(JSON.stringify(value, undefined, spaces), toJsonEscape)
 }
 
 function toJsonEscape(character: string): string {

@@ -39,7 +39,7 @@ export async function printResult(terminal: Terminal, result: unknown, options: 
   if (result === undefined)
     return isTerminal(terminal.stderr) ? printNotice(terminal, options.hints?.done ?? 'Done.') : undefined
   const missing = isStream(result) ? [] : findMissing(terminal, itemsOf(result), options)
-  await terminal.letGo?.()
+  await terminal.releaseSignals?.()
   if (options.format === 'json') await printJson(terminal, result, options)
   else if (options.format === 'table') await printTable(terminal, result, options)
   else if (options.format === 'csv') await printCsv(terminal, result, options)

@@ -2,6 +2,6 @@
 import { quoteWord } from '../../domain/quote-word.js'
 
 /** How to call this program from any directory; `script` is the path that Node was given. */
-export function nameProgram(script: string): string {
+export function formatProgram(script: string): string {
   return /(^|\/)coffer$/.test(script) ? 'coffer' : `node ${quoteWord(script)}`
 }

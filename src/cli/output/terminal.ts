@@ -33,7 +33,7 @@ export interface Terminal extends Streams {
    * Called before a result is printed. From then on a signal ends the process immediately, because there is nothing to
    * complete, and a signal listener would not run while the result is formatted.
    */
-  readonly letGo?: () => Promise<void>
+  readonly releaseSignals?: () => Promise<void>
 }
 
 /** `input: false` is `--no-input`. */

@@ -122,7 +122,7 @@ async function serveVault(
   })
   if (isRemote) app.admitOthers()
   const server = await listenFor(answerer, service, { port, addresses, ...pem })
-  context.stopsItself()
+  context.handlesSignals()
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
