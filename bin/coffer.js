@@ -28,7 +28,7 @@ function run() {
   const filename = join(__dirname, '../dist/coffer.cjs')
   const near = createRequire(filename)
   const find = (name) => (name.startsWith('./coffer-') ? load(join(__dirname, '../dist', name)) : near(name))
-  const { main } = load(filename, compiledFor())(find, filename)
+  const { main } = load(filename)(find, filename)
 
   main(process).then((code) => {
     process.exitCode = code
@@ -38,15 +38,10 @@ function run() {
   })
 }
 
-/** The name of what the build compiled for this command alone. */
-function compiledFor() {
-  return { serve: 'serve', 'token get': 'token-get' }[first === 'serve' ? first : `${first} ${others[0]}`]
-}
-
 /** Like `require`, but with the code that the build compiled: it spares a third of the start. Another Node ignores it. */
-function load(filename, whose) {
+function load(filename) {
   const { Script } = require('node:vm')
-  const cachedData = readCompiled(whose === undefined ? filename : `${filename}.${whose}`)
+  const cachedData = readCompiled(filename)
   return new Script(readFileSync(filename, 'latin1'), { filename, cachedData }).runInThisContext()
 }
 
