@@ -1,9 +1,9 @@
 /** The layout of help, and the wording of commander's messages. */
 import type { Command, Help, Option } from 'commander'
 import type { RegisteredOperation } from '../framework/registry.js'
-import type { TerminalCommand } from './context/task.js'
 import { fold, foldRow, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
+import type { TerminalCommand } from './task.js'
 
 export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
 

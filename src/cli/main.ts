@@ -5,8 +5,7 @@ import { createRegistry } from '../framework/registry.js'
 import { SETTINGS, type Setting } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
-import type { CommandContext, ProcessLike } from './context/context.js'
-import { reactorOptions } from './context/sandbox.js'
+import type { CommandContext, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
 import { formatProgram } from './output/shell.js'
 import {
@@ -18,6 +17,7 @@ import {
   type Terminal,
   write,
 } from './output/terminal.js'
+import { reactorOptions } from './target/reactor-options.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
@@ -126,15 +126,15 @@ async function runLine(
     },
     ...(process.fetch === undefined ? {} : { fetch: process.fetch }),
     reachVault: async (work, role) => {
-      const { reachThisVault } = await import('./context/credentials.js')
+      const { reachThisVault } = await import('./target/credentials.js')
       const vault =
         config.url === undefined
           ? await reachThisVault(context, role)
-          : await (await import('./context/server.js')).reachServer(context, config.url)
+          : await (await import('./target/server.js')).reachServer(context, config.url)
       return using(vault, work)
     },
     withVault: async (work, options) => {
-      const { unlockVault } = await import('./context/credentials.js')
+      const { unlockVault } = await import('./target/credentials.js')
       return using(await unlockVault(context, options), work)
     },
   }

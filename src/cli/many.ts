@@ -5,9 +5,9 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, fromSent, interrupted, usage } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
-import type { Hooks, Task } from './context/task.js'
 import { keyOf } from './input/options.js'
 import { createProgress } from './output/progress.js'
+import type { Hooks, Task } from './task.js'
 
 export interface Many {
   createTask(input: OperationInput): Task

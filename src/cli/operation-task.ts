@@ -7,12 +7,12 @@ import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { EachOutcome } from '../framework/perform-each.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
-import type { CommandContext } from './context/context.js'
-import type { Task } from './context/task.js'
-import { findTenantChoice } from './context/tenant-choice.js'
+import type { CommandContext } from './context.js'
 import type { Form } from './input/form.js'
 import { listFlags } from './input/options.js'
 import { printNotice, printResult } from './output/output.js'
+import { findTenantChoice } from './target/tenant-choice.js'
+import type { Task } from './task.js'
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
 /** How long a command that only reads purges expired tokens. */
@@ -61,7 +61,7 @@ export function createTask({ empty, correct, ...facts }: TaskFacts): Task {
     }
   }
   const askOffline = async (asked: OperationInput) =>
-    (await import('./context/offline.js')).askOffline(context, definition, asked)
+    (await import('./target/offline.js')).askOffline(context, definition, asked)
   return {
     ...facts,
     ask: async (asked = input, operation = definition.name, repeatKey) => {

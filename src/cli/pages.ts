@@ -7,8 +7,8 @@ import { ASK_SMALLER } from '../framework/recipient.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
-import type { Task } from './context/task.js'
 import { isList } from './output/layout.js'
+import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
 /** The largest page of members. */

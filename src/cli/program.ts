@@ -10,12 +10,12 @@ import { VERSION } from '../version.js'
 import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import type { CommandContext, CommandFacts, OptionFacts } from './context/context.js'
-import type { CommandOption, TerminalCommand } from './context/task.js'
+import type { CommandContext, CommandFacts, OptionFacts } from './context.js'
 import { cleanMessage, describeTerminalCommand, describeVariants, layOutHelp, TOPICS } from './help-layout.js'
 import { addFlags, chooseVariant, listArgs, listVariants, splitBooleans, takesBody } from './input/options.js'
 import { foldHelp } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
+import type { CommandOption, TerminalCommand } from './task.js'
 
 export type Run = (context: CommandContext) => Promise<void>
 

@@ -7,9 +7,7 @@ import type { RegisteredOperation } from '../framework/registry.js'
 import { findUnknownName } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
 import { findPresentation } from './commands/presentations.js'
-import type { CommandContext } from './context/context.js'
-import { readApiKey, requireVault, warnOfStore } from './context/credentials.js'
-import type { Args, Hooks, Options, Presentation, Task } from './context/task.js'
+import type { CommandContext } from './context.js'
 import { completeArgs } from './input/args.js'
 import type { Form } from './input/form.js'
 import { gatherInputs } from './input/gather.js'
@@ -20,6 +18,8 @@ import { describeUnknown } from './output/fields.js'
 import { isList } from './output/layout.js'
 import { chooseFormat } from './output/output.js'
 import { listAll, printPages } from './pages.js'
+import { readApiKey, requireVault, warnOfStore } from './target/credentials.js'
+import type { Args, Hooks, Options, Presentation, Task } from './task.js'
 
 /** @throws CofferError those of the operation */
 export async function runOperation(
@@ -88,7 +88,7 @@ async function checkTarget(
   const key = isOwners ? undefined : await readApiKey(context)
   if (config.url !== undefined) {
     const served = servedBy === undefined ? definition : await loadOperation(servedBy)
-    const { requireServed } = await import('./context/server.js')
+    const { requireServed } = await import('./target/server.js')
     requireServed(config, served!, key, isExplained(options))
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
   if (terminal.mustHaveFields && !isExplained(options)) requireFields(definition, config.fields ?? [])

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startProgram } from '../start-program.js'
-import { createMachine, ECHO_LINE, type Machine, PROGRAM, waitFor } from './binary.js'
+import { createMachine, type Machine, PROGRAM, waitFor } from './binary.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
@@ -16,65 +16,6 @@ async function open(t: Test): Promise<Machine> {
   t.teardown(() => machine.remove())
   return machine
 }
-
-interface Row {
-  use: string
-  expression: string
-  scope?: unknown
-  result?: unknown
-  error?: string
-}
-
-t.test('the expression table holds through the program', async (t) => {
-  const path = new URL('../../../fixtures/expressions.json', import.meta.url)
-  const { scope, rows } = JSON.parse(readFileSync(path, 'utf8')) as { scope: { data: unknown }; rows: Row[] }
-  const masks = rows.filter(({ use, scope: own }) => use === 'mask' && own === undefined)
-  const ask = (some: Row[]) => {
-    const mask = Object.fromEntries(some.map(({ expression }, at) => [`row${at}`, expression]))
-    const body = { type: 'token', data: scope.data, mask }
-    return machine.coffer(['token', 'create', '--output', 'json'], JSON.stringify(body))
-  }
-  const machine = await open(t)
-  const good = masks.filter(({ error }) => error === undefined)
-  t.ok(good.length > 150, `${good.length} rows`)
-  const made = await ask(good)
-  t.equal(made.code, 0, made.stderr)
-  const { data } = JSON.parse(made.stdout) as { data: Record<string, unknown> }
-  good.forEach(({ expression, result }, at) => {
-    t.strictSame(data[`row${at}`], result, expression)
-  })
-
-  const bad = masks.filter(({ error }) => error !== undefined)
-  t.ok(bad.length > 50, `${bad.length} rows that are refused`)
-  const refused = await ask(bad)
-  t.equal(refused.code, 2)
-  const { errors } = JSON.parse(refused.stderr) as { errors: Record<string, string[]> }
-  bad.forEach((row, at) => {
-    t.same(errors[`mask.row${at}`], [row.error], row.expression)
-  })
-})
-
-t.test('a process that is killed loses nothing that it acknowledged', async (t) => {
-  const machine = await open(t)
-  const acknowledged: string[] = []
-  for (let delayMs = 0; delayMs <= 220; delayMs += 10) {
-    const child = machine.start(['token', 'create', '--output', 'id'])
-    child.stdin?.on('error', () => {})
-    child.stdin?.end(CARD)
-    const killing = setTimeout(() => child.kill('SIGKILL'), delayMs)
-    const { stdout } = await waitFor(child)
-    clearTimeout(killing)
-    acknowledged.push(...stdout.split('\n').filter((id) => id.length === 36))
-  }
-  const { code, stdout, stderr } = await machine.coffer(['token', 'list', '--all', '--output', 'id'])
-  t.equal(code, 0, stderr)
-  const kept = new Set(stdout.trim().split('\n'))
-  t.same(
-    acknowledged.filter((id) => !kept.has(id)),
-    [],
-  )
-  t.equal((await machine.bash(ECHO_LINE)).code, 0, 'and the vault can be written to')
-})
 
 t.test('several at once take their turns', async (t) => {
   const machine = await open(t)
@@ -274,23 +215,6 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   const state = join(machine.place, 'state')
   while (!existsSync(state) || JSON.parse(readFileSync(state, 'utf8')).rows === 0) await pause(10)
   t.match(await end(child), /Interrupted after 2000 rows/)
-})
-
-t.test('one long value does not make a piped table slow', async (t) => {
-  const machine = await open(t)
-  const tokens = Array.from({ length: 100 }, (_, at) => ({
-    type: 'token',
-    data: at === 50 ? `a${' '.repeat(100_000)}b` : 'y',
-    mask: '{{ data }}',
-  }))
-  t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
-  const child = machine.start(['token', 'list', '--size', '100', '--output', 'table'])
-  const killing = setTimeout(() => child.kill('SIGKILL'), 20_000)
-  const { code, stdout } = await waitFor(child)
-  clearTimeout(killing)
-  t.equal(code, 0)
-  t.ok(stdout.includes(`a${' '.repeat(100_000)}b  /general/high/`), 'the value is whole')
-  t.ok(stdout.length < 100_000 + 101 * 300, 'and nothing is padded to its width')
 })
 
 t.test('a server leaves no core dump, or says that it cannot help it', async (t) => {

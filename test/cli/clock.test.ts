@@ -32,7 +32,7 @@ async function createBench(t: Test): Promise<Bench> {
     json,
     run: (...words) => home.run(words, shape),
     create: (token) =>
-      home.json(['token', 'create'], {
+      home.json('token create', {
         ...shape,
         stdin: JSON.stringify({ type: 'token', data: 'x', ...token }),
       }),
@@ -56,7 +56,7 @@ t.test('one write under a clock a year ahead costs nothing once the clock is rig
     ...['--expires-at', inDays(30)],
   )) as { key: string }
   const asKey = async () =>
-    (await home.run(['token', 'get', 'keep'], { clock: () => clock.now, env: { COFFER_API_KEY: key } })).code
+    (await home.run('token get keep', { clock: () => clock.now, env: { COFFER_API_KEY: key } })).code
   await create({ id: 'keep' })
   await create({ id: 'this-year', expires_at: inDays(200) })
   t.equal(await asKey(), 0)
@@ -180,7 +180,7 @@ t.test('a life of commands that only read purges what expired, some at a time', 
     data,
     expires_at: new Date(START + HOUR).toISOString(),
   }))
-  await home.json(['token', 'tokenize'], { clock: () => clock.now, stdin: JSON.stringify(payload) })
+  await home.json('token tokenize', { clock: () => clock.now, stdin: JSON.stringify(payload) })
   await create({ id: 'keep' })
   clock.now += 2 * HOUR
   await json('token', 'get', 'keep')

@@ -2,8 +2,10 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { describeConfinement, describeConfinementGaps } from '../../src/cli/target/reactor-options.js'
 import type { Fetch } from '../../src/client/http-client.js'
 import { openTestVault } from '../../src/index.js'
+import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
 import { createHome, createVaultHome } from './home.js'
 
 interface Finding {
@@ -25,7 +27,7 @@ t.test('a healthy vault passes every check', async (t) => {
     [],
   )
   t.match(findings.at(-1), { found: 'It opens, and has 0 tokens.' })
-  await home.json(['token', 'create'], { stdin: '{"type":"token","data":"one"}' })
+  await home.json('token create', { stdin: '{"type":"token","data":"one"}' })
   const later: Finding[] = await home.json(['doctor'])
   t.match(later.at(-1), { found: 'It opens, and has 1 token.' })
   const shown = await home.run(['doctor'], { columns: 100 })
@@ -56,11 +58,11 @@ t.test('what is wrong is named, with what to do, and the exit code is 1', async 
   const hourAgo = () => Date.now() - 3_600_000
   t.match(await examine({ clock: hourAgo }), [{ check: 'clock', advice: /^Correct the clock/ }])
 
-  await home.json(['config', 'set', 'mail.url', 'smtp://127.0.0.1:9'])
-  await home.json(['config', 'set', 'mail.from', 'vault@example.com'])
-  await home.json(['invite', 'create', '--email', 'ada@example.com'])
+  await home.json('config set mail.url smtp://127.0.0.1:9')
+  await home.json('config set mail.from vault@example.com')
+  await home.json('invite create --email ada@example.com')
   t.match(await examine(), [{ check: 'mail', found: /not delivered/, advice: /^See: coffer invite outbox / }])
-  await home.json(['config', 'unset', 'mail.url'])
+  await home.json('config unset mail.url')
 
   const segments = join(vault, 'state')
   chmodSync(segments, 0o644)
@@ -70,7 +72,7 @@ t.test('what is wrong is named, with what to do, and the exit code is 1', async 
 
   const other = { pid: 1, started: '1', boot: 'other', host: 'elsewhere', since: 0, nonce: 'n' }
   writeFileSync(join(vault, 'lock'), JSON.stringify(other), { mode: 0o600 })
-  const held = await home.run(['doctor', '--quiet'], { env: {} })
+  const held = await home.run('doctor --quiet', { env: {} })
   t.equal(held.code, 1)
   t.match(held.stdout, `If it has ended: rm ${vault}/lock`)
   rmSync(join(vault, 'lock'))
@@ -86,7 +88,7 @@ t.test('without a vault, or with one that does not open, the other checks are ma
     { check: 'configuration', state: 'ok' },
   ])
   mkdirSync(join(home.place, 'config/coffer'), { recursive: true })
-  t.equal((await home.run(['doctor', '--vault', 'nowhere'])).code, 1)
+  t.equal((await home.run('doctor --vault nowhere')).code, 1)
   const vaulted = await createVaultHome(t)
   const locked = await vaulted.run(['doctor'], { env: { COFFER_KEY_FILE: vaulted.write('not.key', 'x') } })
   t.equal(locked.code, 1)
@@ -118,4 +120,37 @@ t.test('of a server it examines what a server has, and nothing of a vault', asyn
   })
   t.match(other, { code: 1, stderr: /Something else than a server of the interface/ })
   t.match(await examine(''), { code: 1, stderr: /server +The server asks for an API key/ })
+})
+
+t.test('sandbox', async (t) => {
+  const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
+
+  t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
+    const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
+    const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
+    t.equal(describeConfinementGaps(describeSandbox(whole, { ...node, version: '25.0.0' })), undefined)
+    t.notMatch(describeConfinement(describeSandbox(whole, { ...node, version: '25.0.0' })), 'Not available')
+    t.equal(
+      describeConfinement(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
+      'Reactor code is confined by: node permissions, network namespace, user namespace. ' +
+        'Not available: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
+    )
+    t.match(
+      describeConfinementGaps(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
+      /not confined by: process namespace, no new descriptors, ends with host\. .* util-linux /,
+    )
+  })
+
+  t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {
+    t.same(await findConfinement({ ...node, platform: 'darwin' }, '/guest.mjs', ['setpriv']), { wrapper: [] })
+    t.same((await findConfinement(node, import.meta.filename, ['no-such-tool --net', ''])).wrapper, [])
+    t.same((await findConfinement(node, '/no/such/guest.mjs', [''])).wrapper, [])
+  })
+
+  t.test('who has bundles that are theirs alone stays the user they are', async (t) => {
+    const root = { ...node, isRoot: true }
+    t.ok(listWrappers(root, false).some((words) => words.includes('--reuid 65534')))
+    t.notOk(listWrappers(root, true).some((words) => words.includes('--reuid')))
+    t.notOk(listWrappers(node, false).some((words) => words.includes('--reuid')))
+  })
 })

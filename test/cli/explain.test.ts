@@ -13,7 +13,7 @@ const note = '{"id":"note","type":"token","data":"secret text"}'
 
 async function open(t: Parameters<typeof createVaultHome>[0]) {
   const home = await createVaultHome(t)
-  for (const stdin of [card, note]) await home.json(['token', 'create'], { stdin })
+  for (const stdin of [card, note]) await home.json('token create', { stdin })
   const words = RULES.flatMap((rule) => ['--rule', JSON.stringify(rule)])
   const app = await home.json(['app', 'create', '--name', 'support', '--type', 'private', ...words])
   const explain = (words: string[], options = {}): Promise<Explanation> =>
@@ -81,17 +81,17 @@ t.test('says what a refusal would be, and why', async (t) => {
     'a list tells why what it hides is hidden',
   )
   t.equal(list.sees.pagination.total_items, 1)
-  t.equal((await home.run(['token', 'get', 'note', '--explain-as', 'nobody'])).code, 3)
+  t.equal((await home.run('token get note --explain-as nobody')).code, 3)
 })
 
 t.test('does nothing: no token, no log record, no deletion', async (t) => {
   const { home, explain } = await open(t)
   const count = async () => {
-    const status = await home.json(['vault', 'status'])
+    const status = await home.json('vault status')
     return [status.tokens, status.logs]
   }
   const before = await count()
-  await home.json(['token', 'create', '--explain'], { stdin: '{"id":"third","type":"token","data":1}' })
+  await home.json('token create --explain', { stdin: '{"id":"third","type":"token","data":1}' })
   t.match(await explain(['token', 'delete', 'note']), { outcome: { status: 204 } })
   await explain(['token', 'get', 'note'])
   t.same(await count(), before)
@@ -99,18 +99,18 @@ t.test('does nothing: no token, no log record, no deletion', async (t) => {
 
 t.test('the owner, a key, and an expired key', async (t) => {
   const { home, app } = await open(t)
-  const owner = await home.json(['token', 'get', 'note', '--explain'])
+  const owner = await home.json('token get note --explain')
   t.match(owner, { caller: { type: 'user' }, decisions: [{ decided_by: 'owner' }], outcome: { status: 200 } })
   const env = { COFFER_API_KEY: app.key }
-  const asKey = await home.json(['token', 'get', 'note', '--explain'], { env })
+  const asKey = await home.json('token get note --explain', { env })
   t.match(asKey, {
     caller: { id: app.id },
     decisions: [{ decided_by: { priority: 2 }, transform: 'reveal' }],
   })
   t.notOk(JSON.stringify(asKey).includes('secret text'), 'data is masked on every screen')
-  const revealed = await home.json(['token', 'get', 'note', '--explain', '--reveal'], { env })
+  const revealed = await home.json('token get note --explain --reveal', { env })
   t.equal(revealed.sees.data, 'secret text')
-  const wrong = await home.json(['token', 'get', 'note', '--explain'], {
+  const wrong = await home.json('token get note --explain', {
     env: { COFFER_API_KEY: 'key_1111111111111111111111' },
   })
   t.match(wrong, { outcome: { status: 401 }, decisions: [] })

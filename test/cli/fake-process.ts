@@ -1,6 +1,6 @@
 /** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
 import { PassThrough, Readable, Writable } from 'node:stream'
-import type { ProcessLike } from '../../src/cli/context/context.js'
+import type { ProcessLike } from '../../src/cli/context.js'
 import type { Fetch } from '../../src/client/http-client.js'
 
 export interface Run {

@@ -15,12 +15,12 @@ export interface Home {
   env: Record<string, string>
   /**
    * Runs `coffer` with these words. A failure that is JSON only because the output is a pipe is text, as on a terminal,
-   * unless `isRaw`.
+   * unless `isRaw`. A line is split at spaces.
    */
-  run(words: readonly string[], options?: Omit<Run, 'words'> & { isRaw?: boolean }): Promise<Outcome>
+  run(line: string | readonly string[], options?: Omit<Run, 'words'> & { isRaw?: boolean }): Promise<Outcome>
   /** The same, for what must succeed: its standard output as JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
-  json(words: readonly string[], options?: Omit<Run, 'words'>): Promise<any>
+  json(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<any>
   /** Writes a file into the home and returns its path. */
   write(name: string, content: string | Uint8Array, mode?: number): string
 }
@@ -40,7 +40,8 @@ export function createHome(t: Test): Home {
   const place = mkdtempSync(join(tmpdir(), 'coffer-home-'))
   t.teardown(() => rmSync(place, { recursive: true, force: true }))
   const env = { HOME: place, XDG_CONFIG_HOME: join(place, 'config'), NO_COLOR: '1' }
-  const run: Home['run'] = async (words, options = {}) => {
+  const run: Home['run'] = async (line, options = {}) => {
+    const words = typeof line === 'string' ? line.split(' ') : line
     const run = { ...options, words, cwd: options.cwd ?? place, env: { ...env, ...options.env } }
     const outcome = await runProcess(main, run)
     return options.isRaw === true ? outcome : { ...outcome, stderr: await spellErrors(run, outcome.stderr) }
@@ -49,9 +50,9 @@ export function createHome(t: Test): Home {
     place,
     env,
     run,
-    json: async (words, options) => {
-      const { code, stdout, stderr } = await run(words, options)
-      if (code !== 0) throw new Error(`coffer ${words.join(' ')} ended with ${code}: ${stderr}`)
+    json: async (line, options) => {
+      const { code, stdout, stderr } = await run(line, options)
+      if (code !== 0) throw new Error(`coffer ${line} ended with ${code}: ${stderr}`)
       return stdout === '' ? undefined : JSON.parse(stdout)
     },
     write: (name, content, mode = 0o600) => {

@@ -29,11 +29,11 @@ t.test('who invites is told where the mail went, and sees the link; who is invit
   const letter = await home.json(['invite', 'outbox', mailId!])
   t.match(letter, { id: mailId, invitation_id: id, to: 'ada@example.com', state: 'outbox', link, text: link })
   t.same(await home.json(['invite', 'outbox', id]), letter, 'by its invitation too')
-  const list = await home.json(['invite', 'outbox'])
+  const list = await home.json('invite outbox')
   t.same([list.pagination.total_items, list.data[0].id, 'text' in list.data[0]], [1, mailId, false])
   const member = await home.json(['invite', 'accept', link, '--first-name', 'Ada'])
   t.match(member, { role: 'ADMIN', user: { email: 'ada@example.com', first_name: 'Ada' } })
-  t.equal((await home.json(['member', 'list'])).data[0].id, member.id)
+  t.equal((await home.json('member list')).data[0].id, member.id)
   const again = await home.run(['invite', 'accept', link])
   t.equal(again.code, 3)
   t.match(again.stderr, 'This link has been used')
@@ -43,9 +43,9 @@ t.test('the token alone is a link too, and may come on standard input', async (t
   const home = await createVaultHome(t)
   const link = linkIn((await home.run(invite)).stderr)
   const token = new URL(link).searchParams.get('token')!
-  t.equal((await home.run(['invite', 'accept', 'nonsense'])).code, 2)
+  t.equal((await home.run('invite accept nonsense')).code, 2)
   t.equal((await home.run(['invite', 'accept', `${token.slice(0, -2)}AA`])).code, 3)
-  t.match(await home.json(['invite', 'accept'], { stdin: `${token}\n` }), { role: 'ADMIN' })
+  t.match(await home.json('invite accept', { stdin: `${token}\n` }), { role: 'ADMIN' })
 })
 
 t.test('a mail is printed as text to people, and an empty outbox says what to do', async (t) => {
@@ -56,7 +56,7 @@ t.test('a mail is printed as text to people, and an empty outbox says what to do
   const { stdout, stderr } = await home.run(['invite', 'outbox', id, ...table])
   t.match(stdout, /^To: ada@example\.com\nSubject: You are invited to a Coffer tenant\n\nHello,\n/)
   t.equal(stderr, 'No mail server is configured, so the mail stays in the outbox.\n')
-  t.equal((await home.run(['invite', 'outbox', 'nobody'])).code, 3)
+  t.equal((await home.run('invite outbox nobody')).code, 3)
   for (const flag of [
     ['--size', '0'],
     ['--size', '101'],
@@ -67,21 +67,21 @@ t.test('a mail is printed as text to people, and an empty outbox says what to do
 
 t.test('everything happens in the tenant that was chosen', async (t) => {
   const home = await createVaultHome(t)
-  await home.json(['tenant', 'create', 'staging'])
-  await home.json(['tenant', 'use', 'staging'])
+  await home.json('tenant create staging')
+  await home.json('tenant use staging')
   const { stderr } = await home.run(invite)
   await home.json(['invite', 'accept', linkIn(stderr)])
-  t.equal((await home.json(['member', 'list'])).pagination.total_items, 2)
-  t.equal((await home.json(['invite', 'outbox'])).pagination.total_items, 1)
-  t.equal((await home.json(['member', 'list', '--tenant', 'default'])).pagination.total_items, 1)
-  t.equal((await home.json(['invite', 'outbox', '--tenant', 'default'])).pagination.total_items, 0)
+  t.equal((await home.json('member list')).pagination.total_items, 2)
+  t.equal((await home.json('invite outbox')).pagination.total_items, 1)
+  t.equal((await home.json('member list --tenant default')).pagination.total_items, 1)
+  t.equal((await home.json('invite outbox --tenant default')).pagination.total_items, 0)
 })
 
 t.test('with a mail server the mail is sent before the command ends, for applications too', async (t) => {
   const home = await createVaultHome(t)
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
-  await home.json(['config', 'set', 'public_url', 'https://vault.example.com/'])
+  await home.json('config set public_url https://vault.example.com/')
   const { stderr } = await home.run(invite)
   t.equal(stderr, `The mail was sent to localhost:${server.port}.\n`)
   const permissions = ['--permission', 'tenant:invitation:create']
@@ -94,7 +94,7 @@ t.test('with a mail server the mail is sent before the command ends, for applica
     'management',
     ...permissions,
   ])
-  const asApplication = await home.run(['invite', 'create', '--email', 'eve@example.com'], {
+  const asApplication = await home.run('invite create --email eve@example.com', {
     env: { COFFER_API_KEY: key },
   })
   t.same(
@@ -111,7 +111,7 @@ t.test('with a mail server the mail is sent before the command ends, for applica
     'https://vault.example.com/invitations/accept?token=3D',
   )
   t.notOk(
-    'link' in (await home.json(['invite', 'outbox'])).data[0],
+    'link' in (await home.json('invite outbox')).data[0],
     'the secret of a mail that was sent is not kept',
   )
 })
@@ -119,7 +119,7 @@ t.test('with a mail server the mail is sent before the command ends, for applica
 t.test('a mail that cannot be sent leaves the invitation, says so, and goes with the next', async (t) => {
   const home = await createVaultHome(t)
   const now = Date.now()
-  await home.json(['config', 'set', 'mail.url', 'smtp://localhost:1'], { clock: () => now })
+  await home.json('config set mail.url smtp://localhost:1', { clock: () => now })
   const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
   t.equal(code, 0)
   t.match(stderr, /warning: The mail could not be sent to localhost:1: the connection was refused\./)
@@ -139,14 +139,14 @@ t.test('a mail that cannot be sent leaves the invitation, says so, and goes with
 
 t.test('settings are set, shown, and forgotten', async (t) => {
   const home = await createVaultHome(t)
-  const names = (await home.json(['config', 'list'])).map(({ name }: { name: string }) => name)
+  const names = (await home.json('config list')).map(({ name }: { name: string }) => name)
   t.ok(names.includes('mail.url') && names.includes('reactors.undeclared_args'))
   const name = 'tokens.included_monthly_active'
   t.match(await home.json(['config', 'get', name]), { name, value: 0, is_set: false })
   t.match(await home.json(['config', 'set', name, '500']), { name, value: 500, is_set: true })
-  t.equal((await home.json(['tenant', 'usage'])).token_report.included_monthly_active_tokens, 500)
+  t.equal((await home.json('tenant usage')).token_report.included_monthly_active_tokens, 500)
   t.match(await home.json(['config', 'unset', name]), { value: 0, is_set: false })
-  t.equal((await home.json(['tenant', 'usage'])).token_report.included_monthly_active_tokens, 0)
+  t.equal((await home.json('tenant usage')).token_report.included_monthly_active_tokens, 0)
   for (const words of [
     ['get', 'nonsense'],
     ['set', name, 'many'],
@@ -162,13 +162,13 @@ t.test('the password of the mail server stays in the vault, sealed, and is print
   const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
   const file = home.write('ca.pem', (await import('../http/certificate.js')).CERTIFICATE)
   const outputs = [
-    await home.run(['config', 'set', 'mail.url'], { stdin: `${url}\n` }),
+    await home.run('config set mail.url', { stdin: `${url}\n` }),
     await home.run(['config', 'set', 'mail.ca', `@${file}`]),
-    await home.run(['config', 'get', 'mail.url']),
-    await home.run(['config', 'list', '--output', 'table']),
+    await home.run('config get mail.url'),
+    await home.run('config list --output table'),
     await home.run(invite),
-    await home.run(['config', 'set', 'mail.url', '@@nonsense']),
-    await home.run(['invite', 'outbox']),
+    await home.run('config set mail.url @@nonsense'),
+    await home.run('invite outbox'),
   ]
   t.same(
     outputs.map(({ code }) => code),
@@ -191,8 +191,8 @@ t.test('the link of a mail is on disk only sealed, and nowhere once it was used'
   const secret = new URL(link).searchParams.get('token')!
   t.same(findLeaks([secret, 'ada@example.com'], await treeOf(home)), [])
   await home.json(['invite', 'accept', link])
-  t.notMatch(JSON.stringify(await home.json(['invite', 'outbox'])), secret)
-  t.notMatch(JSON.stringify(await home.json(['log', 'list'])), secret)
+  t.notMatch(JSON.stringify(await home.json('invite outbox')), secret)
+  t.notMatch(JSON.stringify(await home.json('log list')), secret)
   t.same(findLeaks([secret], await treeOf(home)), [])
 })
 

@@ -190,7 +190,7 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
   t.ok(files.length > 8, `${files.length} files`)
   t.same(findLeaks(secrets, [...printed, ...files]), [])
 
-  const revealed = await home.run(['token', 'get', 'json-token', '--reveal'], {
+  const revealed = await home.run('token get json-token --reveal', {
     env: { COFFER_KEY_FILE: keyFile },
   })
   const found = findLeaks(secrets, [{ name: 'revealed', bytes: Buffer.from(revealed.stdout) }])

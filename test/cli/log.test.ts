@@ -1,9 +1,9 @@
 /** The log on the command line: its end, what comes after, and its proof. */
 import t from 'tap'
 import { createTail, verify } from '../../src/cli/commands/log.js'
-import type { CommandContext } from '../../src/cli/context/context.js'
-import type { Task } from '../../src/cli/context/task.js'
+import type { CommandContext } from '../../src/cli/context.js'
 import { chooseFormat, printResult } from '../../src/cli/output/output.js'
+import type { Task } from '../../src/cli/task.js'
 import { readConfig } from '../../src/config.js'
 import { openEphemeral } from '../ephemeral.js'
 import { requireOperation } from '../operations/vault.js'
@@ -11,7 +11,7 @@ import { createTerminal } from './fake-terminal.js'
 import { createVaultHome } from './home.js'
 
 const create = (home: Awaited<ReturnType<typeof createVaultHome>>, id: string) =>
-  home.json(['token', 'create'], { stdin: `{"id":"${id}","type":"token","data":1}` })
+  home.json('token create', { stdin: `{"id":"${id}","type":"token","data":1}` })
 
 interface Line {
   entity_id: string
@@ -22,10 +22,10 @@ t.test('tail shows the newest records, oldest first', async (t) => {
   const home = await createVaultHome(t)
   for (const id of ['one', 'two', 'three']) await create(home, id)
   const ids = (lines: Line[]) => lines.map(({ entity_id }) => entity_id)
-  t.same(ids(await home.json(['log', 'tail', '-n', '2'])), ['two', 'three'])
-  t.same(ids(await home.json(['log', 'tail', '--number', '3'])), ['one', 'two', 'three'])
-  t.equal((await home.json(['log', 'tail'])).length, 4, 'with the tenant’s own beginning')
-  t.same(await home.json(['log', 'tail', '-n', '0']), [])
+  t.same(ids(await home.json('log tail -n 2')), ['two', 'three'])
+  t.same(ids(await home.json('log tail --number 3')), ['one', 'two', 'three'])
+  t.equal((await home.json('log tail')).length, 4, 'with the tenant’s own beginning')
+  t.same(await home.json('log tail -n 0'), [])
   for (const count of ['x', '-1', '10001']) {
     t.equal((await home.run(['log', 'tail', '-n', count])).code, 2, count)
   }
@@ -36,8 +36,8 @@ t.test('tail takes log:read of an application', async (t) => {
   const app = ['app', 'create', '--name', 'a', '--type', 'management', '--permission']
   const reader = await home.json([...app, 'log:read'])
   const other = await home.json([...app, 'report:read'])
-  t.equal((await home.run(['log', 'tail'], { env: { COFFER_API_KEY: reader.key } })).code, 0)
-  t.equal((await home.run(['log', 'tail'], { env: { COFFER_API_KEY: other.key } })).code, 4)
+  t.equal((await home.run('log tail', { env: { COFFER_API_KEY: reader.key } })).code, 0)
+  t.equal((await home.run('log tail', { env: { COFFER_API_KEY: other.key } })).code, 4)
 })
 
 /** Follows a log to which `batches` are added, one between each look and the next; what was printed. */
@@ -95,12 +95,12 @@ t.test('followed on a terminal, each record is a line', async (t) => {
 t.test('verify proves the log of the tenant', async (t) => {
   const home = await createVaultHome(t)
   await create(home, 'one')
-  await home.json(['token', 'list'])
-  const { tenant, ...proof } = await home.json(['log', 'verify'])
+  await home.json('token list')
+  const { tenant, ...proof } = await home.json('log verify')
   t.same(proof, { is_whole: true, records: 3 })
   t.match(tenant, { id: String, name: 'default' })
-  await home.json(['tenant', 'create', 'other'])
-  t.equal((await home.json(['log', 'verify', '--tenant', 'other'])).records, 1)
+  await home.json('tenant create other')
+  t.equal((await home.json('log verify --tenant other')).records, 1)
 })
 
 t.test('verify says where the log breaks, and fails', async (t) => {

@@ -11,7 +11,7 @@ t.test('the version is one line', async (t) => {
 t.test('every kind of failure has its exit code, its words, and its problem', async (t) => {
   const home = await createVaultHome(t)
   const body = '{"id":"mine","type":"token","data":1}'
-  await home.json(['token', 'create'], { stdin: body })
+  await home.json('token create', { stdin: body })
   for (const [words, stdin, exit, status, type] of [
     [['token', 'nonsense'], '', 2, 400, 'usage'],
     [['token', 'create'], '', 2, 400, 'usage'],
@@ -50,7 +50,7 @@ t.test('a validation failure names every property, as it was typed', async (t) =
   const home = await createVaultHome(t)
   const stdin =
     '{"type":"card","data":{"number":"4242424242424243","expiration_month":13,"extra":1},"mask":{"a":"{{ data | nope }}"}}'
-  const inWords = await home.run(['token', 'create'], { stdin })
+  const inWords = await home.run('token create', { stdin })
   t.equal(inWords.code, 2)
   t.match(
     inWords.stderr,
@@ -58,9 +58,9 @@ t.test('a validation failure names every property, as it was typed', async (t) =
   )
   for (const path of ['data.number', 'data.expiration_month', 'data.extra', 'mask.a'])
     t.match(inWords.stderr, new RegExp(`^  ${path} +\\S`, 'm'))
-  const problem = JSON.parse((await home.run(['token', 'create', '--output', 'json'], { stdin })).stderr)
+  const problem = JSON.parse((await home.run('token create --output json', { stdin })).stderr)
   t.same(Object.keys(problem.errors).sort(), ['data.expiration_month', 'data.extra', 'data.number', 'mask.a'])
-  const one = await home.run(['token', 'list', '--size', '1000'])
+  const one = await home.run('token list --size 1000')
   t.equal(one.stderr, 'error: size: must be at most 100\n', 'what is said once is not said again')
 })
 
@@ -72,24 +72,24 @@ t.test('settings that are impossible are refused by the name they came by', asyn
     [{ COFFER_PASSPHRASE_FD: 'x' }, '--passphrase-fd takes the number of an open descriptor.'],
     [{ HOME: '', XDG_CONFIG_HOME: '' }, 'HOME is not set, so there is no place for key files.'],
   ] as const) {
-    const { code, stderr } = await home.run(['token', 'list'], { env })
+    const { code, stderr } = await home.run('token list', { env })
     t.same([code, stderr], [2, `error: ${message}\n`])
   }
 })
 
 t.test('flags win over variables', async (t) => {
   const home = await createVaultHome(t)
-  const { stdout } = await home.run(['token', 'list', '--output', 'id'], { env: { COFFER_OUTPUT: 'json' } })
+  const { stdout } = await home.run('token list --output id', { env: { COFFER_OUTPUT: 'json' } })
   t.equal(stdout, '')
   t.match(
-    (await home.run(['token', 'list'], { env: { COFFER_OUTPUT: 'json' }, columns: 80 })).stdout,
+    (await home.run('token list', { env: { COFFER_OUTPUT: 'json' }, columns: 80 })).stdout,
     '"pagination"',
   )
-  const words = await home.run(['token', 'get', 'none', '--output', 'table'], {
+  const words = await home.run('token get none --output table', {
     env: { COFFER_OUTPUT: 'json' },
   })
   t.equal(words.stderr, 'error: There is no token with this id.\n')
-  t.equal((await home.run(['token', 'list', '--output', 'table'], { env: { COFFER_QUIET: '1' } })).stderr, '')
+  t.equal((await home.run('token list --output table', { env: { COFFER_QUIET: '1' } })).stderr, '')
 })
 
 t.test('what nobody expected is a reference and no internals', async (t) => {
@@ -119,19 +119,19 @@ t.test('an interrupt that comes while the command is loaded ends it too', async 
 
 t.test('an interrupt ends a run with 130 and leaves nothing half done', async (t) => {
   const home = await createVaultHome(t)
-  const asked = await home.run(['token', 'create', '--type', 'token'], { columns: 80, interruptAt: '? data' })
+  const asked = await home.run('token create --type token', { columns: 80, interruptAt: '? data' })
   t.equal(asked.code, 130)
   t.match(asked.stderr, /Interrupted\.\n$/)
   t.notMatch(asked.stderr, 'error:')
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+  t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
 t.test('an error has the colours that the flags say', async (t) => {
   const home = createHome(t)
   const env = { NO_COLOR: '', TERM: 'xterm' }
-  const never = await home.run(['token', 'list', '--color', 'never'], { columns: 80, env })
+  const never = await home.run('token list --color never', { columns: 80, env })
   t.match(never.stderr, /^error: /)
-  const always = await home.run(['token', 'list', '--color', 'always', '-o', 'table'], { env })
+  const always = await home.run('token list --color always -o table', { env })
   t.match(always.stderr, /^\u001b\[31m/)
   for (const words of [
     ['tokn', 'list'],

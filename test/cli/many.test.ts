@@ -7,36 +7,27 @@ import { createHome, createVaultHome, type Home } from './home.js'
 const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
-const ids = async (home: Home) => (await home.run(['token', 'list', '--output', 'id'])).stdout
+const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
 t.test('NDJSON on standard input or in a file creates each, under the flags of all', async (t) => {
   const home = await createVaultHome(t)
-  const made = await home.run(['token', 'create', '--metadata', 'a=b', '--fields', 'id,metadata'], {
+  const made = await home.run('token create --metadata a=b --fields id,metadata', {
     stdin: `${BODIES}\n`,
   })
   t.equal(made.stdout, ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''))
   home.write('apps.ndjson', '{"name":"a","type":"private"}\n{"name":"b","type":"public"}')
-  const apps = await home.run([
-    'app',
-    'create',
-    '--file',
-    'apps.ndjson',
-    '--permission',
-    'token:create',
-    '--output',
-    'id',
-  ])
+  const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
   t.equal(apps.stdout.trim().split('\n').length, 2)
-  const refused = await home.run(['token', 'create'], {
+  const refused = await home.run('token create', {
     stdin: `{"type":"token","data":1}\n{"type":"x","data":2}\n{"type":"token","data":3}`,
   })
   t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1; not done: body 3\)/ })
   t.equal((await ids(home)).split('\n').length - 1, 4, 'the first that fails ends the command')
-  const invalid = await home.run(['token', 'create'], { stdin: '{"type":"token","data":1}\n{"type":' })
+  const invalid = await home.run('token create', { stdin: '{"type":"token","data":1}\n{"type":' })
   t.equal(invalid.code, 2)
   t.equal((await ids(home)).split('\n').length - 1, 4, 'and nothing is created of what is not JSON')
   t.equal(
-    (await home.run(['token', 'create'], { stdin: '{"type":\n"token","data":{\n}\n}' })).code,
+    (await home.run('token create', { stdin: '{"type":\n"token","data":{\n}\n}' })).code,
     0,
     'one body may have lines',
   )
@@ -44,7 +35,7 @@ t.test('NDJSON on standard input or in a file creates each, under the flags of a
 
 t.test('a verb that takes an id takes several, and lines of standard input', async (t) => {
   const home = await createVaultHome(t)
-  await home.run(['token', 'create'], { stdin: BODIES })
+  await home.run('token create', { stdin: BODIES })
   const get = (words: string[], stdin = '') => home.run(['token', 'get', ...words], { stdin })
   t.equal(
     (await get(['three', 'one', '--reveal', '--fields', 'data'])).stdout,
@@ -58,25 +49,25 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
     stdout: '{"id":"one"}\n',
     stderr: /no-such: .*\(done before: 1; not done: two\)/,
   })
-  await home.run(['token', 'create'], { stdin: BODIES.replace(/"id":"/g, '"id":"gone-') })
-  t.match(await home.run(['token', 'delete', 'gone-one', 'no-such', 'gone-two', '--yes']), {
+  await home.run('token create', { stdin: BODIES.replace(/"id":"/g, '"id":"gone-') })
+  t.match(await home.run('token delete gone-one no-such gone-two --yes'), {
     code: 3,
     stdout: '',
     stderr: /no-such: .*\(done before: 1; not done: gone-two\)/,
   })
   t.equal(await ids(home), 'gone-three\ngone-two\nthree\ntwo\none\n')
-  t.equal((await home.run(['token', 'delete', 'gone-two', 'gone-three', '--yes'])).code, 0)
-  const changed = await home.run(['token', 'update', 'one', 'two', '--metadata', 'a=b', '--output', 'id'])
+  t.equal((await home.run('token delete gone-two gone-three --yes')).code, 0)
+  const changed = await home.run('token update one two --metadata a=b --output id')
   t.equal(changed.stdout, 'one\ntwo\n')
-  t.equal((await home.run(['token', 'link', 'one', 'two', 'three'])).code, 0)
-  t.equal((await home.json(['token', 'children', 'one'])).pagination.total_items, 2)
-  t.match(await home.run(['token', 'delete', '-'], { stdin: 'one\n' }), { code: 2, stderr: /--yes/ })
-  const asked = await home.run(['token', 'delete', 'one', 'two'], {
+  t.equal((await home.run('token link one two three')).code, 0)
+  t.equal((await home.json('token children one')).pagination.total_items, 2)
+  t.match(await home.run('token delete -', { stdin: 'one\n' }), { code: 2, stderr: /--yes/ })
+  const asked = await home.run('token delete one two', {
     columns: 100,
     answers: [['Go on?', 'n\n']],
   })
   t.match(asked, { code: 130, stderr: /token one two\. Go on/ })
-  t.equal((await home.run(['token', 'delete', '-', '--yes'], { stdin: 'one\ntwo\n' })).code, 0)
+  t.equal((await home.run('token delete - --yes', { stdin: 'one\ntwo\n' })).code, 0)
   t.equal(await ids(home), 'three\n')
   t.match(await get(['-'], ''), { code: 0, stdout: '' })
   for (const flag of ['--explain', '--curl']) t.equal((await get(['one', 'two', flag])).code, 2)
@@ -87,7 +78,7 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
 t.test('many show how far they came', async (t) => {
   const home = await createVaultHome(t)
   const rows = Array.from({ length: 101 }, (_, at) => `{"id":"many-${at}","type":"token","data":"x"}\n`)
-  await home.run(['token', 'import'], { stdin: rows.join('') })
+  await home.run('token import', { stdin: rows.join('') })
   const all = rows.map((_, at) => `many-${at}`)
   const { code, stderr } = await home.run(['token', 'delete', ...all, '--yes'], { columns: 100 })
   t.match({ code, stderr }, { code: 0, stderr: /token delete: 101 in .*Deleted\./s })
@@ -98,14 +89,14 @@ t.test('names stand for several ids too', async (t) => {
   const home = await createVaultHome(t)
   for (const name of ['front', 'back'])
     await home.json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
-  const { stdout } = await home.run(['app', 'get', 'back', 'front', '--fields', 'name'])
+  const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
-  t.match(await home.run(['app', 'delete', 'back', 'nobody', 'front', '--yes']), {
+  t.match(await home.run('app delete back nobody front --yes'), {
     code: 3,
     stderr: /nobody: .*\(done before: 1; not done: front\)/,
   })
-  t.equal((await home.run(['app', 'delete', 'front', '--yes'])).code, 0)
-  t.equal((await home.json(['app', 'list'])).pagination.total_items, 0)
+  t.equal((await home.run('app delete front --yes')).code, 0)
+  t.equal((await home.json('app list')).pagination.total_items, 0)
 })
 
 t.test('an interrupt tells how many are done, and where to go on', async (t) => {
@@ -113,7 +104,7 @@ t.test('an interrupt tells how many are done, and where to go on', async (t) => 
   const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
   const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
   for (const output of ['table', 'json']) {
-    await home.run(['token', 'import'], { stdin: rows })
+    await home.run('token import', { stdin: rows })
     const stopped = await home.run(['token', 'delete', ...all, '--yes', '--output', output], {
       columns: 200,
       interruptAt: '100/250',
@@ -126,7 +117,7 @@ t.test('an interrupt tells how many are done, and where to go on', async (t) => 
     })
     t.notMatch(stopped.stderr, 'Deleted.')
     if (output === 'json') t.match(stopped.stderr, '"type": "urn:coffer:problem:interrupted"')
-    t.equal((await home.json(['token', 'list'])).pagination.total_items, 150)
+    t.equal((await home.json('token list')).pagination.total_items, 150)
     t.equal((await home.run(['token', 'delete', ...all.slice(100), '--yes'])).code, 0)
   }
 })
@@ -139,7 +130,7 @@ t.test('an interrupt of a request to a server tells that it may have been perfor
   const pass: Fetch = (url, init) => vault.fetch(url, init)
   const all = ['t-0', 't-1', 't-2', 't-3']
   const stdin = all.map((id) => `{"id":"${id}","type":"token","data":"d"}`).join('\n')
-  t.equal((await home.run(['token', 'create'], { fetch: pass, env, stdin })).code, 0)
+  t.equal((await home.run('token create', { fetch: pass, env, stdin })).code, 0)
   const stop = new AbortController()
   const fetch: Fetch = async (url, init) => {
     if (!url.endsWith('t-1')) return vault.fetch(url, init)
@@ -152,6 +143,6 @@ t.test('an interrupt of a request to a server tells that it may have been perfor
   })
   const facts = 'done before: 1; perhaps done: t-1; not done: t-2, t-3'
   t.match(stopped, { code: 130, stderr: `Interrupted. Go on with t-1 (${facts})` })
-  const left = await home.run(['token', 'list', '--output', 'id'], { fetch: pass, env })
+  const left = await home.run('token list --output id', { fetch: pass, env })
   t.equal(left.stdout, 't-3\nt-2\nt-1\n')
 })

@@ -58,47 +58,38 @@ t.test('a name is the id of the one thing that has it', async (t) => {
 
 t.test('commands take names of applications, formulas, reactors, members and invitations', async (t) => {
   const home = await createVaultHome(t)
-  const made = await home.json([
-    'app',
-    'create',
-    '--name',
-    'support',
-    '--type',
-    'private',
-    '--permission',
-    'token:read',
-  ])
-  t.equal((await home.json(['app', 'get', 'support'])).id, made.id)
+  const made = await home.json('app create --name support --type private --permission token:read')
+  t.equal((await home.json('app get support')).id, made.id)
   t.equal((await home.json(['app', 'get', made.id.slice(0, 8)])).id, made.id)
-  t.same((await home.json(['app', 'list', '--id', 'support'])).data.length, 1)
-  t.same((await home.json(['app', 'list', '--id', 'suport'])).data, [], 'a filter may name what there is not')
-  t.equal((await home.json(['app', 'key', 'list', 'support'])).length, 1)
-  t.match(await home.json(['token', 'list', '--explain-as', 'support']), { caller: { id: made.id } })
+  t.same((await home.json('app list --id support')).data.length, 1)
+  t.same((await home.json('app list --id suport')).data, [], 'a filter may name what there is not')
+  t.equal((await home.json('app key list support')).length, 1)
+  t.match(await home.json('token list --explain-as support'), { caller: { id: made.id } })
   const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
   const create = ['formula', 'create', '--name', 'greet', '--type', 'private', '--code', code]
   const formula = await home.json(create)
-  await home.json(['reactor', 'create', '--name', 'greet', '--formula', 'greet', '--application', 'support'])
-  t.match(await home.json(['reactor', 'get', 'greet']), {
+  await home.json('reactor create --name greet --formula greet --application support')
+  t.match(await home.json('reactor get greet'), {
     formula: { id: formula.id },
     application: { id: made.id },
   })
   await home.json(create)
-  const twice = await home.run(['reactor', 'create', '--name', 'other', '--formula', 'greet'])
+  const twice = await home.run('reactor create --name other --formula greet')
   t.equal(twice.code, 2)
   t.match(twice.stderr, 'stands for 2 of: coffer formula list')
   t.match(twice.stderr, formula.id)
-  await home.json(['invite', 'create', '--email', 'ada@example.com'])
-  t.match(await home.json(['invite', 'get', 'ada@example.com']), { email: 'ada@example.com' })
-  const { link } = await home.json(['invite', 'outbox', 'ada@example.com'])
+  await home.json('invite create --email ada@example.com')
+  t.match(await home.json('invite get ada@example.com'), { email: 'ada@example.com' })
+  const { link } = await home.json('invite outbox ada@example.com')
   await home.json(['invite', 'accept', link])
-  t.match(await home.json(['member', 'update', 'ada@example.com', '--role', 'READ_ONLY']), {
+  t.match(await home.json('member update ada@example.com --role READ_ONLY'), {
     role: 'READ_ONLY',
   })
-  const staging = await home.json(['tenant', 'create', 'staging'])
+  const staging = await home.json('tenant create staging')
   for (const name of ['Staging', staging.id.slice(0, 8)])
     t.equal((await home.json(['tenant', 'get', '--tenant', name])).id, staging.id)
   // A caller that may not list gives ids.
-  const refused = await home.run(['app', 'get', 'support'], { env: { COFFER_API_KEY: made.key } })
+  const refused = await home.run('app get support', { env: { COFFER_API_KEY: made.key } })
   t.equal(refused.code, 4, refused.stderr)
 })
 
@@ -121,9 +112,9 @@ t.test('a duration is a date from now on, or before now', async (t) => {
   const create = ['token', 'create', '--type', 'token', '--data', 'x', '--quiet']
   const { expires_at } = await home.json([...create, '--expires-at', '72h'], { clock: () => now })
   t.equal(expires_at, formatDate(now + 72 * 3_600_000))
-  t.equal((await home.json(['log', 'list', '--start-date', '1h'])).pagination.total_items, 2)
+  t.equal((await home.json('log list --start-date 1h')).pagination.total_items, 2)
   const later = { clock: () => now + 7_200_000 }
-  t.equal((await home.json(['log', 'list', '--start-date', '1h'], later)).pagination.total_items, 0)
+  t.equal((await home.json('log list --start-date 1h', later)).pagination.total_items, 0)
 })
 
 t.test('tokens are listed by container, and searched for with an argument', async (t) => {
@@ -158,45 +149,45 @@ t.test('tokens are listed by container, and searched for with an argument', asyn
 
 t.test('--vault names a vault or the directory that it is in; a key file beside it is found', async (t) => {
   const home = await createVaultHome(t)
-  const { vault, key_file } = await home.json(['init', '--vault', 'other'])
+  const { vault, key_file } = await home.json('init --vault other')
   for (const directory of ['.', '.coffer', 'other'])
     t.equal((await home.run(['token', 'list', '--vault', directory])).code, 0, directory)
-  t.equal((await home.json(['vault', 'status', '--vault', 'other'])).vault, vault)
+  t.equal((await home.json('vault status --vault other')).vault, vault)
   cpSync(join(home.place, 'other'), join(home.place, 'demo/.coffer-demo/vault'), { recursive: true })
   cpSync(key_file, join(home.place, 'demo/.coffer-demo/vault.key'))
   const elsewhere = { env: { XDG_CONFIG_HOME: join(home.place, 'nothing') }, cwd: join(home.place, 'demo') }
-  const status = await home.json(['vault', 'status', '--vault', '.coffer-demo'], elsewhere)
+  const status = await home.json('vault status --vault .coffer-demo', elsewhere)
   t.match(status, { vault, directory: join(home.place, 'demo/.coffer-demo/vault') })
   rmSync(join(home.place, '.coffer'), { recursive: true })
   t.equal(
-    (await home.json(['vault', 'status'], elsewhere)).vault,
+    (await home.json('vault status', elsewhere)).vault,
     vault,
     'without another, the demo vault is used',
   )
   const told = 'This is the demo vault in .coffer-demo. Create yours: coffer init\n'
-  t.equal((await home.run(['token', 'list'], elsewhere)).stderr, told, 'and told of')
-  t.equal((await home.run(['token', 'list', '--quiet'], elsewhere)).stderr, '')
-  t.equal((await home.run(['token', 'list', '--vault', '.coffer-demo'], elsewhere)).stderr, '')
+  t.equal((await home.run('token list', elsewhere)).stderr, told, 'and told of')
+  t.equal((await home.run('token list --quiet', elsewhere)).stderr, '')
+  t.equal((await home.run('token list --vault .coffer-demo', elsewhere)).stderr, '')
 
   cpSync(join(home.place, 'other'), join(home.place, 'brought/.coffer'), { recursive: true })
   cpSync(key_file, join(home.place, 'brought/vault.key'))
   const brought = { ...elsewhere, cwd: join(home.place, 'brought') }
-  const { stderr } = await home.run(['token', 'list'], brought)
+  const { stderr } = await home.run('token list', brought)
   t.match(stderr, /^The key of this vault was found beside it, at .*brought\/vault\.key: .*\.key\n$/)
-  const named = await home.run(['token', 'list', '--key-file', 'vault.key'], brought)
-  t.same([named.stderr, (await home.run(['token', 'list'], { cwd: brought.cwd })).stderr], ['', ''])
+  const named = await home.run('token list --key-file vault.key', brought)
+  t.same([named.stderr, (await home.run('token list', { cwd: brought.cwd })).stderr], ['', ''])
 })
 
 t.test('short flags and words that people try', async (t) => {
   const home = await createVaultHome(t)
-  const help = (await home.run(['token', 'get', '--help'])).stdout
+  const help = (await home.run('token get --help')).stdout
   for (const words of ['token get -h', 'token help get', 'help token get'])
     t.equal((await home.run(words.split(' '))).stdout, help, words)
-  t.equal((await home.run(['token', 'help'])).stdout, (await home.run(['token', '-h'])).stdout)
-  t.match((await home.run(['profile', 'help', 'set'])).stdout, 'Usage: coffer profile set')
+  t.equal((await home.run('token help')).stdout, (await home.run('token -h')).stdout)
+  t.match((await home.run('profile help set')).stdout, 'Usage: coffer profile set')
   const version = (await home.run(['--version'])).stdout
   for (const word of ['-V', 'version']) t.equal((await home.run([word])).stdout, version)
-  t.match(await home.json(['token', 'list', '-o', 'json']), { data: [] })
+  t.match(await home.json('token list -o json'), { data: [] })
   const made = await home.json([
     'token',
     'create',
@@ -214,6 +205,6 @@ t.test('short flags and words that people try', async (t) => {
     [await value('id'), await value('data.a'), await value('expires_at')],
     [`${made.id}\n`, '[1]\n', 'null\n'],
   )
-  const two = await home.run(['token', 'list', '--fields', 'id,type', '-o', 'value'])
+  const two = await home.run('token list --fields id,type -o value')
   t.same([two.code, two.stderr], [2, 'error: --output value prints one field: add --fields NAME.\n'])
 })

@@ -180,6 +180,14 @@ t.test('a table that is not for a terminal is whole, aligned and without colours
   )
 })
 
+t.test('one long value does not widen all rows of a piped table', async (t) => {
+  const long = `a${' '.repeat(100_000)}b`
+  const items = Array.from({ length: 100 }, (_, at) => ({ id: 'x', data: at === 50 ? long : 'y', type: 't' }))
+  const { out } = await print(items, { columns: ['id', 'data', 'type'] })
+  t.ok(out.includes(`${long}  t\n`), 'the value is whole')
+  t.ok(out.length < 100_000 + 101 * 300)
+})
+
 t.test('a table fits the terminal, the widest column giving way first', async (t) => {
   const { out, err } = await print(listOf(rows), {}, createTerminal({ columns: 80 }))
   t.match(err, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')

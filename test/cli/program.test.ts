@@ -90,7 +90,7 @@ t.test('help is read in forty columns', async (t) => {
 
 t.test('help is folded to the width of the terminal', async (t) => {
   const home = createHome(t)
-  const detailed = (await home.run(['token', 'import', '--help'], { columns: 100 })).stdout
+  const detailed = (await home.run('token import --help', { columns: 100 })).stdout
   const details = detailed
     .slice(detailed.indexOf('A row is'), detailed.indexOf('Examples:'))
     .trim()
@@ -98,7 +98,7 @@ t.test('help is folded to the width of the terminal', async (t) => {
   t.ok(details.length > 2)
   for (const line of details) t.ok(line.length <= 100, line)
   for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} is filled`)
-  const { stdout } = await home.run(['token', 'list', '--help'], { columns: 60 })
+  const { stdout } = await home.run('token list --help', { columns: 60 })
   const own = stdout.slice(0, stdout.indexOf('Examples:'))
   t.ok(
     own.split('\n').every((line) => line.length <= 60),
@@ -160,7 +160,7 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
 
 t.test('help topics tell of exit codes, variables and expressions', async (t) => {
   const home = createHome(t)
-  const codes = (await home.run(['help', 'exit-codes'])).stdout
+  const codes = (await home.run('help exit-codes')).stdout
   for (const line of [
     '    0  done',
     '    3  not found (not-found, not-emulated)',
@@ -170,8 +170,8 @@ t.test('help topics tell of exit codes, variables and expressions', async (t) =>
     t.match(codes, line)
   }
   t.notMatch(codes, 'undefined')
-  const variables = (await home.run(['help', 'environment'])).stdout
+  const variables = (await home.run('help environment')).stdout
   for (const name of ['COFFER_VAULT', 'COFFER_OUTPUT', 'COFFER_PASSPHRASE_FD', 'NO_COLOR'])
     t.match(variables, name)
-  t.match((await home.run(['help', 'expressions'])).stdout, 'reveal_last: count')
+  t.match((await home.run('help expressions')).stdout, 'reveal_last: count')
 })

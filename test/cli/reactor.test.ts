@@ -16,34 +16,34 @@ t.test('code is checked without a vault, against a contract where there is one',
   const home = createHome(t)
   home.write('greet.js', GREET)
   const reads = { args: ['fail', 'name'], configuration: ['KEY'], unknown: [] }
-  t.same(await home.json(['formula', 'check', 'greet.js']), { file: 'greet.js', reads })
+  t.same(await home.json('formula check greet.js'), { file: 'greet.js', reads })
   const contract = { request_parameters: [{ name: 'name', type: 'string' }], configuration: [] }
   home.write('greet.json', JSON.stringify({ name: 'greet', type: 'private', code: 'greet.js', ...contract }))
   const lacks = { request_parameters: ['fail'], configuration: ['KEY'] }
-  t.same(await home.json(['formula', 'check', 'greet.js', '--contract', 'greet.json']), {
+  t.same(await home.json('formula check greet.js --contract greet.json'), {
     file: 'greet.js',
     reads,
     lacks,
   })
-  t.same(await home.json(['formula', 'check', 'greet.json']), { file: 'greet.json', reads, lacks })
+  t.same(await home.json('formula check greet.json'), { file: 'greet.json', reads, lacks })
 })
 
 t.test('code that does not load fails the check, with its place', async (t) => {
   const home = createHome(t)
   home.write('bad.js', 'module.exports = async () => {\n  let x = ;\n}\n')
-  const bad = await home.run(['formula', 'check', 'bad.js'])
+  const bad = await home.run('formula check bad.js')
   t.equal(bad.code, 8)
   t.match(bad.stderr, '> 2 |   let x = ;\n    |           ^\n')
   t.match(bad.stderr, 'line 2, column 11: Unexpected token')
   home.write('none.js', 'exports.handler = 1')
-  t.match(await home.run(['formula', 'check', 'none.js']), { code: 8, stderr: /exports no function/ })
+  t.match(await home.run('formula check none.js'), { code: 8, stderr: /exports no function/ })
   home.write('none.json', '{"name":"x"}')
-  t.match(await home.run(['formula', 'check', 'none.json']), { code: 2, stderr: /is not a formula/ })
+  t.match(await home.run('formula check none.json'), { code: 2, stderr: /is not a formula/ })
 })
 
 t.test('the official formulas are installed, and installed again in the place of themselves', async (t) => {
   const home = await createVaultHome(t)
-  const first = await home.json(['formula', 'install'])
+  const first = await home.json('formula install')
   t.same(
     first.map(({ name, type }: Record<string, string>) => [name, type]),
     [
@@ -52,32 +52,23 @@ t.test('the official formulas are installed, and installed again in the place of
       ['JSON webhook', 'official'],
     ],
   )
-  const [again] = await home.json(['formula', 'install', 'card-alias'])
+  const [again] = await home.json('formula install card-alias')
   t.equal(again.id, first[0].id)
   t.ok(again.modified_at)
-  t.equal((await home.json(['formula', 'list'])).pagination.total_items, 3)
+  t.equal((await home.json('formula list')).pagination.total_items, 3)
   home.write('own.js', GREET)
   home.write('own.json', JSON.stringify({ name: 'own', code: 'own.js' }))
-  const [own] = await home.json(['formula', 'install', 'own.json'])
+  const [own] = await home.json('formula install own.json')
   t.match(own, { name: 'own', type: 'official', code: GREET })
-  t.match(await home.run(['formula', 'install', 'nothing']), { code: 2, stderr: /card-alias/ })
+  t.match(await home.run('formula install nothing'), { code: 2, stderr: /card-alias/ })
 })
 
 t.test('a reactor is run, its failures are told, and its runs are shown', async (t) => {
   const home = await createVaultHome(t)
   home.write('greet.js', GREET)
-  const formula = await home.json([
-    'formula',
-    'create',
-    '--name',
-    'greet',
-    '--type',
-    'private',
-    '--code',
-    '@greet.js',
-    '--configuration',
-    '{"name":"KEY","type":"string"}',
-  ])
+  const formula = await home.json(
+    'formula create --name greet --type private --code @greet.js --configuration {"name":"KEY","type":"string"}',
+  )
   home.write('key.txt', 'k3y\n')
   const create = [
     'reactor',
@@ -90,7 +81,7 @@ t.test('a reactor is run, its failures are told, and its runs are shown', async 
     'KEY=@key.txt',
   ]
   const { id } = await home.json(create)
-  await home.json(['token', 'create', '--id', 'ada', '--type', 'token', '--data', '"Ada"'])
+  await home.json('token create --id ada --type token --data "Ada"')
   const run = (args: object) => home.run(['reactor', 'react', id], { stdin: JSON.stringify({ args }) })
   t.same(JSON.parse((await run({ name: '{{ ada }}' })).stdout), { raw: { hello: 'Ada', key: 'k3y' } })
   t.match(await run({ name: 'x', fail: true }), { code: 8, stderr: /error {2}no/ })
@@ -101,7 +92,7 @@ t.test('a reactor is run, its failures are told, and its runs are shown', async 
     { outcome: 'reactor_failed', errors: { error: ['no'] }, stack: 'at module.exports (reactor.js:3:24)' },
   ])
   t.equal((await home.json(['reactor', 'logs', id, '-n', '1'])).length, 1)
-  t.equal((await home.run(['reactor', 'logs', 'nothing'])).code, 3)
+  t.equal((await home.run('reactor logs nothing')).code, 3)
   t.equal((await home.run(['reactor', 'logs', id, '-n', '101'])).code, 2)
 })
 
@@ -129,39 +120,31 @@ t.test('code that would not run is stored, with a warning', async (t) => {
 t.test('a file is developed as a reactor would run it', async (t) => {
   const home = createHome(t)
   home.write('greet.js', GREET)
-  const done = await home.run([
-    'reactor',
-    'dev',
-    'greet.js',
-    '--args',
-    '{"name":"Ada"}',
-    '--configuration',
-    '{"KEY":"k"}',
-  ])
+  const done = await home.run('reactor dev greet.js --args {"name":"Ada"} --configuration {"KEY":"k"}')
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
   t.match(done.stderr, 'log: hello Ada\n')
-  const verbose = await home.run(['reactor', 'dev', 'greet.js', '--args', '{}', '--verbose'])
+  const verbose = await home.run('reactor dev greet.js --args {} --verbose')
   t.match(verbose.stderr, /^Reactor code is confined by: node permissions[,.]/m)
-  const failed = await home.run(['reactor', 'dev', 'greet.js', '--args', '{"fail":1}'])
+  const failed = await home.run('reactor dev greet.js --args {"fail":1}')
   t.equal(failed.code, 8)
   t.match(failed.stderr, "> 3 |   if (args.fail) throw new Error('no')\n    |                        ^\n")
-  t.match(await home.run(['reactor', 'dev', 'greet.js', '--args', '[1]']), {
+  t.match(await home.run('reactor dev greet.js --args [1]'), {
     code: 2,
     stderr: /--args takes a JSON object/,
   })
-  t.equal((await home.run(['reactor', 'dev', 'none.js'])).code, 2)
+  t.equal((await home.run('reactor dev none.js')).code, 2)
   home.write('net.js', 'module.exports = async () => fetch("http://localhost:1/")')
-  t.match(await home.run(['reactor', 'dev', 'net.js']), { stderr: /not on the list of --allow-net/ })
+  t.match(await home.run('reactor dev net.js'), { stderr: /not on the list of --allow-net/ })
   t.match(await home.run(['reactor', 'dev', 'net.js', '--allow-net', 'localhost:1, x.example']), {
     stderr: /ECONNREFUSED/,
   })
-  t.match(await home.run(['reactor', 'dev', 'net.js', '--allow-net', 'http://x']), {
+  t.match(await home.run('reactor dev net.js --allow-net http://x'), {
     code: 2,
     stderr: /--allow-net takes a host/,
   })
   writeFileSync(join(home.place, 'lib.js'), 'exports.two = 2\n')
   home.write('uses.js', 'module.exports = async () => ({ raw: require("lib").two })')
-  t.match(await home.run(['reactor', 'dev', 'uses.js', '--modules', '.']), { code: 0, stdout: '{"raw":2}\n' })
+  t.match(await home.run('reactor dev uses.js --modules .'), { code: 0, stdout: '{"raw":2}\n' })
 })
 
 t.test('a file that is watched runs again when it is saved, until it is interrupted', async (t) => {
@@ -173,7 +156,7 @@ t.test('a file that is watched runs again when it is saved, until it is interrup
   const save = () =>
     home.write('watched.js', 'module.exports = async () => { console.log("second"); return { raw: 2 } }')
   let saving: NodeJS.Timeout | undefined
-  const running = home.run(['reactor', 'dev', 'watched.js', '--watch'], {
+  const running = home.run('reactor dev watched.js --watch', {
     interruptAt: 'log: second',
     // Saved again and again once it waits, because it says so a moment before it does.
     watch: (text) => {

@@ -26,7 +26,7 @@ t.test('everything that is missing is named at once, and nobody waits', async (t
     t.same([code, stdout], [2, ''])
     t.ok(stderr.endsWith(`error: ${message}\n`), stderr)
   }
-  const person = await home.run(['token', 'create', '--no-input'], { columns: 120 })
+  const person = await home.run('token create --no-input', { columns: 120 })
   t.same([person.code, person.stderr], [2, `error: Missing: --type, --data. ${create}\n`])
 })
 
@@ -34,37 +34,28 @@ t.test('a body comes from a file or standard input, and flags win over it', asyn
   const home = await createVaultHome(t)
   home.write('body.json', '{"type":"card_number","data":"4242424242424242","metadata":{"a":"file"}}')
   home.write('data.json', '"5555555555554444"\n')
-  const file = await home.json(['token', 'create', '--file', 'body.json', '--id', 'one'])
+  const file = await home.json('token create --file body.json --id one')
   t.match(file, { id: 'one', data: 'XXXXXXXXXXXX4242', metadata: { a: 'file' } })
-  const flagged = await home.json([
-    'token',
-    'create',
-    '--file',
-    'body.json',
-    '--metadata',
-    'b=flag',
-    '--data',
-    '@data.json',
-  ])
+  const flagged = await home.json('token create --file body.json --metadata b=flag --data @data.json')
   t.match(flagged, { data: 'XXXXXXXXXXXX4444', metadata: { b: 'flag' } })
   t.notHas(flagged.metadata, 'a', 'a flag replaces the property as a whole')
-  const ignored = await home.json(['token', 'create', '--file', 'body.json'], { stdin: '{"type":"bank"}' })
+  const ignored = await home.json('token create --file body.json', { stdin: '{"type":"bank"}' })
   t.equal(ignored.type, 'card_number', 'with a file nobody reads standard input')
-  const piped = await home.json(['token', 'create', '--type', 'card'], {
+  const piped = await home.json('token create --type card', {
     stdin: `{"type":"token","data":${CARD}}`,
   })
   t.match(piped, { type: 'card', data: { number: 'XXXXXXXXXXXX4242' } })
-  const dash = await home.json(['token', 'create', '--file', '-', '--type', 'card'], {
+  const dash = await home.json('token create --file - --type card', {
     stdin: `{"data":${CARD}}`,
   })
   t.equal(dash.type, 'card')
-  const value = await home.json(['token', 'create', '--type', 'card', '--data', '-'], { stdin: CARD })
+  const value = await home.json('token create --type card --data -', { stdin: CARD })
   t.match(value.data, { number: 'XXXXXXXXXXXX4242' })
-  const at = await home.json(['token', 'create', '--type', 'card', '--data', '@-'], {
+  const at = await home.json('token create --type card --data @-', {
     stdin: `\ufeff${CARD}\n`,
   })
   t.match(at.data, { number: 'XXXXXXXXXXXX4242' }, 'a byte order mark and a last line break do not count')
-  const complete = await home.json(['token', 'create', '--type', 'token', '--data', '@data.json'], {
+  const complete = await home.json('token create --type token --data @data.json', {
     stdin: '{"type":"bank"}',
   })
   t.equal(complete.type, 'token', 'flags that say all leave standard input alone')
@@ -105,7 +96,7 @@ t.test('every source that cannot be read is refused by name', async (t) => {
     t.same([code, stdout], [2, ''], message)
     t.ok(stderr.includes(`error: ${message}`), stderr)
   }
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+  t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
 t.test('broken JSON is refused at its line and column, wherever it comes from', async (t) => {
@@ -145,8 +136,8 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
     t.same([code, stdout], [2, ''], message)
     t.ok(stderr.includes(`error: ${message}`), stderr)
   }
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
-  const fits = await home.json(['token', 'create', '--type', 'token', '--id', 'deep', '--data', '-'], {
+  t.equal((await home.json('token list')).pagination.total_items, 0)
+  const fits = await home.json('token create --type token --id deep --data -', {
     stdin: deep(64),
   })
   t.equal(fits.id, 'deep', '64 levels are fine')
@@ -164,14 +155,14 @@ t.test('a sensitive argument is warned of, once, and only where it is one', asyn
   t.equal((await home.run([...create, '--data', CARD, '--quiet'])).stderr, '')
   t.equal((await home.run([...create, '--data', '@data.json'])).stderr, '')
   t.equal((await home.run([...create, '--data', '-'], { stdin: CARD })).stderr, '')
-  t.equal((await home.run(['token', 'create'], { stdin: `{"type":"card","data":${CARD}}` })).stderr, '')
+  t.equal((await home.run('token create', { stdin: `{"type":"card","data":${CARD}}` })).stderr, '')
   const refused = await home.run([...create, '--data', 'hello'])
   t.match(refused.stderr, WARNING, 'it was seen though it was refused')
 })
 
 t.test('what is missing is asked for at a terminal, the data without showing it', async (t) => {
   const home = await createVaultHome(t)
-  const { code, stdout, stderr } = await home.run(['token', 'create', '--id', 'asked'], {
+  const { code, stdout, stderr } = await home.run('token create --id asked', {
     columns: 100,
     answers: [
       ['? type', '\u001b[B\r'],
@@ -187,16 +178,12 @@ t.test('what is missing is asked for at a terminal, the data without showing it'
   t.match(stdout, /^id: +asked\n/m)
   t.match(stdout, '{"number":"XXXXXXXXXXXX4242","expiration_month":12,"expiration_year":2030}')
   t.notMatch(stderr, /424242424242424/)
-  const text = await home.run(['token', 'create', '--type', 'token', '--id', 'text'], {
+  const text = await home.run('token create --type token --id text', {
     columns: 100,
     answers: [['? data', 'plain words\r']],
   })
   t.equal(text.code, 0)
-  t.equal(
-    (await home.json(['token', 'get', 'text', '--reveal'])).data,
-    'plain words',
-    'text needs no quotes there',
-  )
+  t.equal((await home.json('token get text --reveal')).data, 'plain words', 'text needs no quotes there')
 })
 
 t.test('at a terminal an application that may do nothing yet is asked what it may do', async (t) => {
@@ -219,7 +206,7 @@ t.test('at a terminal an application that may do nothing yet is asked what it ma
   const table = await home.run([...words, '--rule', rule, '--output', 'table'], { columns: 80 })
   t.match(table.stderr, 'The key is shown only once.')
   t.notMatch(ruled.stderr, 'only once', 'programs know')
-  t.notMatch((await home.run(['app', 'get', 'backend', '--output', 'table'], { columns: 80 })).stderr, 'once')
+  t.notMatch((await home.run('app get backend --output table', { columns: 80 })).stderr, 'once')
   t.notMatch((await home.run([...words, '--rule', 'x'])).stderr, 'Give text', 'a rule is no text')
 })
 
@@ -261,7 +248,7 @@ t.test('rules are written in the editor, and what is refused of them is told', a
 
 t.test('who gives nothing is offered containers, and an argument is asked for too', async (t) => {
   const home = await createVaultHome(t)
-  const made = await home.run(['token', 'create', '--output', 'json'], {
+  const made = await home.run('token create --output json', {
     columns: 80,
     answers: [
       ['? type', '\u001b[B\u001b[B\u001b[B\r'],
@@ -274,19 +261,19 @@ t.test('who gives nothing is offered containers, and an argument is asked for to
   t.match(made.stderr, /containers \(optional\), choose or type[\s\S]*\(default\)/)
   t.same(JSON.parse(made.stdout).containers, ['/bank/high/'])
   const { id } = JSON.parse(made.stdout)
-  const got = await home.run(['token', 'get', '--output', 'json'], {
+  const got = await home.run('token get --output json', {
     columns: 80,
     answers: [['? id', `${id}\r`]],
   })
   t.equal(JSON.parse(got.stdout).id, id)
-  const missing = await home.run(['token', 'get'])
+  const missing = await home.run('token get')
   t.same(
     [missing.code, missing.stderr],
     [2, "error: Missing required argument 'id'. See: coffer token get --help\n"],
   )
-  const used = await home.run(['profile', 'use', 'nobody'], { columns: 80 })
+  const used = await home.run('profile use nobody', { columns: 80 })
   t.equal(used.code, 2)
-  const set = await home.run(['profile', 'set'], {
+  const set = await home.run('profile set', {
     columns: 80,
     answers: [
       ['? profile', 'support\r'],
@@ -309,7 +296,7 @@ t.test('what the operation refuses is asked for again, and the other answers sta
     '--code',
     'module.exports = async () => ({})',
   ])
-  const reactor = await home.run(['reactor', 'create', '--output', 'json'], {
+  const reactor = await home.run('reactor create --output json', {
     columns: 80,
     answers: [
       ['? name', 'first\r'],
@@ -322,7 +309,7 @@ t.test('what the operation refuses is asked for again, and the other answers sta
   })
   t.equal(reactor.code, 0, reactor.stderr)
   t.match(JSON.parse(reactor.stdout), { name: 'first', formula: { name: 'greet' } })
-  const lost = await home.run(['token', 'get', '--output', 'json'], {
+  const lost = await home.run('token get --output json', {
     columns: 80,
     answers: [
       ['? id', 'nobody\r'],
@@ -366,7 +353,7 @@ t.test('at a terminal - says that it is the turn of the person', async (t) => {
 t.test('who leaves a question changes nothing', async (t) => {
   const home = await createVaultHome(t)
   for (const keys of ['\u0003', '\u0004']) {
-    const left = await home.run(['token', 'create', '--type', 'token'], {
+    const left = await home.run('token create --type token', {
       columns: 80,
       answers: [['? data', keys]],
     })
@@ -374,7 +361,7 @@ t.test('who leaves a question changes nothing', async (t) => {
     t.match(left.stderr, 'Interrupted.')
     t.notMatch(left.stderr, 'error:')
   }
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+  t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
 t.test('at a terminal nobody is asked for the contents of a vault that is not there', async (t) => {
@@ -447,19 +434,10 @@ t.test('flags say what JSON says: lists, maps, yes and no, null', async (t) => {
     expires_at: '2099-01-02T00:00:00.000+00:00',
   })
   t.notHas(made, 'mask')
-  const changed = await home.json([
-    'token',
-    'update',
-    'flags',
-    '--expires-at',
-    'null',
-    '--data',
-    '{"b":2}',
-    '--deduplicate-token',
-  ])
+  const changed = await home.json('token update flags --expires-at null --data {"b":2} --deduplicate-token')
   t.notHas(changed, 'expires_at')
-  t.same((await home.json(['token', 'get', 'flags', '--reveal'])).data, { a: 1, b: 2 })
-  const dashes = await home.run(['token', 'get', '--', '--odd-id'])
+  t.same((await home.json('token get flags --reveal')).data, { a: 1, b: 2 })
+  const dashes = await home.run('token get -- --odd-id')
   t.same(
     [dashes.code, dashes.stderr],
     [3, 'error: There is no token with this id.\n'],

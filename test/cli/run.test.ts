@@ -8,22 +8,18 @@ async function createFilledHome(t: Parameters<typeof createHome>[0], count: numb
   const home = await createVaultHome(t)
   for (let n = 1; n <= count; n++) {
     const body = { id: `tok-${n}`, type: 'card', data: { number: CARD }, metadata: { n: String(n) } }
-    await home.json(['token', 'create'], { stdin: JSON.stringify(body) })
+    await home.json('token create', { stdin: JSON.stringify(body) })
   }
   return home
 }
 
 t.test('away from a terminal the answer is one line of JSON and nothing else', async (t) => {
   const home = await createFilledHome(t, 1)
-  const { code, stdout, stderr } = await home.run(['token', 'get', 'tok-1'])
+  const { code, stdout, stderr } = await home.run('token get tok-1')
   t.same([code, stderr], [0, ''])
   t.equal(stdout.split('\n').length, 2)
   t.match(JSON.parse(stdout), { id: 'tok-1', data: { number: 'XXXXXXXXXXXX4242' } })
-  t.equal(
-    (await home.run(['token', 'delete', 'tok-1', '--yes'])).stdout,
-    '',
-    'where there is nothing to say, nothing',
-  )
+  t.equal((await home.run('token delete tok-1 --yes')).stdout, '', 'where there is nothing to say, nothing')
 })
 
 t.test('data is shown in the clear only when asked for, everywhere', async (t) => {
@@ -61,11 +57,11 @@ t.test('every output has its form', async (t) => {
       { id: 'tok-1', metadata: { n: '1' } },
     ],
   })
-  const got = await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at'])
+  const got = await home.run('token get tok-1 --fields id,expires_at')
   t.same(JSON.parse(got.stdout), { id: 'tok-1' })
   t.equal(got.stderr, 'No item has the field expires_at.\n')
-  t.equal((await home.run(['token', 'get', 'tok-1', '--fields', 'id,expires_at', '--quiet'])).stderr, '')
-  const permissions = await home.run(['app', 'permissions', '--output', 'id'])
+  t.equal((await home.run('token get tok-1 --fields id,expires_at --quiet')).stderr, '')
+  const permissions = await home.run('app permissions --output id')
   t.same(
     [permissions.code, permissions.stderr],
     [2, 'error: These results have no id. Choose another --output, such as json.\n'],
@@ -75,7 +71,7 @@ t.test('every output has its form', async (t) => {
 t.test('a terminal gets tables of its width, and one thing as a list of its fields', async (t) => {
   const home = await createFilledHome(t, 2)
   for (const columns of [60, 100, 160]) {
-    const { stdout, stderr } = await home.run(['token', 'list'], { columns })
+    const { stdout, stderr } = await home.run('token list', { columns })
     t.ok(
       stdout.split('\n').every((line) => line.length <= columns),
       `${columns} columns`,
@@ -84,15 +80,15 @@ t.test('a terminal gets tables of its width, and one thing as a list of its fiel
     t.ok(stderr.startsWith('1–2 of 2 · page 1 of 1\n'))
     t.equal(stderr.includes('Cells are cut'), stdout.includes('…'))
   }
-  const wide = (await home.run(['token', 'list'], { columns: 160 })).stdout.split('\n')
+  const wide = (await home.run('token list', { columns: 160 })).stdout.split('\n')
   t.match(wide[0], /^id +type +data +containers +created_at$/)
   t.match(wide[1], /\/ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/, 'times are short')
   t.match(wide[1], /^tok-2 +card +\{"number":"XXXXXXXXXXXX4242".* +\/pci\/high\/ +2\d{3}-/)
-  const one = await home.run(['token', 'get', 'tok-1'], { columns: 100 })
+  const one = await home.run('token get tok-1', { columns: 100 })
   t.match(one.stdout, /^id: +tok-1$/m)
   t.match(one.stdout, /^metadata: +\{"n":"1"\}$/m)
-  t.equal((await home.run(['token', 'delete', 'tok-1', '--yes'], { columns: 80 })).stderr, 'Deleted.\n')
-  const json = await home.run(['token', 'list', '--output', 'json'], { columns: 80 })
+  t.equal((await home.run('token delete tok-1 --yes', { columns: 80 })).stderr, 'Deleted.\n')
+  const json = await home.run('token list --output json', { columns: 80 })
   t.match(json.stdout, '{\n  "pagination": {', 'JSON for people is laid out')
 })
 
@@ -142,9 +138,9 @@ t.test('a token without a mask says how its data is shown', async (t) => {
     made.stderr,
     'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n',
   )
-  t.match((await home.run(['token', 'get', 'bare'], { columns: 80 })).stderr, 'Show it with --reveal.')
-  t.equal((await home.run(['token', 'get', 'bare', '--reveal'], { columns: 80 })).stderr, '')
-  t.equal((await home.run(['token', 'get', 'bare'])).stderr, '', 'programs are not told')
+  t.match((await home.run('token get bare', { columns: 80 })).stderr, 'Show it with --reveal.')
+  t.equal((await home.run('token get bare --reveal', { columns: 80 })).stderr, '')
+  t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')
 })
 
 t.test('--all walks the pages, in every output', async (t) => {
@@ -161,7 +157,7 @@ t.test('--all walks the pages, in every output', async (t) => {
   )
   t.same(list.pagination, { total_items: 7, page_number: 1, page_size: 7, total_pages: 1 })
   t.match((await home.run([...all, '--output', 'table'])).stdout, /tok-7[\s\S]*tok-1/)
-  t.same((await home.json(['token', 'list', '--all', '--type', 'bank'])).data, [])
+  t.same((await home.json('token list --all --type bank')).data, [])
 })
 
 t.test('a reader that goes away ends the output quietly', async (t) => {
@@ -180,7 +176,7 @@ t.test('a reader that goes away ends the output quietly', async (t) => {
       words.join(' '),
     )
   }
-  const full = await home.run(['token', 'list'], { stdoutFailure: 'ENOSPC' })
+  const full = await home.run('token list', { stdoutFailure: 'ENOSPC' })
   t.same(
     [full.code, full.stderr],
     [1, 'error: The output could not be written (ENOSPC).\n'],
@@ -190,50 +186,38 @@ t.test('a reader that goes away ends the output quietly', async (t) => {
 
 t.test('destroying asks first, naming what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
-  const nobody = await home.run(['token', 'delete', 'tok-1'])
+  const nobody = await home.run('token delete tok-1')
   t.same([nobody.code, nobody.stderr], [2, 'error: --yes is missing, and prompts are not possible here.\n'])
-  const refused = await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', 'n\r']] })
+  const refused = await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', 'n\r']] })
   t.equal(refused.code, 130)
   t.match(refused.stderr, 'This deletes the data of token tok-1. Go on?')
   t.match(refused.stderr, /Nothing was changed\.\n$/)
   t.notMatch(refused.stderr, 'error:', 'to say no is no error')
   t.equal(
-    (await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', '\r']] })).code,
+    (await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', '\r']] })).code,
     130,
     'no is the default',
   )
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 2)
-  t.equal(
-    (await home.run(['token', 'delete', 'tok-1'], { columns: 100, answers: [['Go on?', 'y\r']] })).code,
-    0,
-  )
-  t.equal((await home.run(['token', 'delete', 'tok-2'], { env: { COFFER_YES: '1' } })).code, 0)
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 0)
+  t.equal((await home.json('token list')).pagination.total_items, 2)
+  t.equal((await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', 'y\r']] })).code, 0)
+  t.equal((await home.run('token delete tok-2', { env: { COFFER_YES: '1' } })).code, 0)
+  t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
 t.test('with a key the command acts as the application it belongs to', async (t) => {
   const home = await createFilledHome(t, 1)
-  const { key, id } = await home.json([
-    'app',
-    'create',
-    '--name',
-    'reader',
-    '--type',
-    'private',
-    '--permission',
-    'token:read',
-  ])
+  const { key, id } = await home.json('app create --name reader --type private --permission token:read')
   const env = { COFFER_API_KEY: key }
-  t.equal((await home.json(['app', 'whoami'], { env })).id, id)
-  t.equal((await home.json(['app', 'whoami', '--api-key-stdin'], { stdin: `${key}\n` })).id, id)
+  t.equal((await home.json('app whoami', { env })).id, id)
+  t.equal((await home.json('app whoami --api-key-stdin', { stdin: `${key}\n` })).id, id)
   t.match(
-    await home.json(['token', 'get', 'tok-1', '--reveal'], { env }),
+    await home.json('token get tok-1 --reveal', { env }),
     { data: { number: 'XXXXXXXXXXXX4242' } },
     '--reveal is the owner’s',
   )
-  const denied = await home.run(['token', 'delete', 'tok-1', '--yes'], { env })
+  const denied = await home.run('token delete tok-1 --yes', { env })
   t.same([denied.code, denied.stderr], [4, 'error: This requires the permission token:delete.\n'])
-  const wrong = await home.run(['token', 'list'], { env: { COFFER_API_KEY: 'key_wrong' } })
+  const wrong = await home.run('token list', { env: { COFFER_API_KEY: 'key_wrong' } })
   t.same([wrong.code, wrong.stderr], [4, 'error: The API key is missing, unknown, or no longer valid.\n'])
 })
 
@@ -246,7 +230,7 @@ t.test('control characters of data never reach the terminal', async (t) => {
     mask: '{{ data }}',
     metadata: { a: '\u0007\u009b31m' },
   }
-  await home.json(['token', 'create'], { stdin: JSON.stringify(body) })
+  await home.json('token create', { stdin: JSON.stringify(body) })
   for (const words of [
     ['token', 'list'],
     ['token', 'get', 'evil'],
@@ -255,11 +239,7 @@ t.test('control characters of data never reach the terminal', async (t) => {
     const { stdout } = await home.run(words, { columns: 160 })
     t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, words.join(' '))
   }
-  t.equal(
-    (await home.json(['token', 'get', 'evil'])).data,
-    '\u001b[2J\u202eevil',
-    'as JSON it is the same text',
-  )
+  t.equal((await home.json('token get evil')).data, '\u001b[2J\u202eevil', 'as JSON it is the same text')
 })
 
 t.test(
@@ -268,8 +248,8 @@ t.test(
     const home = await createVaultHome(t)
     const data = 'x'.repeat(1_000_000)
     for (let n = 1; n <= 18; n++)
-      await home.json(['token', 'create'], { stdin: JSON.stringify({ id: `tok-${n}`, type: 'token', data }) })
-    const page = await home.run(['token', 'list', '--size', '18', '--reveal'])
+      await home.json('token create', { stdin: JSON.stringify({ id: `tok-${n}`, type: 'token', data }) })
+    const page = await home.run('token list --size 18 --reveal')
     t.same([page.code, page.stdout], [2, ''])
     t.match(page.stderr, /^error: size: ask for a smaller size; this page exceeds the limit of 16 MiB\n$/)
     const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}`)
@@ -277,7 +257,7 @@ t.test(
       const all = await home.run(['token', 'list', '--all', '--reveal', '--output', 'id', ...words])
       t.same([all.code, all.stdout.trim().split('\n')], [0, ids])
     }
-    const masked = await home.json(['token', 'list', '--size', '100'])
+    const masked = await home.json('token list --size 100')
     t.equal((masked as { data: object[] }).data.length, 18, 'what is shown counts, not what is kept')
   },
 )

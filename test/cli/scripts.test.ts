@@ -38,7 +38,7 @@ t.test('errors are JSON whenever the output is', async (t) => {
 
 t.test('help --json has every command with its flags, types, examples, permissions and output', async (t) => {
   const home = await createVaultHome(t)
-  const tree = await home.json(['help', '--json'])
+  const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
   for (const { name, examples, isInternal, form, permissions, output } of registry.operations) {
     // A form of another command is described there.
@@ -57,9 +57,9 @@ t.test('help --json has every command with its flags, types, examples, permissio
   })
   const variables = tree.global_flags.map(({ variable }: { variable?: string }) => variable)
   for (const { variable } of Object.values(SETTINGS)) t.ok(variables.includes(variable), variable)
-  const one = await home.json(['help', '--json', 'token', 'get'])
+  const one = await home.json('help --json token get')
   t.same(one.commands, [byName.get('token get')])
-  t.equal((await home.run(['help', '--json', 'tokn'])).code, 2)
+  t.equal((await home.run('help --json tokn')).code, 2)
 })
 
 t.test('every flag of serve has a variable', async (t) => {

@@ -14,8 +14,10 @@ import { request as requestTls } from 'node:https'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
 import { PERMISSIONS } from '../../src/domain/permissions.js'
+import type { App } from '../../src/vault/app.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 import {
   createWorkplace,
@@ -26,6 +28,7 @@ import {
   type Workplace,
 } from '../http/process.js'
 import { startProgram } from '../start-program.js'
+import { createVaultHome } from './home.js'
 import { findLeaks } from './leak.js'
 
 const CARD = '4242424242424242'
@@ -461,4 +464,77 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
   t.equal(document.openapi, '3.1.0')
   t.equal(document.components.securitySchemes.apiKey.name, 'BT-API-KEY')
   t.ok(document.paths['/tokens'].post)
+})
+
+t.test('sweeping', async (t) => {
+  const mail = { takeOver: async () => {} } as App['mail']
+
+  t.test('sweeps until the signal, and goes on after a failure', async (t) => {
+    const stop = new AbortController()
+    const reported: unknown[] = []
+    let sweeps = 0
+    let waits = 0
+    const app = {
+      mail: { takeOver: () => Promise.reject(new Error('mail')) } as unknown as App['mail'],
+      sweep: async () => {
+        if (++sweeps === 2) throw new Error('disk')
+        return 0
+      },
+    }
+    const wait = async () => {
+      if (++waits === 3) stop.abort()
+    }
+    await sweepRegularly(app, stop.signal, (error) => reported.push((error as Error).message), wait)
+    t.equal(sweeps, 3)
+    t.strictSame(reported, ['mail', 'disk', 'mail', 'mail'])
+  })
+
+  t.test('what one sweep leaves, the next takes without waiting', async (t) => {
+    const stop = new AbortController()
+    const left = [2000, 2000, 7, 0]
+    const app = { mail, sweep: async () => left.shift() ?? 0 }
+    await sweepRegularly(
+      app,
+      stop.signal,
+      () => t.fail('no failure'),
+      async () => {
+        t.strictSame(left, [])
+        stop.abort()
+      },
+    )
+  })
+
+  t.test('waiting for the next sweep ends with the signal', async (t) => {
+    const stop = new AbortController()
+    let sweeps = 0
+    const app = {
+      mail,
+      sweep: async () => {
+        sweeps++
+        setImmediate(() => stop.abort())
+        return 0
+      },
+    }
+    await sweepRegularly(app, stop.signal, () => t.fail('no failure'))
+    t.equal(sweeps, 1)
+  })
+
+  t.test('a command takes what expired off the disk, also one that reads', async (t) => {
+    const home = await createVaultHome(t)
+    let now = Date.now()
+    const clock = () => now
+    const create = (id: string, expires_at?: string) =>
+      home.json('token create', {
+        stdin: JSON.stringify({ id, type: 'token', data: 'x', expires_at }),
+        clock,
+      })
+    await create('short', new Date(now + 60_000).toISOString())
+    now += 61_000
+    const messages = async () => {
+      const logs = await home.json('log list --entity-id short', { clock })
+      return logs.data.map(({ message }: { message: string }) => message)
+    }
+    await home.json('token list', { clock })
+    t.same(await messages(), ['Token expired', 'Token created'])
+  })
 })

@@ -8,11 +8,11 @@ const note = '{"id":"note","type":"token","data":"text"}'
 
 t.test('a tenant is created, listed, chosen, and acted in by everything after', async (t) => {
   const home = await createVaultHome(t)
-  const staging = await home.json(['tenant', 'create', 'Staging'])
+  const staging = await home.json('tenant create Staging')
   t.match(staging, { id: String, name: 'Staging', owner_id: String, settings: {} })
   t.notOk('keys' in staging || 'number' in staging, 'its keys are shown to nobody')
   const names = async () =>
-    (await home.json(['tenant', 'list'])).map((each: { name: string; is_used: boolean }) => [
+    (await home.json('tenant list')).map((each: { name: string; is_used: boolean }) => [
       each.name,
       each.is_used,
     ])
@@ -20,22 +20,18 @@ t.test('a tenant is created, listed, chosen, and acted in by everything after', 
     ['Staging', false],
     ['default', true],
   ])
-  t.equal((await home.json(['tenant', 'use', 'staging'])).id, staging.id, 'whatever the case')
+  t.equal((await home.json('tenant use staging')).id, staging.id, 'whatever the case')
   t.same(await names(), [
     ['Staging', true],
     ['default', false],
   ])
-  await home.json(['token', 'create'], { stdin: note })
-  t.equal((await home.json(['tenant', 'get'])).name, 'Staging')
-  t.equal((await home.json(['vault', 'status'])).tenant.name, 'Staging')
-  t.equal((await home.json(['token', 'list', '--tenant', 'default'])).pagination.total_items, 0)
+  await home.json('token create', { stdin: note })
+  t.equal((await home.json('tenant get')).name, 'Staging')
+  t.equal((await home.json('vault status')).tenant.name, 'Staging')
+  t.equal((await home.json('token list --tenant default')).pagination.total_items, 0)
   const env = { COFFER_TENANT: 'default' }
-  t.equal(
-    (await home.json(['token', 'list'], { env })).pagination.total_items,
-    0,
-    'the environment goes first',
-  )
-  t.equal((await home.json(['token', 'list'])).pagination.total_items, 1)
+  t.equal((await home.json('token list', { env })).pagination.total_items, 0, 'the environment goes first')
+  t.equal((await home.json('token list')).pagination.total_items, 1)
   const path = join(home.place, 'config', 'coffer', 'config.json')
   t.equal(statSync(path).mode & 0o777, 0o600)
 })
@@ -44,9 +40,9 @@ t.test('the choice is kept beside whatever else the file holds, and for one vaul
   const home = await createVaultHome(t)
   const path = join(home.place, 'config', 'coffer', 'config.json')
   writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')
-  await home.json(['tenant', 'create', 'staging'])
-  const { id } = await home.json(['tenant', 'use', 'staging'])
-  const { vault } = await home.json(['vault', 'status'])
+  await home.json('tenant create staging')
+  const { id } = await home.json('tenant use staging')
+  const { vault } = await home.json('vault status')
   t.same(JSON.parse(readFileSync(path, 'utf8')), {
     theme: 'dark',
     tenants: { 'other-vault': 'x', [vault]: id },
@@ -56,7 +52,7 @@ t.test('the choice is kept beside whatever else the file holds, and for one vaul
   t.equal((await home.json(['tenant', 'get', ...second])).name, 'default')
   for (const text of ['not json', '[]', '{"tenants":5}']) {
     writeFileSync(path, text)
-    const { code, stderr } = await home.run(['token', 'list'])
+    const { code, stderr } = await home.run('token list')
     t.same([code, stderr.includes(path)], [2, true], text)
   }
 })
@@ -73,9 +69,9 @@ t.test('refuses a name that is taken, empty or unknown', async (t) => {
   ] as const) {
     t.equal((await home.run(['tenant', ...words])).code, code, words.join(' ').slice(0, 20))
   }
-  await home.json(['tenant', 'create', 'staging'])
-  await home.json(['tenant', 'update', '--name', 'staging'])
-  const { code, stderr } = await home.run(['token', 'list', '--tenant', 'staging'])
+  await home.json('tenant create staging')
+  await home.json('tenant update --name staging')
+  const { code, stderr } = await home.run('token list --tenant staging')
   t.equal(code, 2)
   t.match(stderr, /Several tenants have this name/)
 })
@@ -84,28 +80,19 @@ t.test(
   'a tenant is deleted by --yes alone where nobody can type its name, and its choice is forgotten',
   async (t) => {
     const home = await createVaultHome(t)
-    await home.json(['tenant', 'create', 'staging'])
-    await home.json(['tenant', 'use', 'staging'])
-    await home.json(['token', 'create'], { stdin: note })
-    const app = await home.json([
-      'app',
-      'create',
-      '--name',
-      'a',
-      '--type',
-      'private',
-      '--permission',
-      'token:read',
-    ])
-    const refused = await home.run(['tenant', 'delete'])
+    await home.json('tenant create staging')
+    await home.json('tenant use staging')
+    await home.json('token create', { stdin: note })
+    const app = await home.json('app create --name a --type private --permission token:read')
+    const refused = await home.run('tenant delete')
     t.equal(refused.code, 2)
     t.match(refused.stderr, /--yes/)
-    t.equal((await home.json(['token', 'list'])).pagination.total_items, 1, 'nothing was changed')
-    await home.json(['tenant', 'delete', '--yes'])
-    t.equal((await home.json(['tenant', 'get'])).name, 'default')
-    t.equal((await home.run(['app', 'whoami'], { env: { COFFER_API_KEY: app.key } })).code, 4)
+    t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was changed')
+    await home.json('tenant delete --yes')
+    t.equal((await home.json('tenant get')).name, 'default')
+    t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
     t.same(
-      (await home.json(['tenant', 'list'])).map(({ name }: { name: string }) => name),
+      (await home.json('tenant list')).map(({ name }: { name: string }) => name),
       ['default'],
     )
   },
@@ -114,7 +101,7 @@ t.test(
 t.test('a person types the name of the tenant that is to go', async (t) => {
   const home = await createVaultHome(t)
   const type = (answer: string) =>
-    home.run(['tenant', 'delete'], {
+    home.run('tenant delete', {
       columns: 100,
       answers: [['Type the name of the tenant to delete it:', `${answer}\r`]],
     })
@@ -123,23 +110,23 @@ t.test('a person types the name of the tenant that is to go', async (t) => {
   t.match(refused.stderr, 'This deletes the tenant "default" with all of its tokens, applications and logs.')
   t.match(refused.stderr, /Earlier\s+backups\s+contain\s+their\s+own\s+keys\s+and\s+remain\s+readable\./)
   t.match(refused.stderr, 'The name does not match. Nothing was changed.')
-  t.equal((await home.json(['tenant', 'list'])).length, 1)
+  t.equal((await home.json('tenant list')).length, 1)
   const done = await type('default')
   t.equal(done.code, 0, done.stderr)
-  t.same(await home.json(['tenant', 'list']), [])
-  const { code, stderr } = await home.run(['token', 'list'])
+  t.same(await home.json('tenant list'), [])
+  const { code, stderr } = await home.run('token list')
   t.equal(code, 3)
   t.match(stderr, 'This vault has no tenant. Create one: coffer tenant create NAME')
 })
 
 t.test('an application deletes its own tenant, whichever was chosen', async (t) => {
   const home = await createVaultHome(t)
-  await home.json(['tenant', 'create', 'staging'])
+  await home.json('tenant create staging')
   const words = ['app', 'create', '--name', 'a', '--type', 'management', '--permission', 'tenant:delete']
   const { key } = await home.json([...words, '--tenant', 'staging'])
-  await home.json(['tenant', 'delete', '--yes'], { env: { COFFER_API_KEY: key } })
+  await home.json('tenant delete --yes', { env: { COFFER_API_KEY: key } })
   t.same(
-    (await home.json(['tenant', 'list'])).map(({ name }: { name: string }) => name),
+    (await home.json('tenant list')).map(({ name }: { name: string }) => name),
     ['default'],
   )
 })

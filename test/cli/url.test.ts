@@ -61,7 +61,7 @@ t.test('what only the vault itself can do says so, and nothing is sent', async (
     t.equal(code, 2, words.join(' '))
     t.match(stderr, /--url/, words.join(' '))
   }
-  const keyless = await home.run(['token', 'list'], { env: { COFFER_URL: SERVER } })
+  const keyless = await home.run('token list', { env: { COFFER_URL: SERVER } })
   t.match(keyless, { code: 4, stderr: /COFFER_API_KEY/ })
   for (const id of ['', '.', '..']) t.equal((await run(['token', 'delete', id, '--yes'])).code, 2)
   const both = await run(['token', 'list'], '', { COFFER_VAULT: home.place })
@@ -76,7 +76,7 @@ t.test(
   async (t) => {
     const { vault, run } = await connect(t)
     const home = await createVaultHome(t)
-    const local = await home.run(['token', 'list', '--vault', '.coffer'], { env: { COFFER_URL: SERVER } })
+    const local = await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })
     t.equal(local.code, 0)
     const remote = await run(['app', 'whoami', '--url', SERVER], '', {
       COFFER_URL: '',
@@ -107,7 +107,7 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   }
   const page = (number: number) =>
     Array.from({ length: 50 }, (_, at) => ({ id: `${number}-${at}`, name: 'x' }))
-  const get = async (fetch: Fetch) => home.run(['app', 'get', 'front'], { fetch, env })
+  const get = async (fetch: Fetch) => home.run('app get front', { fetch, env })
   const refusal = {
     code: 2,
     stdout: '',
@@ -142,7 +142,7 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
         stderr: /something else than a list/,
       })
   const last = serve((number) => (number < 3 ? page(number) : []))
-  const all = await home.run(['app', 'list', '--all', '--output', 'id'], { fetch: last, env })
+  const all = await home.run('app list --all --output id', { fetch: last, env })
   t.equal(all.code, 0)
   t.equal(all.stdout.split('\n').length - 1, 100)
   t.equal(asked, 3)
@@ -204,7 +204,7 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
   t.match((await run(['token', 'update', 'x', '--curl'])).stdout, /-X PATCH .*merge-patch\+json/s)
   t.match((await run(['token', 'list', '--type', 'card', '--curl'])).stdout, '/tokens?type=card')
   t.same(asked, [])
-  const bare = await home.run(['token', 'list', '--curl'])
+  const bare = await home.run('token list --curl')
   t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address that of a server on this machine')
 })
 
@@ -213,9 +213,9 @@ t.test('a key under another prefix than the server has is answered with the pref
   t.teardown(() => server.stop())
   const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
   const home = createHome(t)
-  const { code, stderr } = await home.run(['token', 'list'], { env })
+  const { code, stderr } = await home.run('token list', { env })
   t.match({ code, stderr }, { code: 4, stderr: 'the header BT-API-KEY. Add --prefix bt.' })
-  t.equal((await home.run(['token', 'list', '--prefix', 'bt'], { env })).code, 0)
+  t.equal((await home.run('token list --prefix bt', { env })).code, 0)
 })
 
 t.test('what serve prints makes a profile, over TLS too, and its key goes to no other server', async (t) => {
@@ -230,23 +230,23 @@ t.test('what serve prints makes a profile, over TLS too, and its key goes to no 
   await set('url', server.url)
   await set('prefix', 'bt')
   await set('ca', 'cert.pem')
-  await home.json(['profile', 'set', 'local', 'api-key'], { stdin: server.keys.private! })
-  const made = await home.json(['token', 'create', '--profile', 'local'], {
+  await home.json('profile set local api-key', { stdin: server.keys.private! })
+  const made = await home.json('token create --profile local', {
     stdin: '{"type":"token","data":1}',
   })
   t.match(made.id, /-/)
-  await home.run(['profile', 'use', 'local'])
-  t.equal((await home.json(['app', 'whoami'])).type, 'private')
+  await home.run('profile use local')
+  t.equal((await home.json('app whoami')).type, 'private')
   const asked: unknown[] = []
   const fetch: Fetch = async (url, { headers }) => {
     asked.push({ url, headers })
     return Response.json({})
   }
   const elsewhere = { COFFER_URL: 'https://vault.example' }
-  t.match(await home.run(['app', 'whoami'], { fetch, env: elsewhere }), { code: 4, stderr: /API key/ })
-  t.equal((await home.run(['app', 'whoami', '--url', 'https://vault.example'], { fetch })).code, 4)
+  t.match(await home.run('app whoami', { fetch, env: elsewhere }), { code: 4, stderr: /API key/ })
+  t.equal((await home.run('app whoami --url https://vault.example', { fetch })).code, 4)
   t.same(asked, [])
   const withKey = { ...elsewhere, COFFER_API_KEY: 'another' }
-  await home.run(['app', 'whoami'], { fetch, env: withKey })
+  await home.run('app whoami', { fetch, env: withKey })
   t.match(asked, [{ url: 'https://vault.example/applications/key', headers: { 'svc-api-key': 'another' } }])
 })

@@ -56,9 +56,9 @@ t.test('where the data is text, digits are text', async (t) => {
   ] as const)
     t.equal(await store(home, words, '123456789\n'), value, words.join(' '))
   await store(home, ['--type', 'card_number', '--data', '4242424242424242', '--id', 'number'])
-  await home.json(['token', 'update', 'number', '--data', '5555555555554444'])
-  t.equal((await home.json(['token', 'get', 'number', '--reveal'])).data, '5555555555554444')
-  const wrong = await home.run(['token', 'update', 'number', '--data', '1'])
+  await home.json('token update number --data 5555555555554444')
+  t.equal((await home.json('token get number --reveal')).data, '5555555555554444')
+  const wrong = await home.run('token update number --data 1')
   t.match(wrong, { code: 2, stderr: /data: must be a string of 12 to 19 digits/ })
   await home.json([
     'token',
@@ -67,7 +67,7 @@ t.test('where the data is text, digits are text', async (t) => {
     '--data',
     '1',
   ])
-  t.equal((await home.json(['token', 'get', 'any', '--reveal'])).data, 1, 'elsewhere digits are a number')
+  t.equal((await home.json('token get any --reveal')).data, 1, 'elsewhere digits are a number')
 })
 
 t.test('entries are key=value, JSON, or both, and null removes one', async (t) => {
@@ -78,17 +78,13 @@ t.test('entries are key=value, JSON, or both, and null removes one', async (t) =
     ...['--metadata', '@notes.json'],
   ])
   t.same(made.metadata, { a: '1', b: 'x=@y', c: 'x=@y' })
-  const changed = await home.json(['token', 'update', 'noted', '--metadata', 'a=null', '--metadata', 'b=2'])
+  const changed = await home.json('token update noted --metadata a=null --metadata b=2')
   t.same(changed.metadata, { b: '2', c: 'x=@y' })
   const refused = await home.run([...CREATE, '--data', 'x', '--metadata', 'a=null'])
   t.match(refused, { code: 2, stdout: '', stderr: /--metadata a=null removes an entry/ })
   const kept = await home.json([...CREATE, '--data', 'x', '--metadata', '{"a":"null"}'])
   t.same(kept.metadata, { a: 'null' })
-  t.equal(
-    (await home.json(['token', 'list', '--metadata', 'a=null'])).data[0].id,
-    kept.id,
-    'a filter is text',
-  )
+  t.equal((await home.json('token list --metadata a=null')).data[0].id, kept.id, 'a filter is text')
 })
 
 t.test('arguments of reactors are JSON or key=value, in both commands', async (t) => {
@@ -162,9 +158,9 @@ t.test('a field that is none is refused, with those that there are', async (t) =
     [['tenant', 'list', '--fields', ' ,'], /--fields names no field\./],
   ] as const)
     t.match(await home.run(words), { code: 2, stdout: '', stderr: message }, words.join(' '))
-  const before = await home.json(['token', 'list'])
+  const before = await home.json('token list')
   t.equal((await home.run([...CREATE, '--data', 'x', '--fields', 'idd'])).code, 2)
-  t.same((await home.json(['token', 'list'])).pagination, before.pagination, 'nothing was done')
+  t.same((await home.json('token list')).pagination, before.pagination, 'nothing was done')
   for (const fields of [
     'data.a.b',
     'metadata.x.y',
@@ -175,12 +171,9 @@ t.test('a field that is none is refused, with those that there are', async (t) =
     'modified_by',
   ])
     t.equal((await home.run(['token', 'get', 'one', '--fields', fields])).code, 0, fields)
-  t.equal(
-    (await home.run(['tenant', 'usage', '--fields', 'token_report.metrics_by_type.bank.count'])).code,
-    0,
-  )
-  t.equal((await home.run(['config', 'list', '--fields', 'name,value'])).code, 0)
-  const set = await home.run(['vault', 'status'], { env: { COFFER_FIELDS: 'entity_id' } })
+  t.equal((await home.run('tenant usage --fields token_report.metrics_by_type.bank.count')).code, 0)
+  t.equal((await home.run('config list --fields name,value')).code, 0)
+  const set = await home.run('vault status', { env: { COFFER_FIELDS: 'entity_id' } })
   t.match(
     set,
     { code: 0, stderr: /No item has the field entity_id/ },
@@ -200,15 +193,15 @@ t.test('questions take the content of a file', async (t) => {
     ],
   })
   t.equal(code, 0, stderr)
-  t.equal((await home.json(['token', 'get', 'asked', '--reveal'])).data, '4242424242424242')
+  t.equal((await home.json('token get asked --reveal')).data, '4242424242424242')
   home.write('from', 'Ada <ada@example.com>\n')
-  await home.run(['config', 'set', 'mail.from'], { columns: 100, answers: [['? mail.from', '@from\r']] })
-  t.equal((await home.json(['config', 'get', 'mail.from'])).value, 'Ada <ada@example.com>')
+  await home.run('config set mail.from', { columns: 100, answers: [['? mail.from', '@from\r']] })
+  t.equal((await home.json('config get mail.from')).value, 'Ada <ada@example.com>')
 })
 
 t.test('who deletes a tenant is told what is not gone', async (t) => {
   const home = await createVaultHome(t)
-  const { code, stderr } = await home.run(['tenant', 'delete', '--yes'])
+  const { code, stderr } = await home.run('tenant delete --yes')
   t.equal(code, 0)
   t.match(stderr, 'Earlier backups contain their own keys')
 })

@@ -18,7 +18,7 @@ const PASSPHRASE = 'correct horse battery staple'
 
 t.test('init makes a vault for its owner alone, and says what to do next', async (t) => {
   const home = createHome(t)
-  const { code, stdout, stderr } = await home.run(['init', '--name', 'Acme'])
+  const { code, stdout, stderr } = await home.run('init --name Acme')
   t.equal(code, 0)
   const made = JSON.parse(stdout)
   t.match(made, {
@@ -59,10 +59,10 @@ t.test('init never touches a vault or a key that is there', async (t) => {
   }
   t.same(read(), before)
   home.write('my.key', 'precious')
-  const key = await home.run(['init', '--vault', 'second', '--key-file', 'my.key'])
+  const key = await home.run('init --vault second --key-file my.key')
   t.same([key.code, readFileSync(join(home.place, 'my.key'), 'utf8')], [5, 'precious'])
   t.match(key.stderr, 'it may be the key of another vault')
-  t.equal((await home.run(['init', '--vault', 'second'])).code, 0, 'nothing is left that is in the way')
+  t.equal((await home.run('init --vault second')).code, 0, 'nothing is left that is in the way')
   const name = await home.run(['init', '--vault', 'third', '--name', ' '])
   t.equal(name.code, 2)
   t.match(name.stderr, /^error: --name: must have 1 to 200 characters/)
@@ -76,17 +76,14 @@ function readBytes(home: Home, name: string): string {
 
 t.test('a vault can stand elsewhere, and is found from below', async (t) => {
   const home = createHome(t)
-  t.equal(
-    (await home.json(['init', '--vault', 'not/yet/there'])).directory,
-    join(home.place, 'not/yet/there'),
-  )
+  t.equal((await home.json('init --vault not/yet/there')).directory, join(home.place, 'not/yet/there'))
   t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'what is above it is made too')
-  const made = await home.run(['init', '--vault', 'safe', '--key-file', 'own.key'])
+  const made = await home.run('init --vault safe --key-file own.key')
   t.match(made.stderr, 'coffer token list --vault safe --key-file own.key\n', 'the next step works as pasted')
   const own = ['--vault', 'safe', '--key-file', 'own.key']
   t.equal((await home.json(['vault', 'status', ...own])).directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
-  const status = await home.json(['vault', 'status'], { env })
+  const status = await home.json('vault status', { env })
   t.equal(status.tokens, 0, 'variables say the same')
   t.match(status.reactor_sandbox, { node_permissions: true, no_new_descriptors: Boolean })
   const here = await createVaultHome(t)
@@ -103,8 +100,8 @@ t.test('a vault can stand elsewhere, and is found from below', async (t) => {
 
 t.test('status tells where the vault is, what opens it, what it holds and how large it is', async (t) => {
   const home = await createVaultHome(t)
-  await home.json(['token', 'create'], { stdin: '{"type":"token","data":1}' })
-  const status = await home.json(['vault', 'status'])
+  await home.json('token create', { stdin: '{"type":"token","data":1}' })
+  const status = await home.json('vault status')
   t.match(status, {
     directory: join(home.place, '.coffer'),
     vault: /^[a-z2-7]{26}$/,
@@ -117,15 +114,15 @@ t.test('status tells where the vault is, what opens it, what it holds and how la
   })
   const { journal_bytes, segment_bytes } = status.storage
   t.equal(journal_bytes + segment_bytes > 1000, true, 'what was written takes room')
-  t.match((await home.run(['vault', 'status'], { columns: 100 })).stdout, /^tokens: +1$/m)
+  t.match((await home.run('vault status', { columns: 100 })).stdout, /^tokens: +1$/m)
 })
 
 t.test('starter applications are made when asked for, one of each type, with keys that work', async (t) => {
   const home = createHome(t)
-  const { applications } = await home.json(['init', '--starter-apps'])
+  const { applications } = await home.json('init --starter-apps')
   t.same(Object.keys(applications), ['management', 'private', 'public'])
   for (const [type, { id, key }] of Object.entries<{ id: string; key: string }>(applications)) {
-    const known = await home.json(['app', 'whoami'], { env: { COFFER_API_KEY: key } })
+    const known = await home.json('app whoami', { env: { COFFER_API_KEY: key } })
     t.match(known, { id, type })
     if (type === 'private') {
       t.match(known.rules, [{ priority: 1, container: '/', transform: 'reveal' }])
@@ -144,7 +141,7 @@ t.test('starter applications are made when asked for, one of each type, with key
 
 t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
   const home = createHome(t)
-  const type = (...answers: Answer[]) => home.run(['init', '--passphrase'], { columns: 100, answers })
+  const type = (...answers: Answer[]) => home.run('init --passphrase', { columns: 100, answers })
   const made = await type(
     ['? New passphrase', 'short\r'],
     ['at least 8 characters', `\u0015${PASSPHRASE}\r`],
@@ -214,10 +211,10 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
 t.test('a new vault takes its passphrase from a file too, and refuses one that is too short', async (t) => {
   const home = createHome(t)
   home.write('short', 'seven77')
-  const short = await home.run(['init', '--passphrase-file', 'short'])
+  const short = await home.run('init --passphrase-file short')
   t.equal(short.code, 2)
   t.match(short.stderr, 'A passphrase has 8 to 1024 characters.')
-  const nobody = await home.run(['init', '--passphrase'])
+  const nobody = await home.run('init --passphrase')
   t.equal(nobody.code, 2)
   t.match(nobody.stderr, '--passphrase-file')
   t.same(readdirSync(home.place), ['short'], 'no vault was begun')
@@ -232,9 +229,9 @@ t.test('every way a vault cannot be opened has its message and its code', async 
   ) => {
     const home = createHome(t)
     const { key_file: key } = await home.json(['init'])
-    await home.json(['token', 'create'], { stdin: '{"type":"token","data":1}' })
+    await home.json('token create', { stdin: '{"type":"token","data":1}' })
     await spoil(home, key)
-    const outcome = await home.run(['token', 'list'])
+    const outcome = await home.run('token list')
     t.same([outcome.code, outcome.stdout], [code, ''], title)
     t.match(outcome.stderr, message, title)
     t.equal(outcome.stderr.trimEnd().split('\n').length, 1, `${title}: one line`)
@@ -289,8 +286,8 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     stdout: '',
     stderr: 'error: There is no vault in this or a parent directory. Create one with: coffer init\n',
   }
-  t.same(await home.run(['token', 'list']), missing)
-  const elsewhere = await home.run(['token', 'list', '--vault', 'nowhere'])
+  t.same(await home.run('token list'), missing)
+  const elsewhere = await home.run('token list --vault nowhere')
   t.same(
     [elsewhere.code, elsewhere.stderr],
     [
@@ -308,7 +305,7 @@ t.test('of names of files and columns no advice makes commands', async (t) => {
   const vault = join(place, '.coffer')
   chmodSync(vault, 0o755)
   const quoted = `'${vault.replace("'", `'\\''`)}'`
-  t.match((await home.run(['token', 'list'], { cwd: place })).stderr, `Run \`chmod 700 ${quoted}\` first.`)
+  t.match((await home.run('token list', { cwd: place })).stderr, `Run \`chmod 700 ${quoted}\` first.`)
   t.match((await home.run(['doctor'], { cwd: place })).stdout, JSON.stringify(`Run: chmod -R go= ${quoted}`))
   chmodSync(vault, 0o700)
   const { stderr } = await home.run(['token', 'list', '--vault', join(place, 'none')])
@@ -330,7 +327,7 @@ t.test('what rekey advises for a slot that it dropped works as pasted', async (t
     const [, words = ''] = /again: coffer (.*)/.exec(stderr) ?? []
     return home.run(words.trim().split(' '), { columns: 200, ...options })
   }
-  const byPassphrase = await home.run(['vault', 'rekey', '--yes'], { env })
+  const byPassphrase = await home.run('vault rekey --yes', { env })
   t.match(await paste(byPassphrase.stderr, { env }), { code: 0, stdout: /key-file/ })
   const [key = ''] = readdirSync(home.place).filter((name) => name.endsWith('.key'))
   const byKey = await home.run(['vault', 'rekey', '--yes', '--key-file', key])

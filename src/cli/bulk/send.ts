@@ -3,7 +3,7 @@ import { isObject } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 import type { CheckTools } from '../../framework/operation.js'
 import { importTokens, type RowResult, refuse } from '../../operations/token/import.js'
-import type { Task } from '../context/task.js'
+import type { Task } from '../task.js'
 import type { Row } from './rows.js'
 
 /** A batch: rows in their order, `first` the number of those before. */

@@ -1,6 +1,6 @@
 /** `coffer config set`: reads the value, and advises to set the public URL. */
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
-import type { Hooks } from '../context/task.js'
+import type { Hooks } from '../task.js'
 
 export const set: Hooks = {
   gather: async (context, [name = '', given]) => {

@@ -5,13 +5,13 @@ import { usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/sockets.js'
-import type { CommandContext } from '../context/context.js'
-import type { Args, Options } from '../context/task.js'
+import type { CommandContext } from '../context.js'
 import { gatherInputs } from '../input/gather.js'
 import { listFlags } from '../input/options.js'
 import { display } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
+import type { Args, Options } from '../task.js'
 
 /** @throws CofferError `usage` */
 export async function printCurl(

@@ -11,13 +11,13 @@ import type { Sandbox } from '../../framework/reactor-runtime.js'
 import type { OutboxMail } from '../../operations/invite/outbox.js'
 import { readHolder } from '../../vault/offline.js'
 import { identifyVault } from '../../vault/open.js'
-import type { CommandContext } from '../context/context.js'
-import { findKeyFile, findVaultDirectory, placeOf, readApiKey, requireVault } from '../context/credentials.js'
-import { describeConfinement, describeConfinementGaps } from '../context/sandbox.js'
-import { findTenantChoice } from '../context/tenant-choice.js'
-import { readUserSettings, userSettingsPath } from '../context/user-settings.js'
+import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun, printNotice } from '../output/output.js'
+import { findKeyFile, findVaultDirectory, placeOf, readApiKey, requireVault } from '../target/credentials.js'
+import { describeConfinement, describeConfinementGaps } from '../target/reactor-options.js'
+import { findTenantChoice } from '../target/tenant-choice.js'
+import { readUserSettings, userSettingsPath } from '../user-settings.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
 const LEAST_NODE = [20, 19] as const

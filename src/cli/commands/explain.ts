@@ -3,11 +3,11 @@ import type { RuleCondition } from '../../domain/access.js'
 import type { ExplainedDecision } from '../../framework/decisions.js'
 import type { Explanation } from '../../framework/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
-import type { CommandContext } from '../context/context.js'
-import { findTenantChoice } from '../context/tenant-choice.js'
+import type { CommandContext } from '../context.js'
 import { display, indent, layOutJson } from '../output/display.js'
 import { chooseFormat, printNotice, printResult } from '../output/output.js'
 import { DEFAULT_COLUMNS, write } from '../output/terminal.js'
+import { findTenantChoice } from '../target/tenant-choice.js'
 
 /** The permissions whose decisions include a transform. */
 const SHOWS_DATA: readonly string[] = ['token:read', 'token:create', 'token:update']

@@ -1,7 +1,7 @@
 /** `--follow`: prints rows as they come, until Ctrl-C or until the reader closes the stream. */
 import { pause } from '../../client/pause.js'
-import type { Task } from '../context/task.js'
 import { write } from '../output/terminal.js'
+import type { Task } from '../task.js'
 
 const POLL_MS = 1000
 

@@ -5,11 +5,11 @@ import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../errors.js'
 import { checkFormulaCode } from '../../operations/formula/owner-formulas.js'
-import type { CommandContext } from '../context/context.js'
-import { findFixture } from '../context/fixtures.js'
-import type { Hooks } from '../context/task.js'
+import type { CommandContext } from '../context.js'
 import { printPlace } from '../output/code-frame.js'
 import { printWarning } from '../output/output.js'
+import type { Hooks } from '../task.js'
+import { findFixture } from './fixtures.js'
 
 const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 
@@ -73,7 +73,7 @@ export const store: Hooks = {
 
 /** Compiles and loads `code` without calling it. */
 async function findFault(context: CommandContext, code: unknown): Promise<CofferError | undefined> {
-  const { askOffline } = await import('../context/offline.js')
+  const { askOffline } = await import('../target/offline.js')
   try {
     await askOffline(context, checkFormulaCode, { code })
     return undefined

@@ -8,7 +8,8 @@ import { checkTenantName } from '../../domain/tenant-name.js'
 import type { App } from '../../vault/app.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
 import { ensureSampleApplications } from '../../vault/sample-applications.js'
-import type { CommandContext } from '../context/context.js'
+import type { CommandContext } from '../context.js'
+import { printForRun, printNotice } from '../output/output.js'
 import {
   askNewPassphrase,
   describePlace,
@@ -16,10 +17,9 @@ import {
   newVaultDirectory,
   placeOf,
   readGivenPassphrase,
-} from '../context/credentials.js'
-import { saveKeyFile } from '../context/save-key-file.js'
-import type { Options } from '../context/task.js'
-import { printForRun, printNotice } from '../output/output.js'
+} from '../target/credentials.js'
+import { saveKeyFile } from '../target/save-key-file.js'
+import type { Options } from '../task.js'
 
 const DEFAULT_TENANT = 'default'
 

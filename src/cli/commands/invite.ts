@@ -3,10 +3,10 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/quote-word.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
-import type { Hooks } from '../context/task.js'
 import { displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
+import type { Hooks } from '../task.js'
 
 /** Prints a single mail as text. */
 export const outbox: Hooks = {

@@ -2,9 +2,9 @@
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
-import type { Hooks, Task } from '../context/task.js'
 import { countOf } from '../output/display.js'
 import { cellOf } from '../output/layout.js'
+import type { Hooks, Task } from '../task.js'
 import { follow, type Wait, waitToPoll } from './follow.js'
 
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */

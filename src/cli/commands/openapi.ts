@@ -1,9 +1,9 @@
 /** `coffer openapi`: prints the OpenAPI document; needs no server and no vault. */
 import { createDocument } from '../../http/openapi.js'
 import { VERSION } from '../../version.js'
-import type { CommandContext } from '../context/context.js'
-import type { Options } from '../context/task.js'
+import type { CommandContext } from '../context.js'
 import { printResult } from '../output/output.js'
+import type { Options } from '../task.js'
 import { readDocumentFlags } from './serve/serve-options.js'
 
 /** @throws CofferError `usage` */

@@ -1,7 +1,7 @@
 /** What the commands of some operations add to their declarations. The code of each is loaded when it runs. */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'
-import type { Presentation } from '../context/task.js'
+import type { Presentation } from '../task.js'
 
 const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
 const STORES_CODE: Presentation = { load: async () => (await import('./formula.js')).store }

@@ -3,15 +3,10 @@ import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
 import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
-import type { CommandContext } from '../context/context.js'
-import type { Options } from '../context/task.js'
-import {
-  readUserSettings,
-  type Texts,
-  type UserSettings,
-  writeUserSettings,
-} from '../context/user-settings.js'
+import type { CommandContext } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
+import type { Options } from '../task.js'
+import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from '../user-settings.js'
 
 /** Settings of a single run. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']

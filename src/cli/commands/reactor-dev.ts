@@ -4,15 +4,15 @@ import { basename, dirname, resolve } from 'node:path'
 import { toProblem } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun, Sandbox } from '../../framework/reactor-runtime.js'
-import type { CommandContext } from '../context/context.js'
-import { describeConfinement } from '../context/sandbox.js'
-import type { Hooks, Task } from '../context/task.js'
+import type { CommandContext } from '../context.js'
 import { readTexts } from '../input/gather.js'
 import { readMap } from '../input/options.js'
 import { printPlace } from '../output/code-frame.js'
 import { displayLines } from '../output/display.js'
 import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
+import { describeConfinement } from '../target/reactor-options.js'
+import type { Hooks, Task } from '../task.js'
 
 type Json = Record<string, unknown>
 

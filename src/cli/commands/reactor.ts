@@ -1,8 +1,8 @@
 /** `coffer reactor logs`: prints the last runs of a reactor, and follows new ones. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ResultOf } from '../../operations/all.js'
-import type { Hooks } from '../context/task.js'
 import { displayLines } from '../output/display.js'
+import type { Hooks } from '../task.js'
 import { follow, printRows } from './follow.js'
 
 const SHOWN = 20

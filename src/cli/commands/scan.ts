@@ -4,13 +4,13 @@ import { join, relative, resolve } from 'node:path'
 import { LONGEST_VALUE, OVERLAP, SHORTEST_VALUE, ValueFinder } from '../../domain/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
-import type { CommandContext } from '../context/context.js'
-import type { Options, Task } from '../context/task.js'
+import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
+import type { Options, Task } from '../task.js'
 
 const PAGE = 100
 /** A longer line is searched in pieces. */

@@ -1,6 +1,6 @@
 /** `coffer seed apply`: reads the seed from a file. */
 import { parseJson } from '../../domain/json/json.js'
-import type { Hooks } from '../context/task.js'
+import type { Hooks } from '../task.js'
 
 export const apply: Hooks = {
   gather: async ({ input }, [path = '-']) => {

@@ -1,9 +1,9 @@
 /** `coffer tenant create | list | use | delete`: the default tenant, and the confirmation before a deletion. */
 import { CofferError } from '../../errors.js'
 import type { TenantView } from '../../operations/tenant/tenant.js'
-import type { Hooks, Task } from '../context/task.js'
-import { findTenantChoice, rememberTenant } from '../context/tenant-choice.js'
 import { printWarning } from '../output/output.js'
+import { findTenantChoice, rememberTenant } from '../target/tenant-choice.js'
+import type { Hooks, Task } from '../task.js'
 
 export const create: Hooks = {
   run: async ({ ask, print, notice }) => {

@@ -1,8 +1,8 @@
 /** The commands without an operation. The code of each is loaded when it runs. */
 import { VERSION } from '../../version.js'
-import type { TerminalCommand } from '../context/task.js'
 import { TOPIC_NAMES } from '../help-layout.js'
 import { write } from '../output/terminal.js'
+import type { TerminalCommand } from '../task.js'
 import { BODY_LIMIT, SERVE_OPTIONS } from './serve/serve-flags.js'
 
 const init: Omit<TerminalCommand, 'name'> = {

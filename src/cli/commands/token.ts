@@ -1,6 +1,6 @@
 /** `coffer token update`: repeats an update whose data must be text. */
 import { CofferError } from '../../errors.js'
-import type { Hooks } from '../context/task.js'
+import type { Hooks } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
 export const update: Hooks = {

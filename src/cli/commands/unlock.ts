@@ -11,18 +11,18 @@ import { quoteWord } from '../../domain/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
 import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
-import type { CommandContext } from '../context/context.js'
+import type { CommandContext } from '../context.js'
+import { printForRun, printNotice } from '../output/output.js'
 import {
   chooseOpener,
   findVaultDirectory,
   placeOf,
   requireVault,
   retryPassphrase,
-} from '../context/credentials.js'
-import { hardenHost } from '../context/sandbox.js'
-import type { Options } from '../context/task.js'
-import { readSession, sessionPath, writeSession } from '../context/unlocked.js'
-import { printForRun, printNotice } from '../output/output.js'
+} from '../target/credentials.js'
+import { hardenHost } from '../target/reactor-options.js'
+import { readSession, sessionPath, writeSession } from '../target/unlock-session.js'
+import type { Options } from '../task.js'
 import { sweepRegularly } from './serve/expiry-sweeper.js'
 
 const LONGEST_MS = 24 * 60 * 60 * 1000

@@ -4,10 +4,10 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { Verification } from '../../framework/vault-port.js'
 import { readHolder } from '../../vault/offline.js'
-import { describePlace, findVaultDirectory, placeOf } from '../context/credentials.js'
-import type { Hooks } from '../context/task.js'
-import { readSession } from '../context/unlocked.js'
 import { countOf } from '../output/display.js'
+import { describePlace, findVaultDirectory, placeOf } from '../target/credentials.js'
+import { readSession } from '../target/unlock-session.js'
+import type { Hooks } from '../task.js'
 
 const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
 

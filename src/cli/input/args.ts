@@ -2,8 +2,8 @@
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { decodeChunks, splitTextLines } from '../bulk/rows.js'
-import type { ArgSpecs, Args } from '../context/task.js'
 import type { Terminal } from '../output/terminal.js'
+import type { ArgSpecs, Args } from '../task.js'
 import type { InputReader } from './input.js'
 import { takesMany } from './options.js'
 

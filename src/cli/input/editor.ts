@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { CofferError, usage } from '../../errors.js'
-import type { CommandContext } from '../context/context.js'
+import type { CommandContext } from '../context.js'
 import { VALUE_LIMIT_BYTES } from './input.js'
 
 type EditorContext = Pick<CommandContext, 'env' | 'signal'>

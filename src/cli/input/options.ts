@@ -7,7 +7,7 @@ import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation, Registry } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
-import type { Options } from '../context/task.js'
+import type { Options } from '../task.js'
 
 export type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 

@@ -23,7 +23,7 @@ const ROWS = [
 const KEPT = 'id,type,data,mask,containers,metadata,search_indexes,fingerprint,expires_at'
 
 async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
-  await home.json(['token', 'import'], { stdin: rows.map((row) => `${JSON.stringify(row)}\n`).join('') })
+  await home.json('token import', { stdin: rows.map((row) => `${JSON.stringify(row)}\n`).join('') })
 }
 
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
@@ -56,13 +56,13 @@ t.test('an export is masked unless told otherwise, and filters and fields choose
     t.notMatch(stdout, CARD)
     t.match(stdout, 'XXXXXXXXXXXX4242')
   }
-  const cards = await home.run(['token', 'export', '--type', 'card', '--reveal', '--fields', 'data.number'])
+  const cards = await home.run('token export --type card --reveal --fields data.number')
   t.equal(cards.stdout, `{"data":{"number":"${CARD}"}}\n`)
-  const csv = await home.run(['token', 'export', '--container', '/b/', '--format', 'csv', '--fields', 'type'])
+  const csv = await home.run('token export --container /b/ --format csv --fields type')
   t.equal(csv.stdout, '"type"\n"token"\n')
-  t.equal((await home.run(['token', 'export', '--fields', 'nonsense'])).code, 2)
-  t.equal((await home.run(['token', 'export', '--format', 'xml'])).code, 2)
-  const empty = await home.run(['token', 'export', '--type', 'bank', '--format', 'json'])
+  t.equal((await home.run('token export --fields nonsense')).code, 2)
+  t.equal((await home.run('token export --format xml')).code, 2)
+  const empty = await home.run('token export --type bank --format json')
   t.same(JSON.parse(empty.stdout), [])
 })
 
@@ -84,7 +84,7 @@ t.test('what was exported masked is refused by an import, row by row', async (t)
   const app = ['app', 'create', '--name', 'auditor', '--type', 'private']
   const rules = ['--rule', rule(1, '/general/high/', 'mask'), '--rule', rule(2, '/', 'reveal')]
   const { key } = await home.json([...app, ...rules])
-  const { stdout } = await home.run(['token', 'export'], { env: { COFFER_API_KEY: key } })
+  const { stdout } = await home.run('token export', { env: { COFFER_API_KEY: key } })
   const rows = stdout
     .trim()
     .split('\n')
@@ -105,7 +105,7 @@ t.test('pages follow each other, and control characters do not reach a terminal'
     home,
     Array.from({ length: 250 }, (_, at) => ({ type: 'token', data: `\u001b[2J${at}` })),
   )
-  const { stdout } = await home.run(['token', 'export', '--reveal', '--fields', 'data'])
+  const { stdout } = await home.run('token export --reveal --fields data')
   t.equal(new Set(stdout.trim().split('\n')).size, 250)
   for (const format of ['ndjson', 'csv']) {
     const shown = await home.run(['token', 'export', '--reveal', '--format', format], { columns: 80 })

@@ -14,7 +14,7 @@ const CARD = '4242424242424242'
 const line = (data: unknown, more: object = {}) => `${JSON.stringify({ type: 'token', data, ...more })}\n`
 const lines = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => line(`row ${from + at}`)).join('')
-const total = async (home: Home) => (await home.json(['token', 'list', '--size', '1'])).pagination.total_items
+const total = async (home: Home) => (await home.json('token list --size 1')).pagination.total_items
 const results = (home: Home, name: string) =>
   readFileSync(join(home.place, name), 'utf8')
     .split('\n')
@@ -26,12 +26,12 @@ t.test('three formats from files and standard input', async (t) => {
   home.write('a.ndjson', line('a') + line('b'))
   home.write('b.json', `[${line('a')},${line('b')}]`)
   home.write('c.csv', `number,who\n${CARD},7\n`)
-  t.match(await home.json(['token', 'import', 'a.ndjson']), { created: 2, deduplicated: 0, refused: 0 })
-  t.match(await home.json(['token', 'import', 'b.json']), { created: 2 })
-  t.match(await home.json(['token', 'import'], { stdin: `  ${line('c')}` }), { created: 1 })
+  t.match(await home.json('token import a.ndjson'), { created: 2, deduplicated: 0, refused: 0 })
+  t.match(await home.json('token import b.json'), { created: 2 })
+  t.match(await home.json('token import', { stdin: `  ${line('c')}` }), { created: 1 })
   const words = ['--map', 'number=data', '--map', 'who=metadata.customer', '--type', 'card_number']
   t.match(await home.json(['token', 'import', 'c.csv', ...words]), { created: 1 })
-  const { data } = await home.json(['token', 'list', '--type', 'card_number'])
+  const { data } = await home.json('token list --type card_number')
   t.match(data, [{ data: 'XXXXXXXXXXXX4242', metadata: { customer: '7' } }])
   t.equal(await total(home), 6)
   for (const bad of [['missing.csv'], ['a.ndjson', '--format', 'xml'], ['a.ndjson', '--map', 'x']])
@@ -41,7 +41,7 @@ t.test('three formats from files and standard input', async (t) => {
 t.test('a refused row ends the import where it is, or is left out', async (t) => {
   const home = await createVaultHome(t)
   home.write('rows.ndjson', `${line('a')}\n{"type":"card","data":{"number":"${CARD}1"}}\n{oops\n${line('d')}`)
-  const stopped = await home.run(['token', 'import', 'rows.ndjson', '--results', 'r1'])
+  const stopped = await home.run('token import rows.ndjson --results r1')
   t.match(stopped, {
     code: 2,
     stdout: /"created":1,"deduplicated":0,"refused":1/,
@@ -68,10 +68,10 @@ t.test('a refused row ends the import where it is, or is left out', async (t) =>
   ])
   t.equal(await total(home), 3)
   t.notMatch(stopped.stderr + all.stderr + readFileSync(join(home.place, 'r2'), 'utf8'), CARD)
-  const dry = await home.run(['token', 'import', 'rows.ndjson', '--dry-run', '--continue-on-error'])
+  const dry = await home.run('token import rows.ndjson --dry-run --continue-on-error')
   t.match(dry, { code: 2, stdout: /"would_be_created":2/ })
   t.equal(await total(home), 3, 'a rehearsal writes nothing')
-  t.equal((await home.run(['token', 'import', 'rows.ndjson', '--dry-run', '--resume', 's'])).code, 2)
+  t.equal((await home.run('token import rows.ndjson --dry-run --resume s')).code, 2)
 })
 
 t.test('a run that was killed between commit and results goes on, exactly once', async (t) => {
@@ -100,10 +100,10 @@ t.test('a run that was killed between commit and results goes on, exactly once',
     Array.from({ length: 4500 }, (_, at) => at + 1),
   )
   t.equal(await total(home), 4500)
-  const other = await home.run(['token', 'import', 'rows.ndjson', '--resume', 'state'])
+  const other = await home.run('token import rows.ndjson --resume state')
   t.match(other, { code: 2, stderr: /of another import: not the same results\./ })
   home.write('note', 'text')
-  t.equal((await home.run(['token', 'import', 'rows.ndjson', '--resume', 'note'])).code, 2)
+  t.equal((await home.run('token import rows.ndjson --resume note')).code, 2)
 })
 
 t.test(
@@ -122,7 +122,7 @@ t.test(
     t.match((await home.run(words, inside)).stderr, /is complete/)
     const elsewhere = await home.run(words, { cwd: join(home.place, 'b') })
     t.match(elsewhere, { code: 2, stderr: /not the same vault\./ })
-    await home.json(['tenant', 'create', 'second'], inside)
+    await home.json('tenant create second', inside)
     const tenant = await home.run([...words, '--tenant', 'second'], inside)
     t.match(tenant, { code: 2, stderr: /not the same tenant\./ })
     const path = join(home.place, 'state')

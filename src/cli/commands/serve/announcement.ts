@@ -7,11 +7,11 @@ import { nameHeaders } from '../../../http/headers.js'
 import { DEFAULT_PREFIX } from '../../../http/sockets.js'
 import type { App } from '../../../vault/app.js'
 import type { SampleApplication } from '../../../vault/sample-applications.js'
-import type { CommandContext } from '../../context/context.js'
-import { describeConfinement, describeConfinementGaps } from '../../context/sandbox.js'
+import type { CommandContext } from '../../context.js'
 import { display } from '../../output/display.js'
 import { printNotice } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
+import { describeConfinement, describeConfinementGaps } from '../../target/reactor-options.js'
 import type { ServeOptions } from './serve-options.js'
 
 /** A vault to be served. */

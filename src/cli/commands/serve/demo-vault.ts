@@ -22,9 +22,9 @@ import {
   SAMPLE_TYPES,
   type SampleApplications,
 } from '../../../vault/sample-applications.js'
-import type { CommandContext } from '../../context/context.js'
-import { DEMO_DIRECTORY } from '../../context/credentials.js'
-import { findFixture } from '../../context/fixtures.js'
+import type { CommandContext } from '../../context.js'
+import { DEMO_DIRECTORY } from '../../target/credentials.js'
+import { findFixture } from '../fixtures.js'
 
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'

@@ -1,6 +1,6 @@
 /** The flags of `coffer serve`, and the environment variable of each. */
 import { nameVariable } from '../../../global-flags.js'
-import type { CommandOption } from '../../context/task.js'
+import type { CommandOption } from '../../task.js'
 
 export const BODY_LIMIT = [
   '--body-limit <size>',

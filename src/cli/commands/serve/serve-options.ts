@@ -6,8 +6,8 @@ import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate } from '../../../http/rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
-import type { Options } from '../../context/task.js'
 import { keyOf } from '../../input/options.js'
+import type { Options } from '../../task.js'
 import { nameServeVariable, SERVE_OPTIONS } from './serve-flags.js'
 
 export type ServeOptions = ReturnType<typeof readServeFlags>

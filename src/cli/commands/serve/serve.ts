@@ -15,12 +15,12 @@ import {
   ensureSampleApplications,
   findSampleApplications,
 } from '../../../vault/sample-applications.js'
-import type { CommandContext } from '../../context/context.js'
-import { findVaultDirectory } from '../../context/credentials.js'
-import { hardenHost } from '../../context/sandbox.js'
-import type { Options } from '../../context/task.js'
+import type { CommandContext } from '../../context.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
+import { findVaultDirectory } from '../../target/credentials.js'
+import { hardenHost } from '../../target/reactor-options.js'
+import type { Options } from '../../task.js'
 import { announce, type Opened } from './announcement.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions, withServeVariables } from './serve-options.js'

@@ -1,9 +1,9 @@
 /** How an operation runs from the command line, and what its command may add, such as options or a confirmation. */
-import type { OperationInput } from '../../framework/operation.js'
-import type { EachOutcome } from '../../framework/perform-each.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
-import type { Format } from '../../global-flags.js'
-import type { OperationName } from '../../operations/all.js'
+import type { OperationInput } from '../framework/operation.js'
+import type { EachOutcome } from '../framework/perform-each.js'
+import type { RegisteredOperation } from '../framework/registry.js'
+import type { Format } from '../global-flags.js'
+import type { OperationName } from '../operations/all.js'
 import type { CommandContext } from './context.js'
 
 /** The options of a command line, by commander's names. */

@@ -7,7 +7,7 @@ import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { loadOperation } from '../../operations/load.js'
 import type { Vault } from '../../vault/vault.js'
-import type { CommandContext } from './context.js'
+import type { CommandContext } from '../context.js'
 import { NEEDS_VAULT } from './credentials.js'
 
 /** @throws CofferError `usage`; that of a call */

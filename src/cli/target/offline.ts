@@ -14,11 +14,11 @@ import {
   resolveDirectory,
   type VaultLocation,
 } from '../../vault/open.js'
+import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
-import type { CommandContext } from './context.js'
 import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, retryPassphrase } from './credentials.js'
-import { reactorOptions } from './sandbox.js'
+import { reactorOptions } from './reactor-options.js'
 import { saveKeyFile } from './save-key-file.js'
 import { findTenantChoice } from './tenant-choice.js'
 

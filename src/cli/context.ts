@@ -1,12 +1,12 @@
 /** The context of a command: terminal, settings and access to the vault. */
-import type { Fetch } from '../../client/http-client.js'
-import type { Config, Environment } from '../../config.js'
-import type { Registry } from '../../framework/registry.js'
-import type { App } from '../../vault/app.js'
-import type { Clock } from '../../vault/open.js'
-import type { Vault } from '../../vault/vault.js'
-import type { InputReader } from '../input/input.js'
-import type { InputStream, OutputStream, Terminal } from '../output/terminal.js'
+import type { Fetch } from '../client/http-client.js'
+import type { Config, Environment } from '../config.js'
+import type { Registry } from '../framework/registry.js'
+import type { App } from '../vault/app.js'
+import type { Clock } from '../vault/open.js'
+import type { Vault } from '../vault/vault.js'
+import type { InputReader } from './input/input.js'
+import type { InputStream, OutputStream, Terminal } from './output/terminal.js'
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 

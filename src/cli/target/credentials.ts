@@ -17,10 +17,10 @@ import {
   type VaultLocation,
 } from '../../vault/open.js'
 import type { Vault } from '../../vault/vault.js'
+import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
-import type { CommandContext } from './context.js'
-import { readSession } from './unlocked.js'
+import { readSession } from './unlock-session.js'
 
 const VAULT_DIRECTORY = '.coffer'
 /** Of `coffer serve --demo`; used where there is no other vault. */

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CofferError } from '../../errors.js'
 import { identifyVault } from '../../vault/open.js'
-import type { CommandContext } from './context.js'
+import type { CommandContext } from '../context.js'
 
 type UnlockedContext = Pick<CommandContext, 'config' | 'env'>
 

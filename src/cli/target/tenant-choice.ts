@@ -1,8 +1,8 @@
 /** The default tenant of commands: of this user, by vault id in their settings, so it survives a move of the vault. */
 import { identifyVault } from '../../vault/open.js'
-import type { CommandContext } from './context.js'
+import type { CommandContext } from '../context.js'
+import { readUserSettings, writeUserSettings } from '../user-settings.js'
 import { placeOf } from './credentials.js'
-import { readUserSettings, writeUserSettings } from './user-settings.js'
 
 /** The tenant of this run, from a flag or the environment, else the default; undefined for the first. */
 export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {

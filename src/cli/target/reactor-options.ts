@@ -2,8 +2,8 @@
 import { resolve } from 'node:path'
 import type { ReactorOptions, Sandbox } from '../../framework/reactor-runtime.js'
 import { CORE_DANGER, harden } from '../../vault/hardening.js'
+import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
-import type { CommandContext } from './context.js'
 
 /** Measures that every Linux supports. */
 const EXPECTED = [
