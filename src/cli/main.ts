@@ -17,172 +17,194 @@ import {
   type Terminal,
   write,
 } from './output/terminal.js'
+import type { ParsedLine } from './program.js'
 import { reactorOptions } from './target/reactor-options.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
 /** Runs one command line and resolves to its exit code. Never rejects and never ends the process. */
 export async function main(process: ProcessLike): Promise<number> {
-  let stdin: InputStream | undefined
-  const streams: Streams = {
-    get stdin() {
-      stdin ??= process.stdin
-      return stdin
-    },
-    get stdout() {
-      return process.stdout
-    },
-    get stderr() {
-      return process.stderr
-    },
-  }
-  const argv = process.argv.slice(2)
-  const stop = new AbortController()
-  // The first signal stops the command; it also removes the listeners, so that a second one ends the process.
-  const interrupt = () => {
-    release()
-    stop.abort()
-  }
-  const release = () => {
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', interrupt)
-  }
-  process.on('SIGINT', interrupt)
-  process.on('SIGTERM', interrupt)
-  // Set when the profile and the flags are known, which may fail.
-  const settled: Settled = { env: process.env }
+  const line = new CommandLine(process)
   try {
-    await runLine(process, argv, { streams, signal: stop.signal, release }, settled)
+    await line.run()
     return 0
   } catch (error) {
-    return await reportFailure(streams, argv, settled, error)
+    return await reportFailure(line, error)
   } finally {
-    release()
-    // A reader of it may still be waiting for more than anybody will send.
-    stdin?.unref?.()
+    line.end()
   }
 }
 
-interface Settled {
+/** One command line of a process: its streams, its signals and the vaults that it has open. */
+class CommandLine {
+  readonly argv: readonly string[]
+  readonly streams: Streams
+  /** With the settings of the profile, as soon as it is known. */
   env: Environment
-  terminal?: Terminal
-}
+  /** Undefined until the flags are known, which may fail. */
+  terminal: Terminal | undefined
+  readonly #process: ProcessLike
+  readonly #stop = new AbortController()
+  readonly #opened = new Set<Vault>()
+  #stdin: InputStream | undefined
+  /** Whether the command ends by itself after a signal. */
+  #handlesSignals = false
 
-async function runLine(
-  process: ProcessLike,
-  argv: readonly string[],
-  { streams, signal, release }: { streams: Streams; signal: AbortSignal; release: () => void },
-  settled: Settled,
-): Promise<void> {
-  const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
-  const { describeCommand, isAlone, listCommands, parseLine } = await import('./program.js')
-  const registry = isAlone(argv)
-    ? createRegistry([])
-    : await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
-  const columns = streams.stdout.columns ?? DEFAULT_COLUMNS
-  const parsed = parseLine(argv, registry, columns)
-  if ('text' in parsed) {
-    await write(streams.stdout, parsed.text)
-    return
+  constructor(process: ProcessLike) {
+    this.#process = process
+    this.argv = process.argv.slice(2)
+    this.env = process.env
+    const takeStdin = () => (this.#stdin ??= process.stdin)
+    this.streams = {
+      get stdin() {
+        return takeStdin()
+      },
+      get stdout() {
+        return process.stdout
+      },
+      get stderr() {
+        return process.stderr
+      },
+    }
+    process.on('SIGINT', this.#interrupt)
+    process.on('SIGTERM', this.#interrupt)
   }
-  const { applyProfile } = await import('./commands/profile.js')
-  settled.env = await applyProfile(parsed.flags, process.env)
-  const { env } = settled
-  const config = readConfig(parsed.flags, env)
-  // Replaces the line that other users see, for it may have a password.
-  if (config.store?.includes('@')) process.title = 'coffer'
-  const releaseSignals = async () => {
-    // Handles a signal that arrived meanwhile first.
-    await new Promise(setImmediate)
-    if (!hasOwnEnd) release()
+
+  /** @throws CofferError that of the command; `interrupted` */
+  async run(): Promise<void> {
+    const parsed = await this.#parse()
+    if ('text' in parsed) {
+      await write(this.streams.stdout, parsed.text)
+      return
+    }
+    const { signal } = this.#stop
+    const context = await this.#createContext(parsed)
+    // The signal may have come while the command was loaded; nobody is told of it again.
+    if (signal.aborted) throw interrupted()
+    const end = new Promise<never>((_, reject) => {
+      const interrupt = () => {
+        if (!this.#handlesSignals) reject(interrupted())
+      }
+      signal.addEventListener('abort', interrupt, { once: true })
+    })
+    await Promise.race([parsed.run(context), end]).catch(async (error: unknown) => {
+      // Closing completes and syncs what is in progress.
+      for (const vault of this.#opened) await vault.close()
+      throw error
+    })
+    this.#process.off('SIGHUP', ignore)
   }
-  const mustHaveFields = typeof parsed.flags.fields === 'string'
-  const terminal = Object.assign(detectTerminal({ streams, env, flags: config }), {
-    mustHaveFields,
-    releaseSignals,
-  })
-  settled.terminal = terminal
-  const opened = new Set<Vault>()
-  let hasOwnEnd = false
-  const context: CommandContext = {
-    terminal,
-    config,
-    env,
-    cwd: process.cwd(),
-    pid: process.pid,
-    nodeVersion: process.version,
-    self: [process.argv[0] ?? '', process.argv[1] ?? ''],
-    program: formatProgram(process.argv[1] ?? ''),
-    clock: process.clock ?? Date.now,
-    input: new InputReader({ cwd: process.cwd(), streams }),
-    registry,
-    listCommands: () => listCommands(registry),
-    describeCommand: (words) => describeCommand(registry, words, columns),
-    typed: {},
-    signal,
-    handlesSignals: () => {
-      hasOwnEnd = true
-      process.on('SIGHUP', ignore)
-    },
-    ...(process.fetch === undefined ? {} : { fetch: process.fetch }),
-    reachVault: async (work, role) => {
-      const { reachThisVault } = await import('./target/credentials.js')
-      const vault =
-        config.url === undefined
-          ? await reachThisVault(context, role)
-          : await (await import('./target/server.js')).reachServer(context, config.url)
-      return using(vault, work)
-    },
-    withVault: async (work, options) => {
-      const { unlockVault } = await import('./target/credentials.js')
-      return using(await unlockVault(context, options), work)
-    },
+
+  end(): void {
+    this.#release()
+    // A reader of it may still be waiting for more than anybody will send.
+    this.#stdin?.unref?.()
   }
-  const using = async <V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T> => {
-    opened.add(vault)
+
+  /** The first signal stops the command; it also removes the listeners, so that a second one ends the process. */
+  readonly #interrupt = () => {
+    this.#release()
+    this.#stop.abort()
+  }
+
+  #release(): void {
+    this.#process.off('SIGINT', this.#interrupt)
+    this.#process.off('SIGTERM', this.#interrupt)
+  }
+
+  async #parse() {
+    const { argv } = this
+    const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
+    const program = await import('./program.js')
+    const registry = program.isAlone(argv)
+      ? createRegistry([])
+      : await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
+    const columns = this.streams.stdout.columns ?? DEFAULT_COLUMNS
+    return {
+      ...program.parseLine(argv, registry, columns),
+      registry,
+      listCommands: () => program.listCommands(registry),
+      describeCommand: (words: readonly string[]) => program.describeCommand(registry, words, columns),
+    }
+  }
+
+  async #createContext({ flags, registry, listCommands, describeCommand }: Parsed): Promise<CommandContext> {
+    const process = this.#process
+    const { applyProfile } = await import('./commands/profile.js')
+    this.env = await applyProfile(flags, process.env)
+    const config = readConfig(flags, this.env)
+    // Replaces the line that other users see, for it may have a password.
+    if (config.store?.includes('@')) process.title = 'coffer'
+    const releaseSignals = async () => {
+      // Handles a signal that arrived meanwhile first.
+      await new Promise(setImmediate)
+      if (!this.#handlesSignals) this.#release()
+    }
+    const mustHaveFields = typeof flags.fields === 'string'
+    const detected = detectTerminal({ streams: this.streams, env: this.env, flags: config })
+    this.terminal = Object.assign(detected, { mustHaveFields, releaseSignals })
+    const context: CommandContext = {
+      ...{ terminal: this.terminal, config, env: this.env, registry, listCommands, describeCommand },
+      cwd: process.cwd(),
+      pid: process.pid,
+      nodeVersion: process.version,
+      self: [process.argv[0] ?? '', process.argv[1] ?? ''],
+      program: formatProgram(process.argv[1] ?? ''),
+      clock: process.clock ?? Date.now,
+      input: new InputReader({ cwd: process.cwd(), streams: this.streams }),
+      typed: {},
+      signal: this.#stop.signal,
+      handlesSignals: () => {
+        this.#handlesSignals = true
+        process.on('SIGHUP', ignore)
+      },
+      ...(process.fetch === undefined ? {} : { fetch: process.fetch }),
+      reachVault: async (work, role) => {
+        const { reachThisVault } = await import('./target/credentials.js')
+        const vault =
+          config.url === undefined
+            ? await reachThisVault(context, role)
+            : await (await import('./target/server.js')).reachServer(context, config.url)
+        return this.#use(context, vault, work)
+      },
+      withVault: async (work, options) => {
+        const { unlockVault } = await import('./target/credentials.js')
+        return this.#use(context, await unlockVault(context, options), work)
+      },
+    }
+    return context
+  }
+
+  async #use<V extends Vault, T>(
+    context: CommandContext,
+    vault: V,
+    work: (vault: V) => Promise<T>,
+  ): Promise<T> {
+    this.#opened.add(vault)
     try {
       vault.configureReactors?.(await reactorOptions(context))
       const result = await work(vault)
       await vault.settle?.()
       return result
     } finally {
-      opened.delete(vault)
+      this.#opened.delete(vault)
       await vault.close()
     }
   }
-  // The signal may have come while the command was loaded; nobody is told of it again.
-  if (signal.aborted) throw interrupted()
-  const end = new Promise<never>((_, reject) => {
-    const interrupt = () => {
-      if (!hasOwnEnd) reject(interrupted())
-    }
-    signal.addEventListener('abort', interrupt, { once: true })
-  })
-  await Promise.race([parsed.run(context), end]).catch(async (error: unknown) => {
-    // Closing completes and syncs what is in progress.
-    for (const vault of opened) await vault.close()
-    throw error
-  })
-  process.off('SIGHUP', ignore)
 }
+
+type Parsed = ParsedLine & Pick<CommandContext, 'registry' | 'listCommands' | 'describeCommand'>
 
 function ignore(): void {}
 
 /** Prints the failure to standard error and returns its exit code. */
-async function reportFailure(
-  streams: Streams,
-  argv: readonly string[],
-  { env, terminal = detectFrom(streams, argv, env) }: Settled,
-  error: unknown,
-): Promise<number> {
+async function reportFailure(line: CommandLine, error: unknown): Promise<number> {
+  const { streams, argv, env } = line
   const { printProblem } = await import('./output/output.js')
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-  await printProblem(
-    terminal,
-    toProblem(error, reference, 'owner'),
-    wantsJson(streams, env, argv) ? 'json' : 'table',
-  )
+  const terminal = line.terminal ?? detectFrom(streams, argv, env)
+  await printProblem(terminal, toProblem(error, reference), wantsJson(streams, env, argv) ? 'json' : 'table')
   return error instanceof CofferError ? error.exit : 1
 }
 

@@ -42,7 +42,7 @@ export const importRows: Hooks = {
     const stopping = () => void task.notice('Stopping…')
     context.signal.addEventListener('abort', stopping, { once: true })
     const noteUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
-    const work = createRun(task, settings, log, async (batch) => {
+    const work = new ImportRun(task, settings, log, async (batch) => {
       await noteUnknown(batch.rows.map(({ value }) => value))
       return send(batch)
     })
@@ -98,121 +98,150 @@ async function describeRun({ context, key }: Task, settings: Settings): Promise<
 }
 
 /** One import, from where an earlier run of it was cut short. */
-function createRun(task: Task, { source, format, map, type, files }: Settings, log: ImportLog, send: Send) {
-  const { context, options } = task
-  const { input, signal, terminal, clock, config } = context
-  const tally = { created: 0, deduplicated: 0, refused: 0 }
+class ImportRun {
+  readonly tally = { created: 0, deduplicated: 0, refused: 0 }
+  readonly #task: Task
+  readonly #settings: Settings
+  readonly #log: ImportLog
+  readonly #send: Send
+  readonly #progress: ReturnType<typeof createProgress>
   /** Rows that are done, those of earlier runs included. */
-  let done = log.start.rows
-  let readBytes = 0
-  let firstRefused: { line: number; reason: string } | undefined
+  #done: number
+  #readBytes = 0
+  #firstRefused: { line: number; reason: string } | undefined
+
+  constructor(task: Task, settings: Settings, log: ImportLog, send: Send) {
+    this.#task = task
+    this.#settings = settings
+    this.#log = log
+    this.#send = send
+    this.#done = log.start.rows
+    const { terminal, clock } = task.context
+    this.#progress = createProgress(terminal, { label: 'Importing' }, clock)
+  }
 
   /** Resolves to whether all rows were read. @throws CofferError `interrupted`; that of sending a batch */
-  async function finish(): Promise<boolean> {
-    const { chunks, size, close } = await input.openStream(source, 'the file')
-    const progress = createProgress(terminal, { label: 'Importing' }, clock)
-    const batches = readBatches(chunks)
-    let batch: IteratorResult<Row[]>
-    const sendAll = async (): Promise<boolean> => {
-      for (; !batch.done; batch = await batches.next()) {
-        if (signal.aborted) throw interrupted()
-        if (!(await sendOne(batch.value))) return false
-        await progress.show(done, size === undefined || size === 0 ? undefined : readBytes / size)
-      }
-      return true
-    }
+  async finish(): Promise<boolean> {
+    const { input, signal } = this.#task.context
+    const { start } = this.#log
+    const { chunks, size, close } = await input.openStream(this.#settings.source, 'the file')
+    const batches = this.#readBatches(chunks)
     const stop = () => void close()
     signal.addEventListener('abort', stop, { once: true })
     try {
       if (signal.aborted) stop()
-      batch = await batches.next()
-      if (log.start.isComplete) {
-        if (batch.done) return true
-        await task.notice(
-          `This import was complete. Its ${countOf(log.start.rows, 'row')} are skipped; the file has more now.`,
+      const first = await batches.next()
+      if (start.isComplete) {
+        if (first.done) return true
+        await this.#task.notice(
+          `This import was complete. Its ${countOf(start.rows, 'row')} are skipped; the file has more now.`,
         )
       }
-      for (let attempt = 1, before = -1; ; attempt++) {
-        if (done > before) attempt = 1
-        before = done
-        try {
-          return await task.withOpenVault(sendAll, 'server')
-        } catch (error) {
-          const isGone = error instanceof CofferError && error.code === 'unavailable'
-          if (!isGone || config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
-        }
-      }
+      return await this.#sendAll(batches, first, size)
     } finally {
       signal.removeEventListener('abort', stop)
       await batches.return(undefined)
       await close()
-      await progress.finish()
+      await this.#progress.finish()
+    }
+  }
+
+  /** @throws CofferError `validation` if a row was refused */
+  refuse(): void {
+    if (this.#firstRefused === undefined) return
+    const { line, reason } = this.#firstRefused
+    const where = this.#continuesOnError
+      ? `Rows refused: ${this.tally.refused}; the first is line ${line}`
+      : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
+    throw validationError(`${where}: ${reason}`)
+  }
+
+  get #continuesOnError(): boolean {
+    return this.#task.options.continueOnError === true
+  }
+
+  /** Reaches the vault again if the server that had it open has ended. */
+  async #sendAll(batches: AsyncIterator<Row[]>, first: IteratorResult<Row[]>, size: number | undefined) {
+    const { context, withOpenVault } = this.#task
+    let batch = first
+    const send = async (): Promise<boolean> => {
+      for (; !batch.done; batch = await batches.next()) {
+        if (context.signal.aborted) throw this.#interrupted()
+        if (!(await this.#sendOne(batch.value))) return false
+        await this.#progress.show(this.#done, size ? this.#readBytes / size : undefined)
+      }
+      return true
+    }
+    for (let attempt = 1, before = -1; ; attempt++) {
+      if (this.#done > before) attempt = 1
+      before = this.#done
+      try {
+        return await withOpenVault(send, 'server')
+      } catch (error) {
+        const isGone = error instanceof CofferError && error.code === 'unavailable'
+        if (!isGone || context.config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
+      }
     }
   }
 
   /** False if the run ends with a refused row. */
-  async function sendOne(rows: readonly Row[]): Promise<boolean> {
-    const results = await send({ first: done, rows }).catch((error: unknown) => {
+  async #sendOne(rows: readonly Row[]): Promise<boolean> {
+    const results = await this.#send({ first: this.#done, rows }).catch((error: unknown) => {
       if (error instanceof CofferError && error.code === 'interrupted')
-        throw interrupted(', and perhaps a batch more')
+        throw this.#interrupted(', and perhaps a batch more')
       throw error
     })
-    const isStopped = options.continueOnError !== true && results.at(-1)?.status === 'refused'
+    const isStopped = !this.#continuesOnError && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
     const count = isStopped ? results.length - 1 : results.length
     if (count === 0 && !isStopped) throw new CofferError('internal', 'A batch came back without results.')
-    await log.take(rows, results, count)
+    await this.#log.take(rows, results, count)
     for (const [at, { status, reason = '' }] of results.entries()) {
-      tally[status]++
-      if (status === 'refused') firstRefused ??= { line: rows[at]!.line, reason }
+      this.tally[status]++
+      if (status === 'refused') this.#firstRefused ??= { line: rows[at]!.line, reason }
     }
-    done += count
+    this.#done += count
     if (isStopped || count === rows.length) return !isStopped
     // An earlier run was cut short after a commit, and had a shorter batch.
-    return sendOne(rows.slice(count))
+    return this.#sendOne(rows.slice(count))
   }
 
-  /** @throws CofferError `validation` if a row was refused */
-  function refuse(): void {
-    if (firstRefused === undefined) return
-    const { line, reason } = firstRefused
-    const where =
-      options.continueOnError === true
-        ? `Rows refused: ${tally.refused}; the first is line ${line}`
-        : `The import stopped at line ${line}, with ${countOf(done, 'row')} done (--continue-on-error goes on)`
-    throw validationError(`${where}: ${reason}`)
-  }
-
-  function interrupted(perhaps = ''): CofferError {
+  #interrupted(perhaps = ''): CofferError {
     const advice =
-      files.resume === undefined
+      this.#settings.files.resume === undefined
         ? 'The same command would import them again; --resume FILE, from the beginning, would not.'
         : 'The same command goes on from there.'
-    return new CofferError('interrupted', `Interrupted after ${countOf(done, 'row')}${perhaps}. ${advice}`)
+    return new CofferError(
+      'interrupted',
+      `Interrupted after ${countOf(this.#done, 'row')}${perhaps}. ${advice}`,
+    )
   }
 
-  async function* count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+  async *#count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+    const { signal } = this.#task.context
     try {
       for await (const chunk of chunks) {
-        readBytes += chunk.length
+        this.#readBytes += chunk.length
         yield chunk
       }
     } catch (error) {
       if (!signal.aborted) throw error
     }
-    if (signal.aborted) throw interrupted()
+    if (signal.aborted) throw this.#interrupted()
   }
 
   /** The rows that are not done yet, by the batch. */
-  async function* readBatches(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Row[]> {
-    const most = config.url === undefined ? TO_VAULT : TO_SERVER
-    const texts = decodeChunks(count(chunks), 'The file')
+  async *#readBatches(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Row[]> {
+    const { format, map, type } = this.#settings
+    const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER
+    const texts = decodeChunks(this.#count(chunks), 'The file')
+    const { rows: known } = this.#log.start
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
     for await (const rows of format === 'csv' ? readCsv(texts, map) : readRows(texts, format)) {
       for (const row of rows) {
-        if (skipped++ < log.start.rows) continue
+        if (skipped++ < known) continue
         if (batch.length === most.rows || (left < row.length && batch.length > 0)) {
           yield batch
           batch = []
@@ -223,13 +252,11 @@ function createRun(task: Task, { source, format, map, type, files }: Settings, l
       }
     }
     if (batch.length > 0) yield batch
-    if (skipped < log.start.rows)
+    if (skipped < known)
       throw usage(
-        `The file has fewer rows than the ${log.start.rows} that are imported. If it is another one now, give another file as --resume.`,
+        `The file has fewer rows than the ${known} that are imported. If this is a different file, give another file as --resume.`,
       )
   }
-
-  return { tally, finish, refuse }
 }
 
 function withType(row: Row, type: string): Row {
