@@ -1,6 +1,6 @@
 /**
- * What `npm run build` does after the compiler: ajv's code for every operation's input into `validators.js`, and the
- * command line and the library bundled into one file, because start-up is a matter of how many files are loaded. It
+ * Runs after the compiler: writes ajv's code for the input of every operation into `validators.js`, and bundles the
+ * command line and the library, because start-up is a matter of how many files are loaded. It
  * never runs in the product.
  */
 

@@ -1,4 +1,4 @@
-/** What the bundle is made with: the options of esbuild, packages in files of their own, and validators as chunks. */
+/** Options and plugins of esbuild for the bundle: packages in files of their own, validators as chunks. */
 import { readFile } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild'
@@ -25,13 +25,13 @@ const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
 export const INSTALLED = 'libsodium-wrappers'
 
 /**
- * Of packages that we use otherwise: the prompt that opens an editor brings tables of all character sets; servers and
+ * Parts of packages that are left out: the prompt that opens an editor brings tables of all character sets; servers and
  * databases are never named by a service or a string, and are reached without tokens of OAuth or a library of the machine.
  */
 const UNUSED =
   /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native)$/
 
-/** Of the chunk of a validator. */
+/** The beginning of the name of a validator's chunk. */
 export const VALIDATOR = 'validator-'
 
 export const COMMON: BuildOptions = {

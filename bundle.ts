@@ -97,7 +97,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
 
 interface Chunk {
   name: string
-  /** Of a function that takes `use$`, `require` and `bundleUrl`, and returns what the chunk exports. */
+  /** The text of a function that takes `use$`, `require` and `bundleUrl`, and returns the exports of the chunk. */
   text: string
 }
 

@@ -32,7 +32,7 @@ function run() {
 
   main(process).then((code) => {
     process.exitCode = code
-    // What was logged may wait for a reader that does not read; everything that somebody waits for is written.
+    // Log lines may wait for a reader that does not read. All other output has been written.
     setTimeout(() => process.exit(code), 1000).unref()
     if (code === 130) process.exit(code)
   })

@@ -18,7 +18,7 @@ export interface ProcessLike {
   readonly stdout: OutputStream
   readonly stderr: OutputStream
   readonly pid: number
-  /** Of Node, as `v20.19.0`. */
+  /** The version of Node, such as `v20.19.0`. */
   readonly version: string
   /** How other users see the process; may be absent. */
   title?: string
@@ -43,7 +43,7 @@ export interface OptionFacts {
 export interface CommandFacts {
   words: readonly string[]
   summary: string
-  /** Of a command without an operation. */
+  /** Only for a command without an operation. */
   details?: string
   examples?: readonly string[]
   /** Long flags, including those of the program. */
@@ -74,7 +74,7 @@ export interface CommandContext {
   describeCommand(words: readonly string[]): string
   /** Sends the requests of `--url`; absent for sockets. */
   readonly fetch?: Fetch
-  /** What this run has asked and told, so that opening the vault again does not do so again. */
+  /** Answers and notices of this run, so that opening the vault again does not repeat them. */
   readonly typed: {
     passphrase?: string
     storePassword?: string

@@ -27,7 +27,7 @@ export function describeOperation(definition: RegisteredOperation): string {
   ].join('\n')
 }
 
-/** The same of a command with other forms. */
+/** Describes a command and its variants. */
 export function describeVariants(definition: RegisteredOperation, forms: readonly RegisteredOperation[]) {
   const others = forms.map((other) => {
     return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`

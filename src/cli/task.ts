@@ -55,7 +55,7 @@ export interface Hooks {
 /** An option of a command in commander's syntax: `-f, --follow`. */
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
-/** What the command of an operation adds to its declaration. */
+/** Arguments, options and hooks that a command adds to the declaration of its operation. */
 export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
   readonly arguments?: ArgSpecs

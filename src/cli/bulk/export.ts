@@ -16,7 +16,7 @@ import type { Hooks, Options, Task } from '../task.js'
 import { MASKED, ROW_FORMATS, type RowFormat } from './rows.js'
 
 const PAGE = 100
-/** What `token import` takes, so that an export can be imported. */
+/** The columns that `token import` takes, so that an export can be imported. */
 const COLUMNS = [
   'id',
   'type',

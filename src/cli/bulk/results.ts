@@ -1,4 +1,4 @@
-/** What an import leaves beside the vault: a line for each row, and how far it came, for a run that is cut short. */
+/** The files of an import: a line for each row, and the position from which an interrupted run goes on. */
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, open, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
@@ -7,7 +7,7 @@ import type { RowResult } from '../../operations/token/import.js'
 import { toJson } from '../output/display.js'
 import type { Row } from './rows.js'
 
-/** What a run reads and where it writes, by name. */
+/** The source, target and settings of a run, by name. */
 export type About = Readonly<Record<string, unknown>>
 
 /** How far a run came. */
@@ -80,7 +80,7 @@ const { O_WRONLY, O_APPEND, O_CREAT, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constant
 /** A link would redirect the write, and a pipe would wait for a reader. */
 const TO_GO_ON = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
 
-/** What was written after the last position is written again. */
+/** Cuts off lines after the last position: they are written again. */
 async function openResults(path: string, before: Position | undefined): Promise<FileHandle> {
   let file: FileHandle | undefined
   try {
@@ -123,7 +123,7 @@ async function readPosition(path: string): Promise<Position | undefined> {
 /** Renamed into place, so that a kill leaves the position before or after. */
 async function writePosition(path: string, position: Position): Promise<void> {
   try {
-    // Of a killed run; or a link, which would redirect the write.
+    // Removes the file of a killed run, and a link, which would redirect the write.
     await rm(`${path}.tmp`, { force: true })
     await writeFile(`${path}.tmp`, `${JSON.stringify(position)}\n`, { mode: 0o600, flag: 'wx', flush: true })
     await rename(`${path}.tmp`, path)

@@ -80,7 +80,7 @@ function splitLines(): Split<Row> {
 /** The members of one JSON array, each parsed by itself. */
 function splitArray(): Split<Row> {
   let rest = ''
-  /** Where to go on in `rest` and what follows it. */
+  /** The offset in `rest` and the next text at which to continue. */
   let next = 0
   let line = 1
   let rowLine = 1

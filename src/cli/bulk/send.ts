@@ -95,7 +95,7 @@ function readTokens(tokens: unknown, count: number): RowResult[] {
   }))
 }
 
-/** What checks need that are made without a vault. */
+/** The tools of checks that run without a vault. */
 export function createCheckTools(clock: () => number): CheckTools {
   let expressions: ReturnType<CheckTools['expressions']> | undefined
   const load = async () => {

@@ -24,7 +24,7 @@ import { applyProfile } from './profile.js'
 
 const ANSWER = 'coffer completion words --'
 const MOST_VALUES = 50
-/** Of the log, in which the newest tokens are looked for. */
+/** Log records in which the newest tokens are looked up. */
 const MOST_RECORDS = 500
 
 /** The shells quote what they insert: zsh and fish by themselves. */
@@ -74,7 +74,7 @@ export async function printCompletion(
   await write(stdout, script)
 }
 
-/** What may stand in the place of the last of `words`, which is begun or empty. */
+/** The words that can replace the last of `words`, which is begun or empty. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
   // Bash splits at an equals sign, and what follows it may not be there yet.
   const split = words.at(-1) === '=' ? [...words, ''] : words
@@ -183,7 +183,7 @@ async function listRecentTokens(ask: Ask): Promise<readonly string[]> {
   return kept.map(([id]) => id).slice(0, MOST_VALUES)
 }
 
-/** What `list` gives; it fails if that takes a passphrase, a descriptor, or waiting for another process. */
+/** The items of a list. Fails if the list needs a passphrase, a descriptor, or waiting for another process. */
 async function withVault(
   context: CommandContext,
   before: readonly string[],

@@ -25,7 +25,7 @@ export async function printCurl(
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
-  // What is in the body is not even read.
+  // Does not read the body.
   const { inputs } = endpoint.takesBody
     ? { inputs: [named] }
     : await gatherInputs(context, definition, args, options)

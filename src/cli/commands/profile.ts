@@ -49,10 +49,10 @@ async function refusePassword(store: string, where: string): Promise<void> {
   )
 }
 
-/** What a profile says of its server, a key included, is for that one alone: another is not told of it. */
+/** Settings that are for the server of the profile only: no other server learns them. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 
-/** Likewise of its store. */
+/** Settings that are for the store of the profile only. */
 const OF_STORE = ['store', 'store-password-file']
 
 /** The settings of a profile where a flag or a variable names the vault, the store or the server. */

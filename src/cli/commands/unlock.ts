@@ -88,7 +88,7 @@ async function startInBackground(context: CommandContext, duration: string): Pro
   return (JSON.parse(line.toString()) as { until: string }).until
 }
 
-/** What the process printed last, as JSON. */
+/** The problem in the last line that the process printed. */
 function readProblem(text: string): CofferError {
   const printed: Record<string, string> = JSON.parse(text.trim().split('\n').at(-1) || '{}')
   const { type = '', detail = '' } = printed

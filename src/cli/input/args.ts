@@ -8,7 +8,7 @@ import type { InputReader } from './input.js'
 import { takesMany } from './options.js'
 
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
-/** Of ids on standard input, in characters: more than a million UUIDs. */
+/** The limit of ids on standard input, in characters: more than a million UUIDs. */
 const MOST_CHARACTERS = 64 * 1024 * 1024
 
 /** Asks for the value of an argument. */

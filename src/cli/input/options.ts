@@ -202,11 +202,11 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   }
   if (shape === 'map') return readMap(flag, texts)
   const [text = '', ...others] = texts
-  // Of a form, whose command takes the flag several times.
+  // The command of a variant may take the flag several times.
   if (others.length > 0) throw usage(`${name} may be given only once.`)
   if (schema.refersTo !== undefined && shape === 'json' && !BEGINS_AS_JSON.test(text)) return { id: text }
   if (shape === 'text') return schema.nullable && text === 'null' ? null : readText(schema, text)
-  // What only `JSON.parse` takes is refused, not taken for text.
+  // Refuses JSON that only `JSON.parse` takes, instead of taking it for text.
   const isPlain = !BEGINS_AS_JSON.test(text) && (isText || tryJson(text) === undefined)
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }

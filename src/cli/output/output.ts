@@ -163,7 +163,7 @@ export async function printForRun(
 export async function printNotice(terminal: Terminal, text: string): Promise<void> {
   const { stderr, quiet } = terminal
   if (quiet) return
-  // What it is about goes on where it cannot be written, as on a full disk: often nobody awaits it, or can be told.
+  // The command goes on if a notice cannot be written, as on a full disk: often nobody awaits it.
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 

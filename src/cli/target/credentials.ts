@@ -23,14 +23,14 @@ import { printNotice } from '../output/output.js'
 import { readSession } from './unlock-session.js'
 
 const VAULT_DIRECTORY = '.coffer'
-/** Of `coffer serve --demo`; used where there is no other vault. */
+/** The directory of `coffer serve --demo`; used if there is no other vault. */
 export const DEMO_DIRECTORY = '.coffer-demo'
 
 /** The end of a refusal where a server is named. */
 export const NEEDS_VAULT =
   'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
 
-/** Where a new vault is to be: the address of its store, or its directory, by default `.coffer` in the current one. */
+/** The place of a new vault: the address of its store, or its directory, by default `.coffer` in the current one. */
 export function newVaultDirectory({ config, cwd }: CommandContext): string {
   if (config.store !== undefined) return parseStoreAddress(config.store).text
   if (config.url !== undefined) throw usage(`This ${NEEDS_VAULT}`)
@@ -130,7 +130,7 @@ export function placeOf(
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
 
-/** Where the vault is, for an answer. */
+/** The place of the vault, for an answer. */
 export function describePlace({ config }: CommandContext, place: string): Record<string, string> {
   return config.store === undefined ? { directory: place } : { store: place }
 }
@@ -214,7 +214,7 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
 }
 
-/** Who made a directory that brings a vault and its key can read what is stored there. The demo is known to. */
+/** Warns that the maker of a directory with a vault and its key can read what is stored there. The demo is an exception. */
 async function tellOfForeignKey(context: CommandContext, path: string, usual: string): Promise<void> {
   const { terminal, typed } = context
   const isDemo = findVaultDirectory(context).endsWith(join(DEMO_DIRECTORY, 'vault'))

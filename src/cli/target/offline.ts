@@ -73,7 +73,7 @@ function createRowProgress({ terminal, clock }: CommandContext) {
   }
 }
 
-/** Where a vault is copied to. @throws CofferError `usage` */
+/** The target of a copy. @throws CofferError `usage` */
 function findTarget(
   context: CommandContext,
   to: string,

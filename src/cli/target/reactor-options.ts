@@ -32,7 +32,7 @@ export function describeConfinementGaps(sandbox: Sandbox): string | undefined {
   return `Reactor code is not confined by: ${missing.join(', ')}. On Linux, install util-linux and allow user namespaces; the README says how.`
 }
 
-/** What the flags of this run allow reactor code, and proxies, to access. */
+/** The hosts, modules and authorities that the flags of this run give to reactor code and proxies. */
 export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
   const { allowNet, modules, ca } = config
   return {

@@ -1,5 +1,5 @@
 /**
- * What `coffer unlock` leaves for commands while it keeps a vault open: a file with a secret of this session alone, by
+ * The file that `coffer unlock` leaves for commands while it keeps a vault open. It has a secret of this session, by
  * which they and that process recognize each other. The system removes its directory when the user logs out.
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ export function sessionPath(context: UnlockedContext, vault: string): string {
 export function writeSession(path: string, { secret, untilMs }: Session): void {
   try {
     mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
-    // Of a process that was killed; or a link, which would redirect the write.
+    // Removes the file of a killed process, and a link, which would redirect the write.
     rmSync(path, { force: true })
     const text = `${untilMs} ${Buffer.from(secret).toString('hex')}\n`
     writeFileSync(path, text, { mode: 0o600, flag: 'wx' })

@@ -1,4 +1,4 @@
-/** What `coffer serve` prints when it answers: the address, the keys, and command lines that a person pastes. */
+/** Prints, when `coffer serve` is ready, the address, the keys, and command lines to paste. */
 import type { Plane } from '../../../control/plane.js'
 import { quoteWord } from '../../../domain/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
@@ -16,7 +16,7 @@ import type { ServeOptions } from './serve-options.js'
 
 /** A vault to be served. */
 export interface Opened {
-  /** Of a vault in memory. */
+  /** Only for a vault in memory. */
   plane?: Plane
   /** By type, or by name. */
   samples: Record<string, SampleApplication>
@@ -65,7 +65,7 @@ export async function announce(
     const words = ['token', 'list', ...(flags ?? [])].map(quoteWord)
     // Other processes cannot reach a vault in memory.
     const command = flags === undefined ? '' : `  ${program} ${words.join(' ')}\n`
-    // Of the samples the private one alone may create and list tokens.
+    // Only the private sample application may create and list tokens.
     const key = seed === undefined ? samples.private?.key : await findAble(app, samples)
     const text = introduce(announced, { header, program, profile: profile.join(''), command }, key)
     await write(terminal.stdout, text)

@@ -28,11 +28,11 @@ import { findFixture } from '../fixtures.js'
 
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'
-/** Where a vault is created, beside its place: the directory with this, and six random characters. */
+/** The ending of the directory in which a vault is created, before six random characters. */
 const STAGING = '.new-'
 const RANDOM_CHARACTERS = 6
 
-/** What a start that was killed while it created a vault has left is removed after so long. */
+/** The age at which a directory that a killed start has left is removed. */
 const ABANDONED_MS = 10 * 60 * 1000
 
 /** Opens the demo vault; creates it with sample data first, if there is none. @throws CofferError like `openVault` */

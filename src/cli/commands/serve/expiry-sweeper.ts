@@ -6,7 +6,7 @@ const SWEEP_MS = 30_000
 
 /**
  * Sweeps until nothing is left and takes mail over, and again every 30 s until `signal`; resolves after the last sweep.
- * What fails is reported and repeated.
+ * A sweep that fails is reported and repeated.
  */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'mail'>,
