@@ -11,7 +11,7 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
 
-/** The same over text. Caches at most `most` digests; one more empties the cache. */
+/** Binds `key`, for text. Caches at most `most` digests; one more empties the cache. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const spaces = new Map<string, Map<string, Uint8Array>>()
   let count = 0

@@ -38,7 +38,7 @@ export interface RecordKeys {
   logChain: Mac
   /** Keyed BLAKE2b-256 of text. */
   fingerprint(text: string): Uint8Array
-  /** Of a fork: the ids of its tenants, by those that are in records from before it. */
+  /** In a fork: the ids of its tenants, by the ids in records from before it. */
   renamed?: ReadonlyMap<string, string>
 }
 

@@ -4,7 +4,7 @@ import type { Primitives } from './primitives.js'
 /** `first` until `later` resolves, then what it resolves to. Both give the same bytes. */
 export function quicken(first: Primitives, later: Promise<Primitives>): Primitives {
   let current = first
-  // Those that cannot be loaded are not needed.
+  // If they cannot be loaded, the first go on.
   later.then(
     (quicker) => {
       current = quicker

@@ -53,7 +53,7 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/** The same for small messages, through memory that is theirs for ever. Nothing secret stays in it between two calls. */
+/** Primitives for small messages, through memory that is kept for them. Nothing secret stays in it between two calls. */
 function createSmall(
   sodium: Sodium,
   states: WeakMap<Uint8Array, Uint8Array>,
@@ -68,7 +68,7 @@ function createSmall(
   /** A sealed message: the nonce, and what is sealed in place. */
   const nonceAt = associatedAt + LARGEST_ASSOCIATED
   const messageAt = nonceAt + NONCE_BYTES
-  /** Of HMAC, on its way through a message: it begins after the message's place. */
+  /** The state of an HMAC under way; it begins after the message's place. */
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
   const takeDigest = (heap: Uint8Array, length: number, messageLength: number) => {

@@ -27,7 +27,7 @@ export interface VaultSocketOptions {
   random: RandomSource
   /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
   proof: Mac
-  /** The same with a secret that ends with this server, of who was given that one alone. */
+  /** Keyed with a secret that ends with this server, for commands that were given that secret alone. */
   sessionProof?: Mac | undefined
   /** Makes a directory that only this user can enter, for a socket whose path in the vault would be too long. */
   makePrivateDirectory(): string

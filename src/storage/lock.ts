@@ -203,7 +203,7 @@ function sweep({ files, directory, identity }: LockOptions): void {
   }
 }
 
-/** Who holds the lock, and whether that process is alive; undefined when nobody does. */
+/** The holder of the lock, and whether that process is alive; undefined if the lock is free. */
 export function readLockHolder(files: Files, directory: string, identity: ProcessIdentity) {
   const holder = readLock(files, `${directory}/${LOCK}`)
   return holder === undefined ? undefined : { holder, state: stateOf(holder, identity) }

@@ -181,7 +181,7 @@ function malformed(path: string): CofferError {
 /** The `state` document: `data`, `read` and `write`. */
 export type StateDocument = Low<State>
 
-/** What sealed documents are read and written with. */
+/** Reads and writes sealed documents. */
 export interface DocumentContext {
   cipher: Cipher
   random: RandomSource

@@ -70,7 +70,7 @@ export function createApp(parts: {
   engine: Engine
   keyring: Keyring
   random: RandomSource
-  /** Those that backups are written with; default: the disk's. */
+  /** For backups; default: the disk. */
   files?: Files
   header: Header | undefined
   primitives: Primitives

@@ -1,4 +1,4 @@
-/** What the operating system does for a process with a vault: no core dump has its memory, and its guests are confined. */
+/** Has the operating system keep the memory of a process with a vault out of core dumps, and confine its guests. */
 import type { CoreOwner, Found } from '../reactor/confinement.js'
 
 /**

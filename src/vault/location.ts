@@ -1,4 +1,4 @@
-/** Where a vault is, and the effects of a run on it. */
+/** The address of a vault, and the effects of a run on it. */
 import { resolve } from 'node:path'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'
@@ -21,7 +21,7 @@ export interface VaultLocation {
   storePassword?: () => Promise<string | undefined>
   /** Whether a server brings the tables of a store to the present version; default false. */
   migrates?: boolean
-  /** Of a server: a secret by which it also knows commands that have no key of the vault. */
+  /** A secret by which a server also knows commands that have no key of the vault. */
   session?: Uint8Array
   /** How long to wait for the lock; default 10 s. */
   patienceMs?: number

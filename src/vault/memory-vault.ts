@@ -49,7 +49,7 @@ export function createMemoryVault(
   }
 }
 
-/** The same keys, which several vaults use; records that they open have the new ids of tenants. */
+/** Keys that several vaults use; records that they open have the new ids of tenants. */
 function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {

@@ -23,7 +23,7 @@ export interface OfflineEffects {
   find(): VaultLocation
   /** The location of a vault to create. */
   findNew(): VaultLocation
-  /** That of a vault that is copied to an address, whose store has its password in a file. */
+  /** The location at the address `to`, whose store has its password in a file. */
   findTarget(to: string, passwordFile: string | undefined): VaultLocation
   /** The tenant whose log gets the record, by name or id; undefined for the first. */
   tenant(): Promise<string | undefined>

@@ -124,7 +124,7 @@ async function createOwned(effects: Effects, lock: Lock, opener: NewOpener) {
   return { app: createApp({ engine, keyring, random, files, header, primitives, lock }), keyring }
 }
 
-/** What is known of the vault in `directory` without a key. @throws CofferError as {@link identifyVault} */
+/** Describes the vault in `directory`, without a key. @throws CofferError as {@link identifyVault} */
 export async function describeVault(directory: string): Promise<LockedVault> {
   return describeLocked(await readHeader(nodeFiles(), directory))
 }
@@ -174,7 +174,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
     const answer = (message: unknown) => answerMessage(app, message)
     const listener = await serveVaultSocket(vaultSocketOptions(effects, keyring), answer)
     const { close } = app
-    // The same object, so that what a server adds to it is there for commands too.
+    // Not a copy: what a server adds to it is there for commands too.
     return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()

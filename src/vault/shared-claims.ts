@@ -52,7 +52,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       async end() {
         clearInterval(timer)
         await renewal
-        // What was claimed is done: a claim that cannot be given back ends with its lease.
+        // A claim that cannot be given back ends with its lease.
         await release().catch(() => undefined)
       },
     }

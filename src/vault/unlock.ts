@@ -30,7 +30,7 @@ const VAULT_ID_BYTES = 16
 /** Loading libsodium keeps a server from answering for 25 ms. */
 const SODIUM_AFTER_MS = 500
 
-/** What is known of a vault before it is unlocked. */
+/** The facts of a vault that need no key. */
 export interface LockedVault {
   id: string
   slots: readonly Opener['kind'][]

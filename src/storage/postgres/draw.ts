@@ -4,7 +4,7 @@ import type { RandomSource } from '../../crypto/ports.js'
 const BYTES = 6
 /** Half of what a row has room for: files, which the vault may be moved to, count on from the highest. */
 const HIGHEST_REV = 2 ** 47
-/** Of 2^53 numbers, enough for 10^10 changes. */
+/** 2^53 numbers are enough for 10^10 such steps. */
 const MOST_STEP = 2 ** 20
 
 /** The `rev` of a version of a row. */
@@ -17,7 +17,7 @@ export function drawStep(random: RandomSource): number {
   return 1 + (drawGeneration(random) % MOST_STEP)
 }
 
-/** That of another vault: a server that had an earlier one open in the same place takes it for no vault of its own. */
+/** The generation of a new vault: a server that had an earlier one open in the same place sees that it is another. */
 export function drawGeneration(random: RandomSource): number {
   return random.bytes(BYTES).reduce((number, byte) => number * 256 + byte, 0)
 }

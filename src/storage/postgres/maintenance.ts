@@ -1,4 +1,4 @@
-/** What the owner of a vault may ask of the store as a whole. */
+/** Maintenance of a store as a whole, for the owner of the vault. */
 import { CofferError, conflict } from '../../errors.js'
 import type { EngineMaintenance, EngineWriter, Verification } from '../engine.js'
 import { noteRow } from '../lsm/maintenance/verify.js'
@@ -10,7 +10,7 @@ import { BEGIN_SNAPSHOT, COUNT_KEYS, eachRow, withSnapshot } from './snapshot.js
 import { refuseUnfinished } from './tables.js'
 
 const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where id = 1` }
-/** As often the key slots may change between two requests of a server. A vault that was restored is further away. */
+/** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
 const MOST_RAISED = 1000
 
 /**
@@ -34,7 +34,7 @@ export async function readStored(
   return { header: checkHeader(header, 'The header in the store'), state: stateOf(found) }
 }
 
-/** What it needs of the engine. */
+/** The engine, as maintenance needs it. */
 export interface Owner {
   write<T>(work: (writer: EngineWriter) => T): Promise<T>
   /** Sends the log entries of this process to the store now. */
@@ -45,9 +45,9 @@ export interface Owner {
   findUnreadable(): Promise<ReadonlySet<number>>
 }
 
-/** What the process that has the vault open knows of it. */
+/** Known to the process that has the vault open. */
 export interface OpenedBy {
-  /** As it is in the store. */
+  /** The header in the store. */
   header: Header
   /** Why the vault with this other header cannot be used with the keys at hand; undefined where it can. */
   refusal(header: Header): string | undefined
@@ -136,7 +136,7 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
   } satisfies EngineMaintenance & { readmit(): Promise<StoreState> }
 }
 
-/** Whoever starts the server anew gives it a key that opens the vault. */
+/** Asks for a new start, at which the server is given a key that opens the vault. */
 export function startAgain(reason: string): CofferError {
   return new CofferError('unavailable', `${reason} Start this server again.`, { retryAfterSeconds: 60 })
 }

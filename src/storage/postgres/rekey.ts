@@ -15,7 +15,7 @@ import { again, unfinishedRekey } from './tables.js'
 import { insertStatement } from './write-sql.js'
 
 const LOCK_HEADER = { text: 'select header from coffer_state where id = 1 for update', isSlow: true }
-/** Of those who see another generation, nobody goes on by what was true before. */
+/** A process that sees another generation reads everything anew. */
 const SET_HEADER = 'update coffer_state set header = $1, generation = generation + 1 where id = 1'
 
 export interface RekeyOptions {
@@ -26,7 +26,7 @@ export interface RekeyOptions {
   random: RandomSource
   /** Given the rows that are of no tenant, and tenants' own records; gives what seals a row anew. */
   prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
-  /** The same for log entries that are in no row yet. */
+  /** Seals log entries anew that are in no row yet. */
   resealPending(pending: PendingEntries): PendingEntries
   progress: Progress
 }
@@ -81,7 +81,7 @@ async function rekeyRows(connection: Connection, mark: string, options: RekeyOpt
   }
 }
 
-/** Those of no tenant come first. */
+/** The vault's own rows, which come first. */
 async function* eachOwnRow(connection: Connection): AsyncGenerator<Row> {
   for await (const { row } of eachRow(connection)) {
     if (row.tenant !== 0) return
@@ -89,7 +89,7 @@ async function* eachOwnRow(connection: Connection): AsyncGenerator<Row> {
   }
 }
 
-/** Those behind one place and up to another. */
+/** Deletes the rows after one place and up to another. */
 function deleteStatement(before: Place, last: Place): Statement {
   const place = ({ tenant, kind, seq }: Place) => [tenant, kind, seq]
   return {

@@ -26,7 +26,7 @@ export const READ_WAITING: Statement = {
   isSlow: true,
 }
 
-/** What the store holds while `work` runs, whatever others do to it. Contract: nothing else uses the connection. */
+/** Runs `work` over all rows of the store at one moment. Contract: nothing else uses the connection. */
 export async function withSnapshot<T>(
   connection: Connection,
   work: (found: VaultRows) => Promise<T>,
@@ -38,7 +38,7 @@ export async function withSnapshot<T>(
   }
   const times = stateOf(state!.rows[0])
   const result = await work({ times, count: counted!.rows[0].rows, pending: waiting!.rows, rows })
-  // What was read stands, also where the store has ended a session that was idle while its copy was checked.
+  // The rows that were read count, even if the store ended the session while their copy was checked.
   await connection.send([COMMIT]).catch(() => undefined)
   return result
 }

@@ -14,7 +14,7 @@ import {
   VERSION_TABLE,
 } from './schema.js'
 
-/** Who waits for another process then sees what that has committed. */
+/** A process that waited for another one then sees what that one has committed. */
 const READ_COMMITTED = 'begin isolation level read committed'
 
 /** Brings the tables to the present version, whatever it is now; one process at a time. @throws CofferError `vault_unsupported` */
@@ -132,7 +132,7 @@ export function alreadyThere(): CofferError {
 
 const CREATING = 'creating '
 const REKEYING = 'rekeying '
-/** What is to be done where a process that did that was killed. */
+/** By the mark in the header's place: the error if the process that put it was killed. */
 const UNFINISHED: Readonly<
   Record<string, readonly [code: 'vault_missing' | 'unavailable', message: string]>
 > = {

@@ -20,7 +20,7 @@ export const WAL_PLACE = 'the write-ahead log'
 /** Without `contents`, when `state` does not open, it is unknown which rows were replaced or removed. */
 export interface DamagedVault {
   contents: Contents | undefined
-  /** Of the write-ahead logs. */
+  /** From the write-ahead logs. */
   changes: readonly Change[]
   sstables: readonly LiveSSTable[]
   /** The number of changes that are in no frame that opens, before the last one that is. */
