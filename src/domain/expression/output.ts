@@ -30,8 +30,7 @@ export function readOutput(text: string, piece: OutputPiece, use: ExpressionUse,
       const variables = { data: scope.data, metadata: scope.metadata }
       const read = (value: Value) => evaluateValue(value, variables, budget)
       let value = initial === undefined ? referTo(scope, piece) : read(initial)
-      for (const call of filters)
-        value = callFilter(text, call, [value, ...call.args.map(read)], read, budget, tools)
+      for (const call of filters) value = callFilter(text, call, value, read, budget, tools)
       return value
     },
   }
@@ -59,23 +58,22 @@ function evaluateValue(value: Value, variables: object, budget: Budget): unknown
  */
 function callFilter(
   text: string,
-  { name, at, rule, named, isDecimal }: FilterCall,
-  [value, ...args]: readonly unknown[],
+  { name, at, rule, args: given, allowFalse, isDecimal }: FilterCall,
+  value: unknown,
   read: (value: Value) => unknown,
   budget: Budget,
-  tools: FilterTools,
+  { random, hmac, jsonPath }: FilterTools,
 ): unknown {
   try {
+    const args = given.map(read)
     budget.use(CALL_STEPS)
-    for (const operand of [value, ...args]) {
-      budget.read(operand)
-      if (Array.isArray(operand)) budget.use(operand.length * MEMBER_STEPS)
-    }
+    charge(budget, value)
+    for (const argument of args) charge(budget, argument)
     if (typeof value === 'string') budget.use(value.length * (rule.perCharacter ?? 0))
-    budget.use(rule.steps?.(value, args) ?? 0)
-    const allowFalse = named.get('allow_false')
+    if (rule.steps !== undefined) budget.use(rule.steps(value, args))
     const allowsFalse = allowFalse !== undefined && Boolean(read(allowFalse))
-    const result = rule.run(value, args, { ...tools, budget, isDecimal, allowsFalse })
+    // One literal: a spread costs more than most filters.
+    const result = rule.run(value, args, { random, hmac, jsonPath, budget, isDecimal, allowsFalse })
     if (typeof result === 'string') budget.write(result)
     if (typeof result !== 'number' || Number.isFinite(result)) return result
   } catch (cause) {
@@ -85,4 +83,9 @@ function callFilter(
     throw syntaxError(text, at, reason, cause)
   }
   throw syntaxError(text, at, `filter "${name}" gives no finite number here`)
+}
+
+function charge(budget: Budget, operand: unknown): void {
+  budget.read(operand)
+  if (Array.isArray(operand)) budget.use(operand.length * MEMBER_STEPS)
 }

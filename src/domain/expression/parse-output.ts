@@ -12,7 +12,8 @@ export interface FilterCall {
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
-  readonly named: ReadonlyMap<string, Value>
+  /** The named argument of `default`. */
+  readonly allowFalse: Value | undefined
   /** Whether an operand before or in this call is written as a decimal: standard Liquid then does not round down. */
   readonly isDecimal: boolean
 }
@@ -43,15 +44,16 @@ class OutputParser extends ValueParser {
       const name = this.take(WORD)
       if (name === '') throw this.refuse(bar + 1, 'expected the name of a filter after "|"')
       const rule = this.findRule(name, at)
-      const { args, named } = this.readArguments(name, at)
+      const { args, allowFalse } = this.readArguments(name, at)
       const { least, most } = rule
-      if (args.length + named.size < least || args.length + named.size > most) {
+      const count = args.length + (allowFalse === undefined ? 0 : 1)
+      if (count < least || count > most) {
         const amount = least === most ? `${least}` : `${least} to ${most}`
         throw this.refuse(at, `filter "${name}" takes ${amount} argument${most === 1 ? '' : 's'}`)
       }
       isDecimal = isDecimal || args.some(isWrittenDecimal)
       if (ROUNDING.includes(name) && args.length === 0) isDecimal = false
-      calls.push({ name, at, rule, args, named, isDecimal })
+      calls.push({ name, at, rule, args, allowFalse, isDecimal })
     }
     for (const [index, call] of calls.entries()) this.checkFollower(call, calls[index + 1])
     return calls
@@ -68,13 +70,13 @@ class OutputParser extends ValueParser {
     return rule
   }
 
-  private readArguments(name: string, at: number): Pick<FilterCall, 'args' | 'named'> {
+  private readArguments(name: string, at: number): Pick<FilterCall, 'args' | 'allowFalse'> {
     const args: Value[] = []
-    const named = new Map<string, Value>()
+    let allowFalse: Value | undefined
     const first = this.skipBlank()
     if (!['', ':', '|', ',', ')'].includes(first))
       throw this.refuse(this.position, 'expected ":" before the arguments of a filter')
-    if (first !== ':') return { args, named }
+    if (first !== ':') return { args, allowFalse }
     do {
       this.position++
       const begun = this.position
@@ -84,7 +86,7 @@ class OutputParser extends ValueParser {
         const value = this.readValue()
         if (name !== 'default' || key[1] !== 'allow_false' || value === undefined)
           throw this.refuse(at, `filter "${name}" takes no named argument like this one`)
-        named.set(key[1], value)
+        allowFalse = value
       } else {
         const value = this.readValue()
         if (value !== undefined) args.push(value)
@@ -92,7 +94,7 @@ class OutputParser extends ValueParser {
       if (!['', ',', '|', ')'].includes(this.skipBlank()))
         throw this.refuse(this.position, 'expected "," or "|" after an argument')
     } while (this.text.charAt(this.position) === ',')
-    return { args, named }
+    return { args, allowFalse }
   }
 
   private checkFollower({ name, at, rule: { followers } }: FilterCall, next: FilterCall | undefined): void {
