@@ -47,17 +47,6 @@ const SERVICES: Record<string, (request: Seen) => Answer | undefined> = {
       201,
     )
   },
-  '/soap': ({ body, headers }) => {
-    const name = /<Name>(.*?)<\/Name>/.exec(body)![1]!
-    const result =
-      headers.soapaction === '"VerifyPerson"' && (body.match(/<Line>/g) ?? []).length === 2 ? 'OK' : 'BAD'
-    return {
-      body: `<s:Envelope><s:Body><r:Name a="b">${name}</r:Name><r:Result>${result}</r:Result></s:Body></s:Envelope>`,
-    }
-  },
-  '/report.csv': () => ({
-    body: 'merchant,amount\r\n"Zoë, Inc.",10.10\r\n"A ""quoted"" one",1.00\r\n"Zoë, Inc.",0.20\r\n',
-  }),
   '/documents': ({ method, headers, body, url }) => {
     const date = headers['x-date'] as string
     const sha = (text: string) => crypto.createHash('sha256').update(text).digest('hex')
@@ -214,18 +203,6 @@ t.test('a card is charged at a payment API, and its refusals come back as ours',
   t.match(unknown.outcome, { error: { status: 401, errors: { error: ['who are you'] } } })
 })
 
-t.test('XML is built and read', async (t) => {
-  const args = { name: 'Ada & "Bob" <x>', ssn: '1', lines: ['a', 'b'] }
-  t.same(await rawOf(program('soap-request'), { args }), { result: 'OK', name: 'Ada & "Bob" <x>' })
-})
-
-t.test('CSV is read and written', async (t) => {
-  t.same(await rawOf(program('settlement-csv'), { args: { account: '77' } }), {
-    csv: '"A ""quoted"" one",1.00,77\n"Zoë, Inc.",10.30,77',
-    count: 3,
-  })
-})
-
 t.test('requests are signed with HMAC and with RSA', async (t) => {
   const configuration = { ACCESS_KEY: 'AK', SECRET_KEY: 'shh' }
   t.same(await rawOf(program('signed-request'), { args: { account_number: '1' }, configuration }), {
@@ -270,21 +247,6 @@ t.test('tokens are paged through, and shared, with the bound client', async (t) 
     { type: 'token', data: { reference: 'f' }, searchIndexes: ['{{ data.reference }}'] },
   ])
   t.same(await rawOf(program('share-token'), given), { refused: 'Forbidden' })
-})
-
-t.test('an address is normalized', async (t) => {
-  const address = {
-    line1: '12. Élan  street',
-    line2: 'apartment #4',
-    city: 'São Paulo',
-    state: 'ny',
-    zip: '12345-6789',
-  }
-  t.same(await rawOf(program('normalize-address'), { args: { address } }), {
-    lines: ['12 ELAN ST', 'APT 4', 'SAO PAULO NY 12345-6789'],
-    zip: '12345',
-    plus4: '6789',
-  })
 })
 
 t.test('JSON Web Tokens verify', async (t) => {
@@ -349,36 +311,6 @@ t.test('payloads are encrypted so that their readers can read them', async (t) =
   )
   const cipher = crypto.createDecipheriv('aes-256-cbc', key, Buffer.from(sealed.iv, 'base64'))
   t.equal(cipher.update(sealed.data, 'base64', 'utf8') + cipher.final('utf8'), '4242')
-})
-
-t.test('a NACHA file has its columns and totals', async (t) => {
-  const payments = [
-    { bank: { routing_number: '021000021', account_number: '12345' }, name: 'Ada', cents: 1050 },
-    { bank: { routing_number: '011401533', account_number: '9' }, name: 'Bob', cents: 1 },
-  ]
-  const { entries, control } = (await rawOf(program('ach-file'), { args: { payments } })) as {
-    entries: string[]
-    control: string
-  }
-  t.equal(
-    entries[0],
-    `622021000021${'12345'.padEnd(17)}0000001050${' '.repeat(15)}${'ADA'.padEnd(22)}  0000000000000001`,
-  )
-  t.equal(control, '82200000020003240155000000001051')
-})
-
-t.test('a card is split into token requests', async (t) => {
-  const card = { number: '5555555555554444', holder: 'Ada', month: 3, year: 2031 }
-  const { outcome } = await run(program('split-card'), { args: { card }, configuration: { SOURCE: 'web' } })
-  t.same(outcome, {
-    kind: 'result',
-    raw: { bin: '555555', brand: 'mastercard' },
-    tokenize: {
-      number: { type: 'card_number', data: '5555555555554444', metadata: { bin: '555555', source: 'web' } },
-      holder: { type: 'token', data: 'Ada', search_indexes: ['{{ data }}'] },
-      expiry: '03/31',
-    },
-  })
 })
 
 t.test('a service is asked again until it answers, or until it is given up', async (t) => {

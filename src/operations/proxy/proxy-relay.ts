@@ -120,34 +120,23 @@ async function findByKey(context: Context, key: string): Promise<ProxyRecord> {
   throw new CofferError('not_found', 'There is no proxy with this key.')
 }
 
-/** The parts of a call. Reading one can fail, and its error is thrown when it is used, so that errors of the target go first. */
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
-/** Keeps the error of a body that is too large, or of an expression that cannot be read, until it is used. */
+/** Reads the parts of a call. Both promises are settled; their errors come when they are awaited, after those of the target. */
 async function readCall(session: Session, asked: RelayRequest) {
   const { method, path, query, headers, prefix, readBody } = asked
-  const request = await settle(async () => {
+  const readRequest = async (): Promise<ProxyRequest> => {
     return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
-  })
-  const template = await settle(async () => {
-    const template = findTemplate(request())
+  }
+  const request = readRequest()
+  const template = request.then(async (given) => {
+    const template = findTemplate(given)
     const { document, places } = template
     const found = document && (await findExpressions(document, session, 'body', MOST_TOKENS, places))
     return { template, found }
   })
+  await Promise.allSettled([request, template])
   return { request, template }
-}
-
-/** Gives the result, or throws the error, when it is asked for. */
-async function settle<T>(work: () => Promise<T>): Promise<() => T> {
-  try {
-    const result = await work()
-    return () => result
-  } catch (error) {
-    return () => {
-      throw error
-    }
-  }
 }
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers'>
@@ -159,9 +148,9 @@ async function fill(
   read: ReadCall,
   { permission, transform }: { permission: Permission; transform: Transform },
 ): Promise<{ filled: ProxyRequest; used: readonly Used[] }> {
-  const request = read.request()
+  const request = await read.request
   if (proxy?.disable_detokenization === true) return requireInside({ filled: request, used: [] })
-  const { template, found } = read.template()
+  const { template, found } = await read.template
   const { document } = template
   if (document === undefined || found === undefined) return requireInside({ filled: request, used: [] })
   const used: Used[] = []

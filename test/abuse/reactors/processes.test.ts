@@ -142,6 +142,25 @@ t.test('limits of time and memory hold while the event loop of the host is held'
   await pool.close()
 })
 
+t.test('memory that a run leaves on objects of its child ends with the child', options, async (t) => {
+  const pool = createReactorPool({ node, confinement: found })
+  const run = (bytes: number) => {
+    const code = `class Base { constructor(object) { return object } }
+      class Mark extends Base { #kept = new Uint8Array(${bytes}).fill(1) }
+      module.exports = async () => ({ raw: new Mark(Object.prototype) !== undefined })`
+    return pool.run({ tenant: 1, reactor: String(bytes), code, args: {}, configuration: {}, client: null })
+  }
+  const little = await run(1e5)
+  // Later versions of Node refuse to add a private field to a frozen object.
+  if (little.outcome.kind === 'result') {
+    const kept = below(process.pid).length
+    t.ok(kept > 0, 'a child is kept for the next run')
+    t.match((await run(24e6)).outcome, { kind: 'result' })
+    t.ok(await until(() => below(process.pid).length === kept), 'unless it has grown by more than 16 MiB')
+  }
+  await pool.close()
+})
+
 t.test('the limit of processor time ends the program itself', options, async (t) => {
   const program = 'require("fs").writeSync(1, "r"); for (;;);'
   const { command, args } = describeLaunch({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
