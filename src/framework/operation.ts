@@ -8,6 +8,7 @@ import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
 import type { Permission, Transform } from '../domain/permissions.js'
 import type { LogRecord, TenantRecord } from '../domain/records.js'
+import type { Turns } from '../domain/turns.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Background } from './background.js'
@@ -36,6 +37,7 @@ export interface Effects {
   createUuid(): string
   /** The expression language, loaded on first use. */
   expressions(): Promise<Expressions>
+  readonly turns: Turns
   /** Sends requests to other servers; starts with the first call. */
   outbound(): Promise<Outbound>
   /** Compares two results of `hashSecret` in constant time. */
@@ -43,7 +45,8 @@ export interface Effects {
 }
 
 /** What a handler can use, within one unit of work. The engine may run the unit again. */
-export interface Context extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'isEqualSecret'> {
+export interface Context
+  extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
   readonly store: StoreWriter
   readonly caller: Caller
   /** ms since the epoch, constant within the unit of work. */
@@ -143,7 +146,7 @@ export interface Relay {
 }
 
 /** What `check` can use: nothing that is stored. */
-export interface CheckTools extends Pick<Effects, 'expressions'> {
+export interface CheckTools extends Pick<Effects, 'expressions' | 'turns'> {
   /** ms since the epoch. */
   now(): Promise<number>
 }

@@ -139,6 +139,7 @@ export function createSession(facts: Facts): Session {
     reactors: host.reactors,
     outbound: host.outbound,
     expressions: host.expressions,
+    turns: host.turns,
     background: host.background,
     claims: host.claims,
     inUnit: (work, durability) => runUnit(facts, work, durability),
@@ -211,7 +212,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
  * operation without `check`.
  */
 export function checkInput(
-  host: Pick<Host, 'validate' | 'expressions'>,
+  host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
   now: CheckTools['now'],
   definition: AnyOperation,
   input: OperationInput,
@@ -221,7 +222,7 @@ export function checkInput(
   collect(errors, '', () => host.validate(definition, input))
   Object.assign(errors, misspelled)
   if (definition.check !== undefined)
-    return runCheck(definition, input, { expressions: host.expressions, now }, errors)
+    return runCheck(definition, input, { expressions: host.expressions, turns: host.turns, now }, errors)
   refuseErrors(errors)
   return undefined
 }

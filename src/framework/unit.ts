@@ -91,6 +91,7 @@ function createContext(
     random: host.random,
     createUuid: host.createUuid,
     expressions: host.expressions,
+    turns: host.turns,
     hashSecret: (text) => host.hashSecret(text, store),
     isEqualSecret: host.isEqualSecret,
     vault: () => requireOwner(host, caller),

@@ -8,6 +8,7 @@ import { createUuid } from '../crypto/random.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records.js'
+import { Turns } from '../domain/turns.js'
 import { CofferError, usage } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { createBackground } from '../framework/background.js'
@@ -134,6 +135,7 @@ export function createApp(parts: {
     ask: (request) => answerRequest(app, request),
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),
+    turns: new Turns(),
     configureReactors: (options) => {
       reactorOptions = { ...reactorOptions, ...options }
     },

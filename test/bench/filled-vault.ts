@@ -5,6 +5,7 @@ import { formatDate } from '../../src/domain/dates.js'
 import { Budget } from '../../src/domain/expression/budget.js'
 import type { LogRecord, TokenRecord } from '../../src/domain/records.js'
 import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
+import { Turns } from '../../src/domain/turns.js'
 import type { App } from '../../src/vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../src/vault/open.js'
 import { makeToken } from './token-body.js'
@@ -75,7 +76,7 @@ export async function prepareUnit(app: App, from: number, count: number): Promis
   const rules = {
     expressions: await app.expressions(),
     now: Date.now(),
-    budget: new Budget(Number.POSITIVE_INFINITY),
+    budget: new Budget(new Turns(), Number.POSITIVE_INFINITY),
   }
   const created = formatDate(rules.now)
   const prepared: Prepared[] = []

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Turns } from '../../src/domain/turns.js'
 import type { CofferError } from '../../src/errors.js'
 import { listRuns } from '../../src/operations/reactor/reactor-log.js'
 import { findExpressions } from '../../src/operations/token/detokenize.js'
@@ -334,7 +335,10 @@ t.test('no more expressions are compiled than show that the tokens are too many'
     return expressions.compile(text, use)
   }
   const document = Array.from({ length: 1000 }, (_, at) => `{{ many-${at} }}`)
-  const finding = findExpressions(document, { expressions: async () => ({ ...expressions, compile }) })
+  const finding = findExpressions(document, {
+    expressions: async () => ({ ...expressions, compile }),
+    turns: new Turns(),
+  })
   await t.rejects(finding, { code: 'validation' })
   t.equal(compiled.length, 101)
 })

@@ -1,5 +1,6 @@
 /** The budget of a request: what its expressions may take together, and that others have their turn meanwhile. */
 import t from 'tap'
+import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
 import { openTestVault, requireOperation } from './vault.js'
@@ -65,6 +66,28 @@ t.test('expressions that take too much together are refused, and the refusal nam
     code: 'validation',
     message: /an expression has at most 2000 characters/,
   })
+})
+
+t.test('requests in progress at one time take one turn of the event loop together', async (t) => {
+  const stepsByIteration = [0]
+  let isOver = false
+  const count = () => {
+    stepsByIteration.push(0)
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const request = async () => {
+    const budget = new Budget(app.turns)
+    for (let left = 10; left > 0; left--) {
+      if (budget.isTurnOver) await budget.pause()
+      budget.use(300_000)
+      stepsByIteration[stepsByIteration.length - 1]! += 300_000
+    }
+  }
+  await Promise.all(Array.from({ length: 50 }, request))
+  isOver = true
+  // The counter may see the turns of two iterations as one.
+  t.ok(Math.max(...stepsByIteration) <= 2 * 1_300_000, `${Math.max(...stepsByIteration)} steps`)
 })
 
 t.test('a request of the usual kind is not too much', async (t) => {

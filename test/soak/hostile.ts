@@ -96,6 +96,14 @@ const rows = (bytes: number) => {
 const ATTACKS: Record<string, Prepare> = {
   'POST /tokenize, 50 masks of 383 characters': plain('public', 'POST /tokenize', masks(50)),
   'POST /tokenize, 300 such masks': plain('public', 'POST /tokenize', masks(300)),
+  'POST /tokenize, 100 at once that are just not too much': async ({ send }) => {
+    const mask = `{{ data | pad_left: 9999,"x"${' | reveal'.repeat(3)} }}`
+    const body = JSON.stringify(times(20, () => ({ type: 'token', data: 'x', mask })))
+    return async () => {
+      const statuses = await Promise.all(times(100, () => send('public', 'POST /tokenize', body)))
+      return [...new Set(statuses)].join()
+    }
+  },
   'POST /detokenize, 15 tokens of 990 KB, 14 reveals each': async ({ make, send }) => {
     const data = 'x'.repeat(990_000)
     const ids: (string | undefined)[] = []

@@ -1,5 +1,6 @@
 /** Sends the rows of an import by the batch: to a vault, or to a server, which takes a batch as a document to tokenize. */
 import { isObject } from '../../domain/json/json.js'
+import { Turns } from '../../domain/turns.js'
 import { CofferError } from '../../errors.js'
 import type { CheckTools } from '../../framework/operation.js'
 import { importTokens, type RowResult, refuse } from '../../operations/token/import.js'
@@ -103,7 +104,7 @@ export function createCheckTools(clock: () => number): CheckTools {
     const { randomBytes } = await import('node:crypto')
     return loadExpressions({ bytes: (count) => randomBytes(count) })
   }
-  return { now: async () => clock(), expressions: () => (expressions ??= load()) }
+  return { now: async () => clock(), expressions: () => (expressions ??= load()), turns: new Turns() }
 }
 
 /** Checks rows without a server, which has no rehearsal: not whether an id is taken or a container may be written. */

@@ -1,10 +1,9 @@
 /** Limits the work of all expressions of one request: counted, not timed, so that the outcome is always the same. */
 import { CofferError } from '../../errors.js'
+import { Turns } from '../turns.js'
 
 /** Steps of about 10 ns, so that the expressions of a request take about 50 ms. */
 const MOST_STEPS = 5_000_000
-/** Steps after which other requests get their turn. */
-const STEPS_IN_A_TURN = 1_000_000
 /** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
 const MOST_OUTPUTS = 5_000
 const MOST_CHARACTERS = 256 * 1024
@@ -19,10 +18,11 @@ const WRITTEN_IN_A_STEP = 4
 
 /** One budget for each request. */
 export class Budget {
+  readonly #turns: Turns
   #left: number
-  #turn = STEPS_IN_A_TURN
 
-  constructor(steps = MOST_STEPS) {
+  constructor(turns = new Turns(), steps = MOST_STEPS) {
+    this.#turns = turns
     this.#left = steps
   }
 
@@ -30,7 +30,7 @@ export class Budget {
   use(steps: number): void {
     if (!(steps > 0)) return
     this.#left -= steps
-    this.#turn -= steps
+    this.#turns.use(steps)
     if (this.#left < 0) throw tooMuchWork(STEPS)
   }
 
@@ -55,13 +55,12 @@ export class Budget {
 
   /** Whether {@link pause} is due; a loop asks this first, because awaiting costs more than most expressions. */
   get isTurnOver(): boolean {
-    return this.#turn < 0
+    return this.#turns.isOver
   }
 
   /** Lets other requests have their turn. */
-  async pause(): Promise<void> {
-    this.#turn = STEPS_IN_A_TURN
-    await new Promise(setImmediate)
+  pause(): Promise<void> {
+    return this.#turns.next()
   }
 }
 

@@ -86,13 +86,13 @@ export const detokenizeTokens = operation({
  */
 export async function findExpressions(
   document: unknown,
-  tools: Pick<CheckTools, 'expressions'>,
+  tools: Pick<CheckTools, 'expressions' | 'turns'>,
   whole: string = USE.whole,
   most = MOST_TOKENS,
   places: ReadonlyMap<string, string> = findTexts(document, '', new Map()),
 ): Promise<FoundExpressions> {
   checkOutputs(places.keys())
-  const budget = new Budget()
+  const budget = new Budget(tools.turns)
   const errors: PropertyErrors = {}
   const byText = new Map<string, Found>()
   const tokens = new Set<string>()

@@ -46,7 +46,8 @@ export const generateTokens = operation({
     for (let left = count; left > 0; left -= AT_ONCE) {
       const some = await session.inUnit(async (context) => {
         const created: TokenView[] = []
-        const tools = { expressions: context.expressions, now: async () => context.now }
+        const { expressions, turns, now } = context
+        const tools = { expressions, turns, now: async () => now }
         for (const data of drawn.slice(count - left, count - left + AT_ONCE)) {
           const made = await createFrom(context, await checkNewToken({ type, data }, tools))
           created.push(made instanceof Existing ? made.result : made)

@@ -20,8 +20,8 @@ const ROWS_IN_A_TURN = 50
 /** `rows` are what `token create` takes, as far as they were validated. */
 export async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<CheckedRow[]> {
   const checked: CheckedRow[] = []
-  for await (const row of inTurns(rows, ROWS_IN_A_TURN)) {
-    const budget = new Budget()
+  for await (const row of inTurns(rows, ROWS_IN_A_TURN, tools.turns)) {
+    const budget = new Budget(tools.turns)
     try {
       if (!isObject(row)) throw validationError('A row must be a JSON object.')
       checked.push(await checkNewToken(row, tools, budget))
@@ -43,7 +43,7 @@ export async function loadRows(
   { stops }: { stops: boolean },
 ): Promise<(TokenView | Existing<TokenView> | CofferError)[]> {
   const loaded: (TokenView | Existing<TokenView> | CofferError)[] = []
-  for await (const row of inTurns(rows, ROWS_IN_A_TURN)) {
+  for await (const row of inTurns(rows, ROWS_IN_A_TURN, context.turns)) {
     try {
       if (row instanceof CofferError) throw row
       loaded.push(await createFrom(context, row))

@@ -149,12 +149,12 @@ export async function inContainer(context: Context, pattern: string): Promise<Co
  * for other requests in between.
  */
 export async function whereContainers(
-  { store, caller }: Context,
+  { store, caller, turns }: Context,
   matches: (containers: readonly string[]) => boolean,
 ): Promise<Condition> {
   const found: Condition[] = []
   const sets = eachRecord(store, 'containers', caller.tenant)
-  for await (const { id, containers } of inTurns(sets, SETS_IN_A_TURN))
+  for await (const { id, containers } of inTurns(sets, SETS_IN_A_TURN, turns))
     if (matches(containers)) found.push({ field: 'containers', value: id })
   return { or: found }
 }

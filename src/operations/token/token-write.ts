@@ -37,7 +37,7 @@ const LARGEST_DATA = 4 * 1024 * 1024
 export async function checkNewToken(
   input: Readonly<Record<string, unknown>>,
   tools: CheckTools,
-  budget = new Budget(),
+  budget = new Budget(tools.turns),
 ) {
   return prepareToken(input, await readRules(input, tools, budget))
 }
@@ -47,7 +47,7 @@ export async function checkNewToken(
  * {@link updateFrom}. @throws CofferError `validation`, `too_much_work`
  */
 export async function checkTokenPatch(patch: Readonly<Record<string, unknown>>, tools: CheckTools) {
-  const budget = new Budget()
+  const budget = new Budget(tools.turns)
   await checkPatch(patch, await readRules(patch, tools, budget))
   return budget
 }

@@ -36,7 +36,7 @@ export const tokenize = operation({
   check: ({ payload = null }, tools) => checkPayload(payload, tools),
   async run(context, { payload }, drafts) {
     const created: TokenView[] = []
-    for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN)) {
+    for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
       const token = await createFrom(context, draft)
       created.push(token instanceof Existing ? token.result : token)
     }
@@ -54,10 +54,10 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenD
     return {}
   })
   checkOutputs(requests.flatMap(([, request]) => [...expressionsOf(request)]))
-  const budget = new Budget()
+  const budget = new Budget(tools.turns)
   const drafts: TokenDraft[] = []
   const errors: PropertyErrors = {}
-  for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN)) {
+  for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN, tools.turns)) {
     if (isFull(errors)) break
     if (budget.isTurnOver) await budget.pause()
     const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
