@@ -3,7 +3,7 @@ import { type HeaderMap, passAnswerHeaders } from '../domain/code-answer.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 
-/** What a server adds to such an answer itself. */
+/** Headers that a server adds to such an answer itself. */
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 

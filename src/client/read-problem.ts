@@ -5,7 +5,7 @@ import { CofferError, ERRORS, type ErrorCode, type ErrorDetails, type PropertyEr
 import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
-/** What a problem may fill a terminal with. */
+/** Limits of the text that a problem may print on a terminal. */
 const MOST_CHARACTERS = 4000
 const MOST_PROPERTIES = 100
 const MOST_MESSAGES = 10

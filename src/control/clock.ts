@@ -26,7 +26,7 @@ export class TestClock {
     this.#offset = mode === 'offset' ? at - this.#real() : 0
   }
 
-  /** The same for code in another process. */
+  /** The state of the clock for code in another process. */
   get shift(): { offsetMs?: number; frozenMs?: number } | undefined {
     if (this.#frozen !== undefined) return { frozenMs: this.#frozen }
     const offsetMs = this.#real === Date.now ? this.#offset : this.now() - Date.now()

@@ -1,4 +1,4 @@
-/** What the page at `/` shows while a vault runs. A session performs a fixed set of operations, which reveal nothing. */
+/** The server of the page at `/`. A session performs a fixed set of operations, which reveal nothing. */
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
@@ -7,8 +7,8 @@ import { readCookie, readHeader } from '../http/headers.js'
 import { createFormTokens, digest } from '../http/pages/form.js'
 import type { Page } from '../http/pages/pages.js'
 import type { OperationName } from '../operations/all.js'
+import type { ControlState } from './control-state.js'
 import { isDirect, isLoopback, isOwnOrigin } from './local.js'
-import type { Plane } from './plane.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
 const SESSION = 'session'
@@ -18,7 +18,7 @@ const SESSION_LIFE_MS = 12 * 60 * 60_000
 const MOST_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
-/** What a session may perform. None of them shows data in plaintext to an owner who does not request for it, or a key. */
+/** The operations of a session. None shows a key, or data in plaintext to an owner who does not ask for it. */
 const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
   'tenant list',
   'token list',
@@ -45,7 +45,7 @@ export type Dashboard = ReturnType<typeof createDashboard>
 
 /** `prefix`: of header names. `isSecure`: the cookie is for TLS alone. `clock`: ms of a monotonic clock. */
 export function createDashboard(
-  base: Plane,
+  base: ControlState,
   options: { prefix: string; isSecure: boolean; clock?(): number },
 ) {
   const { prefix, isSecure, clock = () => performance.now() } = options
@@ -92,7 +92,7 @@ export function createDashboard(
     return answer
   }
 
-  /** What the page has to know first. Signed out, it is no error: everybody may read the reference. */
+  /** Describes the session. It is no error to be signed out: everybody may read the reference. */
   async function describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
     if (!isSignedIn(request)) return answerResult(200, { is_signed_in: false })
@@ -134,7 +134,7 @@ function requireLocal(request: HttpRequest): void {
     throw new CofferError('not_found', 'There is nothing at this path.')
   const site = readHeader(request.headers, 'sec-fetch-site') ?? 'same-origin'
   if (site === 'same-origin' && isOwnOrigin(request)) return
-  throw new CofferError('forbidden', 'Pages of other origins may not request this.')
+  throw new CofferError('forbidden', 'Pages of other origins may not ask this.')
 }
 
 /** @throws CofferError `unsupported_media_type`, `too_large`, `validation`, and as {@link requireLocal} */

@@ -1,4 +1,4 @@
-/** What a vault with a control plane sends requests to other servers by: it notes where they go, and lets them fail. */
+/** Wraps the sending of requests to other servers: notes where they go, and lets them fail as faults say. */
 import { setTimeout } from 'node:timers/promises'
 import { type DestinationFault, readDestinationFault } from '../domain/destination-fault.js'
 import type { RequestRecord } from '../framework/control-port.js'

@@ -2,10 +2,10 @@
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import { inspectLink } from '../operations/invite/accept-invitation.js'
-import type { Plane } from './plane.js'
+import type { ControlState } from './control-state.js'
 
 /** The vault that knows the key, of the forks of `base`; else `base`. */
-export async function findByKey(base: Plane, key: string | undefined): Promise<Plane> {
+export async function findByKey(base: ControlState, key: string | undefined): Promise<ControlState> {
   if (key === undefined) return base
   for (const { plane } of base.forks.values()) {
     try {
@@ -19,7 +19,7 @@ export async function findByKey(base: Plane, key: string | undefined): Promise<P
 }
 
 /** The vault that knows the link, of `base` and its forks. */
-export async function findByLink(base: Plane, secret: string): Promise<Plane> {
+export async function findByLink(base: ControlState, secret: string): Promise<ControlState> {
   for (const plane of [base, ...[...base.forks.values()].map((fork) => fork.plane)]) {
     const found = await inspectLink(plane.app, secret)
     if (!('reason' in found && found.reason === 'unknown')) return plane

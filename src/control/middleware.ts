@@ -23,23 +23,23 @@ import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
 import type { CreateAnswerer } from '../http/start.js'
 import { registry } from '../operations/all.js'
+import type { ControlState } from './control-state.js'
 import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
 import { watchDestination } from './destination.js'
 import { closeStream, cutStream, problemOf, titleByStatus } from './fault-responses.js'
 import { findByKey, findByLink } from './forks.js'
 import { isDirect, isLoopback, isOwnOrigin } from './local.js'
-import type { Plane } from './plane.js'
 import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
 
 export interface MiddlewareOptions {
-  plane: Plane
+  plane: ControlState
   /** The key of the control plane, if requests can reach that. */
   key?: string | undefined
   dashboard?: Dashboard | undefined
   prefix: string
 }
 
-/** What the vault notes about a request while it answers it. */
+/** Facts about a request that the vault notes while it answers it. */
 interface RequestTrace {
   entry?: AccessEntry
   decisions: Map<string, ExplainedDecision>
@@ -51,7 +51,7 @@ interface RequestState {
   readonly path: string
   readonly search: string
   /** The vault that answers: the one of the server, or a fork. */
-  plane: Plane
+  plane: ControlState
   operation?: RegisteredOperation | undefined
   /** Faults that apply to the request. */
   rules: readonly FaultRule[]
@@ -74,7 +74,7 @@ export function createControlMiddleware(options: MiddlewareOptions): (create: Cr
 }
 
 class ControlMiddleware {
-  readonly #base: Plane
+  readonly #base: ControlState
   readonly #key: string | undefined
   readonly #dashboard: Dashboard | undefined
   readonly #dashboardAnswerer: Answerer | undefined
@@ -82,7 +82,7 @@ class ControlMiddleware {
   readonly #names: HeaderNames
   readonly #router = createRouter(registry)
   readonly #findRelay = createRelayFinder(registry)
-  readonly #answerers = new WeakMap<Plane, { api: Answerer; control: Answerer }>()
+  readonly #answerers = new WeakMap<ControlState, { api: Answerer; control: Answerer }>()
   readonly #traces = new WeakMap<HttpRequest, RequestTrace>()
   readonly #steps: readonly Step[]
 
@@ -265,7 +265,7 @@ class ControlMiddleware {
     return response
   }
 
-  #answererOf(plane: Plane): { api: Answerer; control: Answerer } {
+  #answererOf(plane: ControlState): { api: Answerer; control: Answerer } {
     const known = this.#answerers.get(plane)
     if (known !== undefined) return known
     const host = plane.app
@@ -302,7 +302,7 @@ function isBelow(path: string, folder: string): boolean {
   return path === folder || path.startsWith(`${folder}/`)
 }
 
-/** Of a body that does not arrive, nothing: who needs it answers the error. */
+/** The text of a body; empty if the body does not arrive, which the operation then answers as an error. */
 async function textOf(body: Promise<Uint8Array | undefined> | undefined): Promise<string> {
   return Buffer.from((await body?.catch(() => undefined)) ?? []).toString('utf8')
 }

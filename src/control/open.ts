@@ -4,7 +4,7 @@ import { drawKey } from '../domain/base58.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
 import { seedVault } from '../vault/sample-applications.js'
 import { TestClock } from './clock.js'
-import { Plane } from './plane.js'
+import { ControlState } from './control-state.js'
 
 /** A vault in memory, with the contents of `seed`, to which it can be reset. */
 export async function openControlled(options: EphemeralOptions, seed: unknown) {
@@ -13,7 +13,7 @@ export async function openControlled(options: EphemeralOptions, seed: unknown) {
   try {
     const applications = await seedVault(memory.app, seed)
     const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
-    const plane = await new Plane(memory.app, { memory, clock, names }).begin()
+    const plane = await new ControlState(memory.app, { memory, clock, names }).begin()
     memory.app.control = plane
     return { plane, applications }
   } catch (error) {

@@ -59,8 +59,8 @@ export class Requests {
 }
 
 /**
- * What is shown of a JSON body: the properties that are `known`, with values only where they name something. Of a body
- * without known properties, which may be any JSON, its kind.
+ * Redacts a JSON body to the properties that are `known`, with values only if they name something. A body without known
+ * properties, which may be any JSON, becomes the name of its type.
  */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined

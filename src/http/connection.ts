@@ -18,7 +18,7 @@ export class Connection {
   #last: IncomingMessage | undefined
   /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
-  /** What was wrong with an invalid request. Nothing after it is parsed. */
+  /** The error of an invalid request. Nothing after it is parsed. */
   fault: CofferError | undefined
 
   constructor(socket: Socket, service: Service) {

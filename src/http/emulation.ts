@@ -1,4 +1,4 @@
-/** What of the interface is emulated, and how clients are pointed at this server: read from `fixtures/`. */
+/** Reads from `fixtures/` which parts of the interface are emulated, and how clients are pointed at this server. */
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from '../errors.js'
@@ -11,7 +11,7 @@ export interface Area {
   area: string
   early?: string[]
   since?: string[]
-  /** What is left out of the area, as Markdown. */
+  /** The parts that are left out, as Markdown. */
   without?: string
   /** The paths of an area that is left out as a whole, each with all below it; `{}` stands for any segment. */
   not_emulated?: string[]

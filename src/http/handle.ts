@@ -9,7 +9,7 @@ export function createHandler(options: AnswererOptions): Handler {
   return toHandler(createAnswerer(options))
 }
 
-/** The same `answerer` with the platform's own shapes around it. */
+/** Wraps `answerer` in the platform's `Request` and `Response`. */
 export function toHandler(answerer: Answerer): Handler {
   return async (request) => {
     const { pathname, search } = new URL(request.url)

@@ -1,4 +1,4 @@
-/** Requests that an operation relays: what they request for, and how their answers are sent. */
+/** Requests that an operation relays: their form, and how their answers are sent. */
 import { CofferError } from '../errors.js'
 import type { Relay } from '../framework/operation.js'
 import type { OutboundAnswer } from '../framework/outbound-port.js'

@@ -46,7 +46,7 @@ export function createRouter(registry: Registry) {
   }
 }
 
-/** Of a path of the control plane, also for who may not know whether there is one. */
+/** The error for paths of the control plane; callers who may not know whether there is one get it too. */
 export function noControl(): CofferError {
   const advice = 'Start one for tests: coffer serve --ephemeral, or --test-controls for a vault on disk.'
   return new CofferError('not_found', `The control plane is not enabled. ${advice}`)

@@ -12,7 +12,7 @@ const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 /** Responses up to this size are written in one call. */
 const CHUNK_BYTES = 64 * 1024
 
-/** What the connections of a server have in common. */
+/** The settings and functions that all connections of a server share. */
 export interface Service {
   answerer: Answerer
   budget: ByteBudget

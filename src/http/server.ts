@@ -29,7 +29,7 @@ export const SERVER_LIMITS: ServerLimits = {
   stopMs: 8_000,
 }
 
-/** Of the request line and headers together. */
+/** The limit of the request line and headers together. */
 const HEADER_LIMIT_BYTES = 16_384
 const MOST_CONNECTIONS = 10_000
 /** A client that neither reads nor writes for this time is disconnected. */

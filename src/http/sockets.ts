@@ -16,7 +16,7 @@ export interface SocketOptions extends Partial<Pick<ServerOptions, 'port' | 'add
   allowHosts?: readonly string[]
 }
 
-/** What sockets need to know of the service that they are for; by default web pages of other origins may read answers. */
+/** The part of a service that its sockets use. By default, web pages of other origins may read answers. */
 export interface SocketService
   extends Pick<AnswererOptions, 'host' | 'record' | 'reportFault'>,
     Partial<Pick<AnswererOptions, 'prefix' | 'bodyLimitBytes' | 'cors'>> {}

@@ -8,7 +8,7 @@ import type { ControlCalls } from './control.js'
 
 /** How a vault answers requests. */
 export interface HandlerOptions {
-  /** Of header names: `svc` (the default) gives `SVC-API-KEY`. */
+  /** The start of header names: `svc` (the default) gives `SVC-API-KEY`. */
   prefix?: string
   /** The largest request body; default 1 MiB. */
   bodyLimitBytes?: number
@@ -24,7 +24,7 @@ export interface Tenant {
   owner_id: string
 }
 
-/** Who asks: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
+/** The caller: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
 export interface AskOptions {
   tenant?: string
   /** Whether the owner sees data in plaintext; default false. */
@@ -74,13 +74,13 @@ export interface Coffer {
   [Symbol.asyncDispose](): Promise<void>
 }
 
-/** Of reactor code. */
+/** The modules and hosts that reactor code may use. */
 export interface ReactorAccess {
   reactors?: Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
 }
 
 export interface TestVaultOptions extends HandlerOptions, ReactorAccess {
-  /** What the vault contains; see `coffer seed apply --help`. */
+  /** The contents of the vault; see `coffer seed apply --help`. */
   seed?: Seed
   /** ms since the epoch; default: the system's clock. */
   clock?(): number
@@ -99,7 +99,7 @@ export interface ServerOptions extends TestVaultOptions {
   vault?: Coffer
 }
 
-/** Where a vault on disk is, and what opens it. */
+/** The directory of a vault on disk, and the key file or passphrase that opens it. */
 export type VaultOptions = HandlerOptions &
   ReactorAccess & { directory: string; notice?(text: string): void } & (
     | { keyFile: string }

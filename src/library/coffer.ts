@@ -1,7 +1,7 @@
 /** A vault in the caller's process: what the functions of the library open. */
 import type { Client } from '../client/typed-client.js'
+import type { ControlState } from '../control/control-state.js'
 import { createDashboard, type Dashboard } from '../control/dashboard.js'
-import type { Plane } from '../control/plane.js'
 import { createVaultService } from '../control/service.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { resultOf } from '../framework/outcome.js'
@@ -16,9 +16,9 @@ import { createControlCalls } from './control.js'
 /** Requests have it where they name no host. */
 const ORIGIN = 'http://localhost'
 
-/** What a vault was opened with. `controlKey`: of its control plane over HTTP, if it has that. */
+/** The parts of an open vault. `controlKey`: the key of its control plane over HTTP, if it has one. */
 export interface Opened {
-  plane: Plane
+  plane: ControlState
   controlKey?: string | undefined
   tenant: Tenant
   keys: Readonly<Record<string, string>>
@@ -45,7 +45,7 @@ export class OpenCoffer implements Coffer {
     }
   }
 
-  get #plane(): Plane {
+  get #plane(): ControlState {
     return this.#opened.plane
   }
 

@@ -1,7 +1,7 @@
 /** Opens vaults in the caller's process, and serves them. */
 import { readFile } from 'node:fs/promises'
+import { ControlState } from '../control/control-state.js'
 import { drawControlKey, openControlled } from '../control/open.js'
-import { Plane } from '../control/plane.js'
 import type { RunningServer } from '../http/server.js'
 import { LOOPBACK } from '../http/sockets.js'
 import { serveHttp } from '../http/start.js'
@@ -41,13 +41,13 @@ export async function openVault(options: VaultOptions): Promise<Coffer> {
       ? { kind: 'key-file', text: await readFile(others.keyFile, 'utf8') }
       : { kind: 'passphrase', passphrase: others.passphrase },
   )
-  const plane = new Plane(app)
+  const plane = new ControlState(app)
   app.control = plane
   return new OpenCoffer(await complete(plane, {}, others))
 }
 
 async function complete(
-  plane: Plane,
+  plane: ControlState,
   keys: Record<string, string>,
   { reactors, ...options }: HandlerOptions & ReactorAccess,
   controlKey?: string,

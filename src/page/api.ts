@@ -1,4 +1,4 @@
-/** What the page asks of its server: operations within its session, as their declarations type them. */
+/** The requests of the page to its server: operations within its session, as their declarations type them. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
@@ -9,7 +9,7 @@ import type { OperationName, ResultOf } from '../operations/all.js'
 export type { CountedRule, ExplainedDecision, Problem, RequestRecord }
 export type Row<Name extends OperationName> = ResultOf<Name> extends { data: (infer R)[] } ? R : never
 
-/** What the page knows once it is signed in. */
+/** Facts that the page reads once it is signed in. */
 export interface Session {
   is_signed_in: true
   header: string
@@ -56,7 +56,7 @@ export interface Asked<T> {
   again(): void
 }
 
-/** What the operation answers; asked again when the input or the tenant changes. */
+/** The answer of the operation; asked again when the input or the tenant changes. */
 export function useAsked<Name extends OperationName>(
   operation: Name,
   input: object = {},

@@ -1,4 +1,4 @@
-/** What several views of the page use. */
+/** Components that several views of the page use. */
 import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Asked } from './api.js'

@@ -15,7 +15,7 @@ export function enhanceReference(root: HTMLElement): void {
     details.addEventListener('toggle', () => enhance(details, header), { once: true })
 }
 
-/** What the server writes at an operation of the reference. */
+/** The attributes that the server writes at an operation of the reference. */
 function readCall(details: HTMLDetailsElement) {
   const { call = '', query = '', type = '', secret } = details.dataset
   const [method = '', path = ''] = call.split(' ')
@@ -69,7 +69,7 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
       const headers = { [header]: typed.key, ...(sent === undefined ? {} : { 'content-type': type }) }
       const reply = await fetch(target, { method, headers, ...(sent === undefined ? {} : { body: sent }) })
       const text = await reply.text()
-      // What the code of a reactor says when it fails may be data.
+      // The message of reactor code that failed may be data.
       const isOpen = !reply.ok && !text.includes('reactor-failed')
       setAnswer({
         status: `${reply.status} ${reply.statusText}`,

@@ -1,8 +1,8 @@
 /** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
 import t, { type Test } from 'tap'
+import { ControlState } from '../../src/control/control-state.js'
 import { createDashboard } from '../../src/control/dashboard.js'
 import { openControlled } from '../../src/control/open.js'
-import { Plane } from '../../src/control/plane.js'
 import { createVaultService } from '../../src/control/service.js'
 import { toHandler } from '../../src/http/handle.js'
 import { createServiceAnswerer } from '../../src/http/start.js'
@@ -42,7 +42,7 @@ async function open(t: Test, isPlain = false) {
   const opened = await openControlled({ tenantName: 'test' }, SEED)
   t.teardown(() => opened.plane.close())
   const { app } = opened.plane
-  const plane = isPlain ? new Plane(app) : opened.plane
+  const plane = isPlain ? new ControlState(app) : opened.plane
   if (isPlain) delete app.control
   let now = 0
   const dashboard = createDashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })

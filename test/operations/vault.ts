@@ -3,7 +3,7 @@
  * use the library, without a socket.
  */
 
-import { Plane } from '../../src/control/plane.js'
+import { ControlState } from '../../src/control/control-state.js'
 import type { Rule } from '../../src/domain/access.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
 import { CofferError } from '../../src/errors.js'
@@ -80,7 +80,12 @@ export async function openTestVault(): Promise<TestVault> {
     if (outcome.headers === undefined) checkOutput(operation, outcome.result)
     return outcome
   }
-  const coffer = new OpenCoffer({ plane: new Plane(app), tenant: await app.tenant(), keys: {}, options: {} })
+  const coffer = new OpenCoffer({
+    plane: new ControlState(app),
+    tenant: await app.tenant(),
+    keys: {},
+    options: {},
+  })
   const askBy = async (name: string, input: Input, options: AskOptions) => {
     const result: unknown = await coffer.ask(name as OperationName, input, options)
     // Not what the code of a reactor answered.

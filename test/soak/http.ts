@@ -1,6 +1,80 @@
-/** Long runs over HTTP, each of which prints what it saw. */
-import { soakHttp } from '../http/soak.js'
+/** What HTTP must withstand for longer than a test may take: load, sudden deaths, a million requests, many odd ones. */
+import { execFileSync } from 'node:child_process'
+import { runOutage } from '../abuse/outage.js'
+import { runLoad } from '../bench/load.js'
+import { runFuzz } from '../http/fuzz.js'
+import { createWorkplace, request, runCommand, startProcess } from '../http/process.js'
 
-const faults = await soakHttp()
+const OUTAGE_SECONDS = 30
+const CONNECTIONS = 50
+const FUZZ_REQUESTS = 500_000
+const MEMORY_REQUESTS = 1_000_000
+/** Caches fill for a while; what comes after that is growth. */
+const WARM_REQUESTS = 100_000
+const MOST_GROWTH_BYTES = 64 * 1024 * 1024
+
+const faults = [...(await soakOutages()), ...(await soakMemory(MEMORY_REQUESTS)), ...(await soakFuzz())]
 for (const fault of faults) console.error(fault)
 process.exitCode = faults.length === 0 ? 0 : 1
+
+async function soakOutages(): Promise<string[]> {
+  const faults: string[] = []
+  for (const signal of ['SIGKILL', 'SIGTERM'] as const) {
+    const result = await runOutage({ signal, connections: CONNECTIONS, seconds: OUTAGE_SECONDS })
+    const { acknowledged, reads, dropped, missing, wrong } = result
+    console.log(
+      `  ${signal}: ${acknowledged} written, ${reads} read, ${dropped} dropped, ${missing.length} missing`,
+    )
+    if (missing.length > 0) faults.push(`${signal}: ${missing.length} acknowledged tokens are missing`)
+    if (wrong.length > 0) faults.push(`${signal}: ${wrong[0]}`)
+    if (signal === 'SIGTERM' && dropped > 0) faults.push(`${dropped} accepted requests were dropped`)
+  }
+  return faults
+}
+
+/** Reads, refusals and unknown paths on a vault on disk; logs go there, so memory has no reason to grow. */
+export async function soakMemory(requests: number): Promise<string[]> {
+  const place = createWorkplace()
+  try {
+    await runCommand(place, ['init'])
+    const { child, announcement, ended } = await startProcess(place, ['--starter-apps', '--log', 'none'])
+    const key = announcement.applications.private?.key
+    const { json } = await request(announcement, key, 'POST /tokens', {
+      type: 'token',
+      data: 'x'.repeat(500),
+    })
+    const text = `GET /tokens/${json.id} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
+    const port = Number(new URL(announcement.url).port)
+    let sent = 0
+    let warm = 0
+    while (sent < requests) {
+      const load = { port, connections: CONNECTIONS, seconds: 10, next: () => text, status: 200 }
+      sent += (await runLoad(load)).requests
+      if (warm === 0 && sent >= Math.min(WARM_REQUESTS, requests / 2)) warm = readMemory(child.pid ?? 0)
+    }
+    const growth = readMemory(child.pid ?? 0) - warm
+    console.log(
+      `  memory: ${Math.round(warm / 1e6)} MB warm, ${Math.round(growth / 1e6)} MB more after ${sent} requests`,
+    )
+    child.kill('SIGTERM')
+    await ended
+    return growth > MOST_GROWTH_BYTES ? [`memory grew by ${growth} bytes`] : []
+  } finally {
+    place.remove()
+  }
+}
+
+/** Resident memory in bytes. */
+function readMemory(pid: number): number {
+  return Number(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], { encoding: 'utf8' }).trim()) * 1024
+}
+
+async function soakFuzz(): Promise<string[]> {
+  try {
+    const { statuses } = await runFuzz(FUZZ_REQUESTS)
+    console.log(`  fuzz: ${JSON.stringify(statuses)}`)
+    return []
+  } catch (error) {
+    return [error instanceof Error ? error.message : 'the fuzz run failed']
+  }
+}

@@ -2,8 +2,8 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 import t, { type Test } from 'tap'
+import { ControlState } from '../../src/control/control-state.js'
 import { createControlMiddleware } from '../../src/control/middleware.js'
-import { Plane } from '../../src/control/plane.js'
 import type { Clock } from '../../src/crypto/ports.js'
 import { KINDS } from '../../src/domain/records.js'
 import { CofferError } from '../../src/errors.js'
@@ -107,7 +107,7 @@ async function roundTripsOf<T>(work: () => Promise<T>): Promise<{ result: T; sen
 
 /** As `coffer serve` puts it together. */
 const openService = (app: App) =>
-  createControlMiddleware({ plane: new Plane(app), prefix: 'svc' })((changes) => {
+  createControlMiddleware({ plane: new ControlState(app), prefix: 'svc' })((changes) => {
     const options = { host: app, registry, version: '0', authenticate, ...changes }
     return createAnswerer(completeService(options as ServiceOptions))
   })

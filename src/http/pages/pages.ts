@@ -65,7 +65,7 @@ ${parameters.length === 0 ? '' : `<h3>Parameters</h3><dl>${parameters.map(render
 <h3>On the command line</h3><pre tabindex="0">${encode(samples)}</pre></details>`
 }
 
-/** What the script needs to send such a request; nothing where the path is not ours to know. */
+/** The attributes that the script needs to send such a request; none if the path is not known. */
 function renderCall(method: string, path: string, operation: OpenApiOperation): string {
   const { operationId: id, parameters, requestBody } = operation
   if (path.startsWith('/proxy/') || path === '/proxy') return ''

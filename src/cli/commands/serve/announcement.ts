@@ -1,5 +1,5 @@
 /** Prints, when `coffer serve` is ready, the address, the keys, and command lines to paste. */
-import type { Plane } from '../../../control/plane.js'
+import type { ControlState } from '../../../control/control-state.js'
 import { quoteWord } from '../../../domain/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
 import type { Sandbox } from '../../../framework/reactor-runtime.js'
@@ -17,7 +17,7 @@ import type { ServeOptions } from './serve-options.js'
 /** A vault to be served. */
 export interface Opened {
   /** Only for a vault in memory. */
-  plane?: Plane
+  plane?: ControlState
   /** By type, or by name. */
   samples: Record<string, SampleApplication>
   place: string

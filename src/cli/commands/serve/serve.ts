@@ -1,9 +1,9 @@
 /** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { ControlState } from '../../../control/control-state.js'
 import { createDashboard } from '../../../control/dashboard.js'
 import { drawControlKey, openControlled } from '../../../control/open.js'
-import { Plane } from '../../../control/plane.js'
 import type { VaultServiceOptions } from '../../../control/service.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { CofferError } from '../../../errors.js'
@@ -102,7 +102,7 @@ async function serveVault(
   const { tls, addresses, port, prefix, isRemote } = options
   const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
   app.configureReactors({ prefix, spares: 1 })
-  const plane = opened.plane ?? new Plane(app)
+  const plane = opened.plane ?? new ControlState(app)
   const hasControls = opened.plane !== undefined || options.hasControls
   if (hasControls) app.control = plane
   const key = hasControls ? drawControlKey(app.random) : undefined

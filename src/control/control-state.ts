@@ -17,17 +17,17 @@ const MOST_FORKS = 100
 interface Controlled {
   memory: MemoryVault
   clock: TestClock
-  /** Of the applications that the vault began with, by their ids. */
+  /** The names of the applications that the vault began with, by their ids. */
   names: ReadonlyMap<string, string>
 }
 
-export class Plane implements ControlPlane {
+export class ControlState implements ControlPlane {
   readonly app: App
   readonly faults = new Faults()
   readonly requests = new Requests()
   /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
   readonly lock = new ReadersWriterLock()
-  readonly forks = new Map<string, { plane: Plane; facts: Fork }>()
+  readonly forks = new Map<string, { plane: ControlState; facts: Fork }>()
   readonly #controlled: Controlled | undefined
   readonly #snapshots = new Map<string, EngineState>()
   #start: EngineState | undefined
@@ -100,7 +100,7 @@ export class Plane implements ControlPlane {
       throw new CofferError('unprocessable', `There are at most ${MOST_FORKS} forks. Delete one.`)
     const own = clock.copy()
     const forked = await memory.fork(this.#start!, own.now)
-    const plane = await new Plane(forked.app, { memory: forked.memory, clock: own, names }).begin()
+    const plane = await new ControlState(forked.app, { memory: forked.memory, clock: own, names }).begin()
     forked.app.control = plane
     forked.app.mail.publicUrl = this.app.mail.publicUrl
     const { id, name } = await forked.app.tenant()
