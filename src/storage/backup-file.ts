@@ -26,7 +26,7 @@ const ROWS = 2
 const END = 3
 const LENGTH_BYTES = 4
 /** Rows gathered in one frame. */
-const GATHERED_BYTES = 256 * 1024
+const GATHERED_BYTES = 64 * 1024
 
 export interface BackupContext {
   files: Files
