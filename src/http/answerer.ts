@@ -245,7 +245,8 @@ function isOfStorage({ code }: CofferError): boolean {
 function hideStorage(error: unknown): unknown {
   if (!(error instanceof CofferError) || !isOfStorage(error)) return error
   const { code, status } = error
-  const message = 'The server cannot read or write its vault. The log of the server has the reason.'
+  const message =
+    error.toCallers ?? 'The server cannot read or write its vault. The log of the server has the reason.'
   return new CofferError(code, message, { status, cause: error })
 }
 

@@ -42,8 +42,6 @@ export interface Files {
   remove(path: string): boolean
   stat(path: string): FileStat | undefined
   list(path: string): string[]
-  /** Bytes that there is room for where `path` is. */
-  free(path: string): number
   /** Mode 0700; false when it exists. */
   makeDirectory(path: string): boolean
 }

@@ -114,10 +114,6 @@ export function nodeFiles(): Files {
       return { kind: kindOf(stats), mode: stats.mode & 0o7777, owner: stats.uid, size: stats.size }
     },
     list: (path) => attempt('list', path, () => fs.readdirSync(path)),
-    free: (path) => {
-      const { bavail, bsize } = attempt('examine', path, () => fs.statfsSync(path))
-      return bavail * bsize
-    },
     makeDirectory: (path) =>
       isDoneUnless('EEXIST', 'create', path, () => fs.mkdirSync(path, { mode: 0o700 })),
   }

@@ -49,7 +49,6 @@ export interface StateSSTable {
 
 /** `state`: the files that make up the vault. Each that it names must exist; opening removes the others. */
 export interface State {
-  generation: number
   /** Digests of the valid `vault.json`, base64; two while the header is being replaced. */
   headers: string[]
   counters: Counters
@@ -243,7 +242,6 @@ function sealedAdapter<T>(
 }
 
 const EMPTY: State = Object.freeze({
-  generation: 0,
   headers: [],
   counters: createCounters(),
   journals: [],

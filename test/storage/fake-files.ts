@@ -30,8 +30,6 @@ export class FakeFiles implements Files {
   /** Steps so far: everything that changes the disk or makes it safe counts one. */
   steps = 0
   fault: Fault | undefined
-  /** Bytes that it says are free. */
-  room = Number.POSITIVE_INFINITY
   /** What the fault hit. */
   failed: string | undefined
   #directories = new Map<string, Directory>([['/', { names: new Map(), safe: new Map() }]])
@@ -186,10 +184,6 @@ export class FakeFiles implements Files {
     const directory = this.#directories.get(resolve(path))
     if (directory === undefined) throw storageError('list', path, { code: 'ENOENT' })
     return [...directory.names.keys()]
-  }
-
-  free(): number {
-    return this.room
   }
 
   makeDirectory(path: string): boolean {

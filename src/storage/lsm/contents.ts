@@ -7,8 +7,6 @@ import { SSTable, type SSTableContext } from './sstable/reader.js'
 import type { WalRef } from './wal.js'
 
 export interface Contents {
-  /** Goes up with every `state` that is written. */
-  generation: number
   /** Digests of the valid `vault.json`; two while it is replaced. */
   headers: readonly string[]
   counters: Counters
@@ -19,9 +17,8 @@ export interface Contents {
 }
 
 export function encodeContents(contents: Contents): State {
-  const { generation, headers, counters, wals, sstables } = contents
+  const { headers, counters, wals, sstables } = contents
   return {
-    generation,
     headers: [...headers],
     counters,
     journals: wals.map(({ id, previous }) => ({ id: encodeId(id), previous: toBase64(previous) })),
@@ -46,9 +43,8 @@ export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): Sta
 
 /** Contract: the state is authentic, so that its shape needs no check. */
 export function decodeContents(state: State, context: SSTableContext): Contents {
-  const { generation, headers, journals: wals, segments: sstables } = state
+  const { headers, journals: wals, segments: sstables } = state
   return {
-    generation,
     headers,
     counters: state.counters,
     wals: wals.map(({ id, previous }) => ({ id: decodeId(id)!, previous: fromBase64(previous) })),

@@ -160,8 +160,7 @@ export class Manifest {
   }
 
   async #commit(contents: Contents): Promise<void> {
-    const next = { ...contents, generation: this.#contents.generation + 1 }
-    this.#state.data = encodeContents(next)
+    this.#state.data = encodeContents(contents)
     try {
       await this.#state.write()
     } catch (error) {
@@ -169,7 +168,7 @@ export class Manifest {
       this.break(error)
       throw error
     }
-    this.#contents = next
+    this.#contents = contents
   }
 
   /**

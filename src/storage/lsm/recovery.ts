@@ -32,7 +32,6 @@ export async function createLsmTree(options: LsmOptions): Promise<LsmTree> {
   const contexts = createContexts(options)
   const wal = createWal(contexts.wals, random, NO_TAG)
   const contents: Contents = {
-    generation: 1,
     headers: [digestHeader(keys, header)],
     counters: createCounters(),
     sstables: [],

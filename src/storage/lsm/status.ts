@@ -6,19 +6,14 @@ import { markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 
-/** What a vault consists of at a moment, of what is safe. */
-export interface LsmStatus extends EngineStatus {
-  generation: number
-}
-
 /** @param memtables youngest first */
 export function describeContents(
-  { sstables, generation }: Contents,
+  { sstables }: Contents,
   memtables: readonly Memtable[],
   walBytes: number,
-): LsmStatus {
-  const shape = { generation, sstables: sstables.length, walBytes, sstableBytes: 0 }
-  const status: LsmStatus = { ...shape, rows: { records: 0, dead: 0 } }
+): EngineStatus {
+  const rows = { records: 0, dead: 0 }
+  const status: EngineStatus = { sstables: sstables.length, walBytes, sstableBytes: 0, rows }
   memtables.forEach((memtable, depth) => {
     const above = memtables.slice(0, depth)
     const isHidden = ({ tenant, id }: Row) => above.some((upper) => upper.hides(tenant, toText(id)))

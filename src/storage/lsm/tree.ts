@@ -4,6 +4,7 @@
  */
 
 import { toText } from '../bytes.js'
+import type { EngineStatus } from '../engine.js'
 import type { Header } from '../vault-file.js'
 import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
@@ -20,7 +21,7 @@ import type { BlockCache } from './sstable/block-cache.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Change, decodeFrame, encodeFrame } from './sstable/row-change.js'
 import { finish, writeSSTables } from './sstable/row-writer.js'
-import { describeContents, type LsmStatus } from './status.js'
+import { describeContents } from './status.js'
 import type { Wal } from './wal.js'
 
 /** What a tree is made of; `recovery.ts` brings it together. */
@@ -259,7 +260,7 @@ export class LsmTree {
     this.options = { ...this.options, header }
   }
 
-  status(): LsmStatus {
+  status(): EngineStatus {
     return describeContents(this.manifest.contents, this.#memtables(), this.#log.position.end)
   }
 

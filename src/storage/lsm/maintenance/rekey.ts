@@ -70,7 +70,6 @@ async function switchKeys(tree: LsmTree, next: LsmOptions, written: readonly Liv
   wal.close()
   const state = stateDocument(files, directory, documentContext(next), 'next')
   state.data = encodeContents({
-    generation: tree.manifest.contents.generation + 1,
     headers: [digestHeader(keys, header)],
     counters: tree.counters,
     wals: [{ id: wal.id, previous: wal.previous }],
