@@ -10,7 +10,7 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import { authenticate } from '../framework/authenticate.js'
 import type { FaultRule, RequestRecord } from '../framework/control-port.js'
-import { type ExplainedDecision, noteDecisions } from '../framework/decisions.js'
+import { type ExplainedDecision, recordDecisions } from '../framework/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { staleWorkError } from '../framework/unit.js'
@@ -278,7 +278,7 @@ class ControlMiddleware {
       authenticate: async (_, given, { request, allowsCached }) => {
         const caller = await authenticate(host, given, { allowsCached })
         const trace = this.#traces.get(request)
-        return trace === undefined ? caller : noteDecisions(caller, trace.decisions, MOST_DECISIONS)
+        return trace === undefined ? caller : recordDecisions(caller, trace.decisions, MOST_DECISIONS)
       },
     })
     const control = this.#create({

@@ -6,18 +6,12 @@ import { suggestName } from './nearest.js'
 import type { Lenient } from './omit-undefined.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
 import { addError } from './property-errors.js'
-import type { ApplicationKey, ApplicationRecord } from './records.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
 export const MAX_KEYS = 20
 /** The prefix of API keys. */
 export const API_KEY = 'key_'
-
-/** The keys of the application, newest first. */
-export function keysOf({ keys = [] }: ApplicationRecord): readonly ApplicationKey[] {
-  return keys
-}
 
 /** A holder of permissions; a session may have those of private applications. */
 export type Holder = ApplicationType | 'session'

@@ -2,7 +2,6 @@
 import { type PropertyErrors, usage } from '../errors.js'
 import { addError } from './property-errors.js'
 import type { InvitationRecord } from './records.js'
-import { DEFAULT_ROLE } from './roles.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
 /** 256 random bits. */
@@ -32,7 +31,7 @@ export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, 
 export type InvitationView = ReturnType<typeof viewInvitation>
 
 export function viewInvitation(record: InvitationRecord, now: number) {
-  const { id, tenant_id, email, role = DEFAULT_ROLE, expires_at, link: _, ...made } = record
+  const { id, tenant_id, email, role, expires_at, link: _, ...made } = record
   const status = isExpired(record, now) ? STATUSES[1] : STATUSES[0]
   return { id, tenant_id, email, role, status, expires_at, ...made }
 }

@@ -104,8 +104,7 @@ export interface InvitationRecord extends Audit {
   id: string
   tenant_id: string
   email: string
-  /** Absent in records from before invitations had one; stands for the default. */
-  role?: GivenRole
+  role: GivenRole
   expires_at: string
   link: string
 }
@@ -147,7 +146,7 @@ export interface ApplicationRecord extends Audit {
   permissions: Permission[]
   rules: ContainerRule[]
   /** Newest first. */
-  keys?: ApplicationKey[]
+  keys: ApplicationKey[]
   expires_at?: string
 }
 

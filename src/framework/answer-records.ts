@@ -1,7 +1,7 @@
 /** The records of stored answers. An answer about many tokens has further records, as a row has few index fields. */
 import type { AnswerRecord, AnswerSubject } from '../domain/answer-record.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
-import type { ReachedEntity } from './operation.js'
+import type { AuditEntry } from './operation.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
 /** A row has at most 255 index fields. */
@@ -85,13 +85,13 @@ export async function removeAnswersAbout(
   }
 }
 
-/** Removes the stored answers about each of `reached` that was deleted. */
+/** Removes the stored answers about each of `recorded` that was deleted. */
 export async function removeAnswersOfDeleted(
   store: StoreWriter,
   tenant: number,
-  reached: readonly ReachedEntity[],
+  recorded: readonly AuditEntry[],
 ): Promise<void> {
-  for (const { type, id, as } of reached) {
+  for (const { type, id, as } of recorded) {
     const kind = SUBJECT_KINDS[type]
     if (as?.operation === 'delete' && kind !== undefined)
       await removeAnswersAbout(store, tenant, { kind, id })

@@ -1,5 +1,5 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
-import { API_KEY, keysOf } from '../domain/application.js'
+import { API_KEY } from '../domain/application.js'
 import { isKey } from '../domain/base58.js'
 import type { ApplicationRecord, Kind } from '../domain/records.js'
 import { SESSION_KEY } from '../domain/session.js'
@@ -50,7 +50,7 @@ function readCaller(host: Host, key: string) {
     const entry = await reader.get('api_key', 0, hash)
     if (entry?.application_id === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
     const application = await requireApplication(reader, entry.tenant, entry.application_id)
-    if (!keysOf(application).some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
+    if (!application.keys.some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
     const caller = applicationCaller(entry.tenant, application)
     return { caller, expires: application.expires_at !== undefined, version: versionOf(reader) }
   })

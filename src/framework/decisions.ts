@@ -21,7 +21,7 @@ export interface ExplainedDecision {
 }
 
 /** The same caller; its decisions are added to `notes`, up to `most`. */
-export function noteDecisions(
+export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,
   most = MOST_DECISIONS,
@@ -30,7 +30,7 @@ export function noteDecisions(
   return {
     ...caller,
     ...(cached && {
-      cached: { ...cached, renew: async () => noteDecisions(await cached.renew(), notes, most) },
+      cached: { ...cached, renew: async () => recordDecisions(await cached.renew(), notes, most) },
     }),
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {

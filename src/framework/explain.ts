@@ -5,7 +5,7 @@ import { CofferError, type PropertyErrors, usage } from '../errors.js'
 import type { Store } from '../storage/store.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
 import type { Caller } from './caller.js'
-import { type ExplainedDecision, noteDecisions } from './decisions.js'
+import { type ExplainedDecision, recordDecisions } from './decisions.js'
 import type { Host } from './host.js'
 import type { AnyOperation } from './operation.js'
 import type { Outcome } from './outcome.js'
@@ -47,7 +47,7 @@ export async function explain(
     permission,
     is_held: caller.holds(permission),
   }))
-  const noting = noteDecisions(reveal ? caller : masking(caller), notes)
+  const noting = recordDecisions(reveal ? caller : masking(caller), notes)
   const answer = await performAndUndo(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }

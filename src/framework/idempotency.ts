@@ -9,7 +9,7 @@ import type { StoreReader } from '../storage/store.js'
 import { insertAnswer, readSubjects, removeAnswer, SUBJECT_KINDS } from './answer-records.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
-import type { AnyOperation, Context, OperationInput, ReachedEntity } from './operation.js'
+import type { AnyOperation, AuditEntry, Context, OperationInput } from './operation.js'
 import type { Outcome } from './outcome.js'
 import { JsonText, type Recipient } from './recipient.js'
 import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
@@ -131,7 +131,7 @@ export class IdempotentAnswer {
   readonly #definition: AnyOperation
   readonly #id: string
   readonly #stale: AnswerRecord | undefined
-  readonly #earlier: ReachedEntity[] = []
+  readonly #earlier: AuditEntry[] = []
 
   /** @param stale a stored answer that cannot be replayed, because something that it is about is gone */
   constructor(definition: AnyOperation, id: string, stale: AnswerRecord | undefined) {
@@ -140,26 +140,22 @@ export class IdempotentAnswer {
     this.#stale = stale
   }
 
-  /** Adds what a committed unit of work reached. */
-  addReached(reached: readonly ReachedEntity[]): void {
+  /** Adds what a committed unit of work recorded. */
+  addRecorded(recorded: readonly AuditEntry[]): void {
     // The containers of a token may change before the answer is stored.
-    this.#earlier.push(...reached.map(({ containers: _, ...entity }) => entity))
+    this.#earlier.push(...recorded.map(({ containers: _, ...entity }) => entity))
   }
 
   /**
    * Stores the answer in the unit of work of `context`; not an error, and not an answer about something that is gone.
    * @throws CofferError `validation` for one that is too large, `conflict` if another server has stored one meanwhile
    */
-  async store(
-    { store, caller }: Context,
-    reached: readonly ReachedEntity[],
-    outcome: Outcome,
-  ): Promise<void> {
+  async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
     const { tenant, actor } = caller
     if (status >= 300) return
     const subjects: AnswerSubject[] = []
-    for (const { kind, id, containers } of listSubjects(caller, [...this.#earlier, ...reached])) {
+    for (const { kind, id, containers } of listSubjects(caller, [...this.#earlier, ...recorded])) {
       const isKnown = containers !== undefined || (kind === 'application' && id === actor.id)
       const found = isKnown ? { containers } : await store.get(kind, tenant, id)
       if (found === undefined) return
@@ -185,14 +181,14 @@ export class IdempotentAnswer {
   }
 }
 
-type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<ReachedEntity, 'containers'>
+type Subject = Pick<AnswerSubject, 'kind' | 'id'> & Pick<AuditEntry, 'containers'>
 
 /** Includes the application that asks. */
-function listSubjects({ actor }: Caller, reached: readonly ReachedEntity[]): Iterable<Subject> {
+function listSubjects({ actor }: Caller, recorded: readonly AuditEntry[]): Iterable<Subject> {
   const subjects = new Map<string, Subject>()
   if (actor.type === 'application')
     subjects.set(`application/${actor.id}`, { kind: 'application', id: actor.id })
-  for (const { type, id, as, containers } of reached) {
+  for (const { type, id, as, containers } of recorded) {
     const kind = SUBJECT_KINDS[type]
     if (kind === undefined) continue
     if (as?.operation === 'delete') subjects.delete(`${kind}/${id}`)

@@ -44,6 +44,20 @@ export interface Effects {
   isEqualSecret(a: string, b: string): boolean
 }
 
+export interface Audit {
+  /**
+   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `containers`: of
+   * a token, where they are known. `transform`: how a token's data was shown, or used.
+   */
+  record(
+    entityType: EntityType,
+    entityId: string,
+    as?: LogEntry | null,
+    containers?: readonly string[],
+    transform?: Transform,
+  ): void
+}
+
 /** What a handler can use, within one unit of work. The engine may run the unit again. */
 export interface Context
   extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
@@ -60,17 +74,7 @@ export interface Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
-  /**
-   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `containers`: of
-   * a token, where they are known. `transform`: how a token's data was shown, or used.
-   */
-  reached(
-    entityType: EntityType,
-    entityId: string,
-    as?: LogEntry | null,
-    containers?: readonly string[],
-    transform?: Transform,
-  ): void
+  readonly audit: Audit
 }
 
 /** Path, query and body of a request as one object, before it is checked. */
@@ -78,7 +82,7 @@ export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 
-export interface ReachedEntity {
+export interface AuditEntry {
   readonly type: EntityType
   readonly id: string
   /** Absent for operations that are not logged. */
@@ -219,7 +223,7 @@ export interface Operation<
   readonly isRevealable?: true
   /** What is destroyed, for the confirmation prompt; absent without one. */
   readonly destroys?: string
-  /** A log record for what is `reached`, with audience `owner` also for the tenant. Absent: nothing is logged. */
+  /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
   /**
    * Validates what a schema cannot express, without stored data. Its errors and those of the schema are reported

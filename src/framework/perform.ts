@@ -66,7 +66,7 @@ async function run(facts: Facts, input: OperationInput, misspelled: Readonly<Pro
   if (definition.runDetached !== undefined) {
     const session = createSession(facts)
     const result = await definition.runDetached(session, complete, checked)
-    if (isLoggedOnce) await session.inUnit(reachTenant)
+    if (isLoggedOnce) await session.inUnit(recordTenant)
     const outcome = toOutcome(result, success)
     if (answer?.isStored === false) await runUnit(facts, async () => outcome, 'now', keepAll)
     return outcome
@@ -77,7 +77,7 @@ async function run(facts: Facts, input: OperationInput, misspelled: Readonly<Pro
     facts,
     async (context) => {
       const out = await run(context, complete, checked)
-      if (isLoggedOnce) await reachTenant(context)
+      if (isLoggedOnce) await recordTenant(context)
       if (out instanceof HttpAnswer) return toOutcome(out, success)
       const isExisting = out instanceof Existing
       const result = toAnswer(isExisting ? out.result : out, recipient)
@@ -179,9 +179,9 @@ export function createSession(facts: Facts): Session {
 }
 
 /** Logs an operation of the owner for the tenant; without a tenant there is no log. */
-async function reachTenant({ store, caller, reached }: Context): Promise<void> {
+async function recordTenant({ store, caller, audit }: Context): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
-  if (tenant !== undefined) reached('tenant', tenant.id)
+  if (tenant !== undefined) audit.record('tenant', tenant.id)
 }
 
 /** @throws CofferError `forbidden` naming the missing permissions, or the type of application */

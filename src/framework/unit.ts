@@ -9,7 +9,7 @@ import { requireCurrent } from './cached-caller.js'
 import type { Caller } from './caller.js'
 import type { Host } from './host.js'
 import type { IdempotentAnswer } from './idempotency.js'
-import type { AnyOperation, Context, LogEntry, ReachedEntity } from './operation.js'
+import type { AnyOperation, AuditEntry, Context, LogEntry } from './operation.js'
 import type { Outcome } from './outcome.js'
 import type { Recipient } from './recipient.js'
 
@@ -37,24 +37,24 @@ export async function runUnit<T>(
 ): Promise<T> {
   // A read may be answered before its log record is synced; a change may not.
   const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
-  let reached: ReachedEntity[] = []
+  let recorded: AuditEntry[] = []
   const out = await host.store.write(async (store) => {
-    reached = []
+    recorded = []
     requireGeneration(host, generation)
     if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
-    const context = createContext(host, store, caller, definition.log, (entity) => reached.push(entity))
+    const context = createContext(host, store, caller, definition.log, (entry) => recorded.push(entry))
     const out = await work(context)
-    if (reached.length > 0) {
-      await writeLog(context, reached, traceId)
-      if (reached.some(({ as }) => as?.operation === 'delete'))
-        await removeAnswersOfDeleted(store, caller.tenant, reached)
+    if (recorded.length > 0) {
+      await writeLog(context, recorded, traceId)
+      if (recorded.some(({ as }) => as?.operation === 'delete'))
+        await removeAnswersOfDeleted(store, caller.tenant, recorded)
     }
-    if (answer !== undefined && toOutcome !== undefined) await answer.store(context, reached, toOutcome(out))
+    if (answer !== undefined && toOutcome !== undefined) await answer.store(context, recorded, toOutcome(out))
     return out
   }, durability ?? usual)
   if (answer !== undefined && toOutcome !== undefined) answer.isStored = true
-  else answer?.addReached(reached)
-  outer?.addReached(reached)
+  else answer?.addRecorded(recorded)
+  outer?.addRecorded(recorded)
   return out
 }
 
@@ -75,13 +75,13 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
-/** @param log that of the operation, for entities that are reached without another */
+/** @param log that of the operation, for entities that are recorded without another */
 function createContext(
   host: Host,
   store: StoreWriter,
   caller: Caller,
   log: LogEntry | undefined,
-  reach: (entity: ReachedEntity) => void,
+  record: (entry: AuditEntry) => void,
 ): Context {
   return {
     store,
@@ -101,24 +101,26 @@ function createContext(
         throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
       return tenant
     },
-    reached: (type, id, as = log, containers, transform) =>
-      reach({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
-    as: (other, otherLog) => createContext(host, store, other, otherLog, reach),
+    audit: {
+      record: (type, id, as = log, containers, transform) =>
+        record({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
+    },
+    as: (other, otherLog) => createContext(host, store, other, otherLog, record),
   }
 }
 
-/** Contract: once for what one operation reached, in its unit. */
+/** Contract: once for what one operation recorded, in its unit. */
 export async function writeLog(
   { store, caller, now, date }: Context,
-  reached: readonly ReachedEntity[],
+  recorded: readonly AuditEntry[],
   traceId: string,
 ): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   // The log of a deleted tenant is deleted with it, so its deletion is not logged.
   if (tenant === undefined) return
-  for (const { type, id, as, transform, actor = caller.actor } of reached) {
+  for (const { type, id, as, transform, actor = caller.actor } of recorded) {
     if (as === undefined) continue
-    const record: LogRecord = {
+    const entry: LogRecord = {
       tenant_id: tenant.id,
       actor_id: actor.id,
       actor_type: actor.type,
@@ -129,8 +131,8 @@ export async function writeLog(
       created_at: date,
       trace_id: traceId,
     }
-    if (transform !== undefined) record.transform = transform
-    const logging = store.log(caller.tenant, record, now)
+    if (transform !== undefined) entry.transform = transform
+    const logging = store.log(caller.tenant, entry, now)
     if (logging !== undefined) await logging
   }
 }

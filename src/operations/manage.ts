@@ -113,7 +113,7 @@ export function manage<
         log: { operation: 'read', message: `${title} retrieved` },
         run: async (context, { id }) => {
           const record = await require(context, id)
-          context.reached(entity, record.id)
+          context.audit.record(entity, record.id)
           return (await view(context, record)) as Answer<O>
         },
       }),
@@ -133,7 +133,7 @@ export function manage<
           const record = await require(context, id)
           await before?.(context, record)
           await context.store.remove(kind, tenantOf(context, record), record.id)
-          context.reached(entity, record.id)
+          context.audit.record(entity, record.id)
           return undefined
         },
       }),
@@ -159,13 +159,13 @@ export function manage<
 
     add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
       await context.store.insert(kind, tenantOf(context, record), record, { fresh: true })
-      context.reached(entity, record.id)
+      context.audit.record(entity, record.id)
       return record
     },
 
     replace: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
       await context.store.replace(kind, tenantOf(context, record), record)
-      context.reached(entity, record.id)
+      context.audit.record(entity, record.id)
       return record
     },
   }

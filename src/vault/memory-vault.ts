@@ -1,7 +1,7 @@
 /** A vault in memory, which can come back to a state, and begin another vault from one. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
-import { API_KEY, keysOf } from '../domain/application.js'
+import { API_KEY } from '../domain/application.js'
 import { drawKey } from '../domain/base58.js'
 import type { ApplicationRecord } from '../domain/records.js'
 import { revokeKeys } from '../operations/application/application-record.js'
@@ -70,7 +70,7 @@ async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, st
     await store.replace('tenant', 0, { ...tenant, id })
     await renewLinks(app, store, tenant.number)
     for (const application of await readAll(store, 'application', tenant.number)) {
-      await revokeKeys(store, keysOf(application))
+      await revokeKeys(store, application.keys)
       const key = drawKey(app.random, API_KEY)
       keys[application.id] = key
       const hash = await app.hashSecret(key, store)

@@ -24,6 +24,7 @@ t.test('an invitation is pending until the last millisecond of its 72 hours', as
     id: 'i',
     tenant_id: 't',
     email: 'ada@example.com',
+    role: 'ADMIN' as const,
     ...at(expiry),
     link: 'hash',
     created_by: 'o',

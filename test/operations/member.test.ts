@@ -35,22 +35,6 @@ t.test('who accepts is given the role of the invitation, sent again or not', asy
   t.match(await join(vault, { email: 'bob@example.com', role: 'READ_ONLY' }, resend), { role: 'READ_ONLY' })
 })
 
-t.test('an invitation from before roles is one for an ADMIN', async (t) => {
-  const vault = await openTestVault()
-  const { app, ask } = vault
-  t.teardown(() => app.close())
-  const forget = (id: string) =>
-    app.store.write(async (store) => {
-      const { role: _, ...record } = (await store.get('invitation', 1, id))!
-      await store.replace('invitation', 1, record)
-    })
-  const member = await join(vault, { email: 'ada@example.com', role: 'READ_ONLY' }, async (id) => {
-    await forget(id)
-    t.match(await ask('invite get', { id }), { role: 'ADMIN' })
-  })
-  t.equal(member.role, 'ADMIN')
-})
-
 t.test('a role is changed, shown and logged, and the user stays', async (t) => {
   const vault = await openTestVault()
   const { app, ask, askAs, createApplication, clock } = vault

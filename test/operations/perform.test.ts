@@ -37,7 +37,7 @@ const base = operation({
   examples: ['x'],
   log: { operation: 'update', message: 'Thing done' },
   run: async (context, input) => {
-    context.reached('token', 'thing')
+    context.audit.record('token', 'thing')
     return input
   },
 })
@@ -89,8 +89,8 @@ t.test('a success writes one record for each entity reached, with actor, time an
   const app = await open(t)
   const owner = await app.owner({ reveal: false })
   const run = async (context: Context) => {
-    context.reached('card', 'one')
-    context.reached('token', 'two', { operation: 'read', message: 'Looked at' })
+    context.audit.record('card', 'one')
+    context.audit.record('token', 'two', { operation: 'read', message: 'Looked at' })
   }
   await perform(app, owner, change({ run }), { d: 1 }, 'trace-7')
   const [second, first] = await readLog(app)
@@ -112,7 +112,7 @@ t.test('a failure leaves nothing: neither what it wrote nor a record', async (t)
   const owner = await app.owner({ reveal: false })
   const run = async (context: Context) => {
     await context.store.insert('user', 0, { id: 'ghost', created_at: '' })
-    context.reached('token', 'one')
+    context.audit.record('token', 'one')
     throw new CofferError('conflict', 'No.')
   }
   await t.rejects(perform(app, owner, change({ run }), { d: 1 }, 'trace'), { code: 'conflict' })
@@ -136,10 +136,10 @@ t.test('a detached operation has a transaction for each unit, and can perform ot
   const definition = change({
     run: undefined,
     runDetached: async (session: Parameters<NonNullable<AnyOperation['runDetached']>>[0]) => {
-      await session.inUnit(async (context) => context.reached('token', 'first'))
+      await session.inUnit(async (context) => context.audit.record('token', 'first'))
       const inner = await session.perform(session.caller, base, { d: 'inner' })
       const failed = session.inUnit(async (context) => {
-        context.reached('token', 'never')
+        context.audit.record('token', 'never')
         throw new CofferError('conflict', 'No.')
       })
       await t.rejects(failed, { code: 'conflict' })

@@ -111,11 +111,11 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   })
   const result = answer.body === '' ? undefined : JSON.parse(answer.body)
   if (result?.proxy_error !== undefined) return { status: answer.status, body: result.proxy_error }
-  if (answer.headers['svc-proxy-destination-status'] === undefined)
-    return { status: answer.status, body: { res: readGiven(answer) } }
-  // The others are those of every answer.
+  // These are in every answer; an answer of a transform has a cache-control of its own.
+  const isOfDestination = answer.headers['svc-proxy-destination-status'] !== undefined
   const passed = Object.entries(answer.headers).filter(
-    ([name]) => !/^(?:svc-trace-id|access-control-.*|cache-control)$/.test(name),
+    ([name]) =>
+      !/^(?:svc-trace-id|access-control-.*)$/.test(name) && !(isOfDestination && name === 'cache-control'),
   )
   const res = {
     statusCode: answer.status,

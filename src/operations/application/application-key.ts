@@ -1,5 +1,5 @@
 /** The keys of an application. Each acts as the application, so that one can be replaced while another is in use. */
-import { keysOf, MAX_KEYS } from '../../domain/application.js'
+import { MAX_KEYS } from '../../domain/application.js'
 import { CofferError, conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
@@ -24,7 +24,7 @@ export const createKey = operation({
   log: { operation: 'update', message: 'Application key created' },
   async run(context, input) {
     const application = await requireRecord(context, 'application', input.application_id)
-    const keys = keysOf(application)
+    const keys = application.keys
     if (keys.length >= MAX_KEYS)
       throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await issueKey(context, application.id)
@@ -42,7 +42,7 @@ export const listKeys = operation({
   output: arrayOf(keyOutput),
   examples: ['coffer app key list "starter private"'],
   async run(context, { application_id, id: ids }) {
-    const keys = keysOf(await requireRecord(context, 'application', application_id))
+    const { keys } = await requireRecord(context, 'application', application_id)
     return keys.filter((each) => ids === undefined || ids.includes(each.id)).map((each) => viewKey(each))
   },
 })
@@ -58,7 +58,7 @@ export const getKey = operation({
   log: { operation: 'read', message: 'Application key retrieved' },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
-    context.reached('application', application.id)
+    context.audit.record('application', application.id)
     return viewKey(key)
   },
 })
@@ -77,7 +77,7 @@ export const deleteKey = operation({
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await revokeKeys(context.store, [key])
-    const others = keysOf(application).filter(({ id }) => id !== key.id)
+    const others = application.keys.filter(({ id }) => id !== key.id)
     await replaceKeys(context, application, others)
     return undefined
   },
@@ -86,7 +86,7 @@ export const deleteKey = operation({
 /** @throws CofferError `not_found` for an unknown application, and for a key of another */
 async function requireKey(context: Context, input: { application_id: string; id: string }) {
   const application = await requireRecord(context, 'application', input.application_id)
-  const key = keysOf(application).find(({ id }) => id === input.id)
+  const key = application.keys.find(({ id }) => id === input.id)
   if (key === undefined) throw new CofferError('not_found', 'This application has no key with this id.')
   return { application, key }
 }

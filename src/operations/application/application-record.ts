@@ -1,12 +1,6 @@
 /** The record of an application: its view, its grants and its API keys. */
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
-import {
-  API_KEY,
-  APPLICATION_TYPES,
-  checkGrants,
-  keysOf,
-  type RequestedGrants,
-} from '../../domain/application.js'
+import { API_KEY, APPLICATION_TYPES, checkGrants, type RequestedGrants } from '../../domain/application.js'
 import { drawKey } from '../../domain/base58.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
@@ -104,7 +98,7 @@ interface ApplicationInput extends RequestedGrants {
 /** `key`: the newest key, if it was just created. */
 export function viewApplication(record: ApplicationRecord, key?: string): ApplicationView {
   const { keys: _, ...view } = record
-  const [newest, ...others] = keysOf(record)
+  const [newest, ...others] = record.keys
   const keys = newest === undefined ? [] : [viewKey(newest, key), ...others.map((each) => viewKey(each))]
   return { ...view, keys, ...omitUndefined({ key }) }
 }
@@ -169,6 +163,6 @@ export async function replaceKeys(
 ): Promise<ApplicationRecord> {
   const record = { ...before, keys: [...keys], ...modified(context) }
   await context.store.replace('application', context.caller.tenant, record)
-  context.reached('application', record.id)
+  context.audit.record('application', record.id)
   return record
 }

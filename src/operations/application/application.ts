@@ -1,5 +1,5 @@
 /** Applications: callers with an API key, permissions and access rules. */
-import { APPLICATION_TYPES, checkGrants, keysOf, MAX_RULES } from '../../domain/application.js'
+import { APPLICATION_TYPES, checkGrants, MAX_RULES } from '../../domain/application.js'
 import { PERMISSIONS } from '../../domain/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError } from '../../errors.js'
@@ -155,7 +155,7 @@ export const deleteApplication = managed.delete({
   summary: 'Delete an application and revoke its keys immediately.',
   examples: ['coffer app delete "starter public" --yes'],
   destroys: 'This deletes the application and its keys,',
-  before: ({ store }, record) => revokeKeys(store, keysOf(record)),
+  before: ({ store }, record) => revokeKeys(store, record.keys),
 })
 
 export const regenerateKey = operation({
@@ -170,7 +170,7 @@ export const regenerateKey = operation({
   log: { operation: 'update', message: 'Application key regenerated' },
   async run(context, input) {
     const before = await managed.require(context, input.id)
-    await revokeKeys(context.store, keysOf(before))
+    await revokeKeys(context.store, before.keys)
     const { key, entry } = await issueKey(context, before.id)
     return viewApplication(await replaceKeys(context, before, [entry]), key)
   },

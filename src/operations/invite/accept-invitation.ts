@@ -3,7 +3,6 @@ import { formatDate } from '../../domain/dates.js'
 import { isExpired, isLinkSecret, type PersonNames, readLink, readNames } from '../../domain/invitation.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
-import { DEFAULT_ROLE } from '../../domain/roles.js'
 import { CofferError } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
@@ -85,7 +84,7 @@ async function acceptLink(
   const found = await openLink(context, store, secret)
   if ('reason' in found) return found
   const { link, tenant, invitation, invited } = found
-  const person = { email: invitation.email, ...names, role: invitation.role ?? DEFAULT_ROLE }
+  const person = { email: invitation.email, ...names, role: invitation.role }
   const record = await addMember(store, tenant, person, createUuid)
   await store.remove('invitation', link.tenant, invitation.id)
   await endLink(store, link.id, 'used')

@@ -18,7 +18,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
 import { detokenize, findExpressions, USE } from '../token/detokenize.js'
-import { reachToken } from '../token/token-access.js'
+import { recordAccess } from '../token/token-access.js'
 import { type TransformContext, transformAnswer, transformRequest } from './proxy-transforms.js'
 
 const MOST_TOKENS = 20
@@ -61,7 +61,8 @@ export async function callDestination(session: Session, request: RelayRequest, t
     await logging
   }
   const id = opened.proxy?.id
-  if (id !== undefined) await session.inUnit(async ({ reached }) => reached('proxy', id, PROXY_USED), 'soon')
+  if (id !== undefined)
+    await session.inUnit(async ({ audit }) => audit.record('proxy', id, PROXY_USED), 'soon')
   return finish(session, opened, answer, request.prefix)
 }
 
@@ -173,7 +174,7 @@ function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
 }
 
 async function logUses(context: Context, used: readonly Used[]): Promise<void> {
-  for (const token of used) await reachToken(context, token, USE.log, USE.transform)
+  for (const token of used) await recordAccess(context, token, USE.log, USE.transform)
 }
 
 function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): Record<string, string> {

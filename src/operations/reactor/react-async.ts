@@ -65,7 +65,7 @@ export const reactLater = operation({
         const options = { expires: context.now + MOST_RUNNING_MS + KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
         // Logged when it ends well; an answer that is kept for an idempotency key is about the reactor from now on.
-        context.reached('reactor', input.id, null)
+        context.audit.record('reactor', input.id, null)
         return { asyncReactorRequestId: id }
       })
       place.fill(() => runAndKeep(session, id, prepared!).finally(() => claim?.end()))

@@ -200,7 +200,7 @@ async function conclude(
     async (context) => {
       const tokens = await create?.(context)
       await keepRun(context, session, invocation.reactor, run, res?.statusCode ?? 200)
-      context.reached('reactor', invocation.reactor)
+      context.audit.record('reactor', invocation.reactor)
       const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
       await keep?.(context, answer)
       return answer

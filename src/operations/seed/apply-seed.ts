@@ -8,10 +8,10 @@ import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller.js'
 import {
   type AnyOperation,
+  type AuditEntry,
   type CheckTools,
   type Context,
   operation,
-  type ReachedEntity,
 } from '../../framework/operation.js'
 import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
@@ -64,11 +64,11 @@ export const applySeed = operation({
       async (context) => {
         const done = []
         for (const part of parts) {
-          const reached: ReachedEntity[] = []
+          const recorded: AuditEntry[] = []
           const own = part.isFirst ? context : await enterNew(context, part)
-          const collecting = { ...own, reached: collector(reached) }
+          const collecting = { ...own, audit: auditOf(recorded) }
           done.push({ tenant: own.caller.tenant, view: await fill(collecting, part) })
-          await writeLog(own, reached, session.traceId)
+          await writeLog(own, recorded, session.traceId)
         }
         return done
       },
@@ -159,8 +159,8 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
   }
 }
 
-/** Notes what is reached as the operation would that creates it. */
-function collector(reached: ReachedEntity[]): Context['reached'] {
+/** Records each entity as the operation does that creates it. */
+function auditOf(recorded: AuditEntry[]): Context['audit'] {
   const logs = new Map<string, AnyOperation['log']>([
     ['application', createApplication.log],
     ['reactor_formula', createFormula.log],
@@ -169,8 +169,10 @@ function collector(reached: ReachedEntity[]): Context['reached'] {
     ['invitation', createInvitation.log],
     ['tenant', updateTenant.log],
   ])
-  return (type, id, as = logs.get(type) ?? createToken.log) =>
-    void reached.push({ type, id, ...(as && { as }) })
+  return {
+    record: (type, id, as = logs.get(type) ?? createToken.log) =>
+      void recorded.push({ type, id, ...(as && { as }) }),
+  }
 }
 
 async function fill(context: Context, { place, contents, expiries, rows }: Part) {
@@ -199,10 +201,8 @@ async function fill(context: Context, { place, contents, expiries, rows }: Part)
   }
   await each('formulas', contents.formulas ?? [], (input) => createFormula.run!(context, input, undefined))
   await each('tokens', await loadRows(context, rows, { stops: true }), async (row) => refuseRow(row))
-  const reached: Context['reached'] = (type, id) => context.reached(type, id, linkTokens.log)
-  await each('associations', associations, (both) =>
-    linkTokens.run!({ ...context, reached }, both, undefined),
-  )
+  const audit: Context['audit'] = { record: (type, id) => context.audit.record(type, id, linkTokens.log) }
+  await each('associations', associations, (both) => linkTokens.run!({ ...context, audit }, both, undefined))
   await each('reactors', contents.reactors ?? [], async ({ formula, application, ...rest }) => {
     const found = formula === undefined ? {} : { formula: { id: await findByName(context, formula) } }
     return createReactor.run!(context, { ...rest, ...found, ...bind(application) }, undefined)
@@ -235,7 +235,7 @@ async function seedMember(
     throw invalid('email', 'is the address of a member already')
   const made = { ...person, role, createdBy: caller.actor.id }
   const member = await addMember(store, await context.tenant(), made, createUuid)
-  context.reached('member', member.id, { operation: 'create', message: 'Member created' })
+  context.audit.record('member', member.id, { operation: 'create', message: 'Member created' })
 }
 
 /** Names `place` in the errors of `work`. */

@@ -14,7 +14,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
-import { reachToken } from '../token/token-access.js'
+import { recordAccess } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
 import { MOST_SEEDED_TOKENS } from './seed-schema.js'
 
@@ -64,7 +64,7 @@ export const exportSeed = operation({
 
 async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
   const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')
-  await reachToken(context, record, { operation: 'read', message: 'Token exported' }, transform)
+  await recordAccess(context, record, { operation: 'read', message: 'Token exported' }, transform)
   const data = synthesize
     ? replaceData(record.type as TokenTypeName, record.data, createDraw(record.id))
     : viewToken(record, transform).data

@@ -1,5 +1,4 @@
 /** The caller's tenant: read, update, delete, usage report. */
-import { keysOf } from '../../domain/application.js'
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records.js'
 import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
@@ -50,7 +49,7 @@ export const getTenant = operation({
   log: { operation: 'read', message: 'Tenant retrieved' },
   async run(context) {
     const tenant = await context.tenant()
-    context.reached('tenant', tenant.id)
+    context.audit.record('tenant', tenant.id)
     return viewTenant(tenant)
   },
 })
@@ -88,7 +87,7 @@ export const updateTenant = operation({
       ...modified(context),
     }
     await context.store.replace('tenant', 0, record)
-    context.reached('tenant', record.id)
+    context.audit.record('tenant', record.id)
     return viewTenant(record)
   },
 })
@@ -106,7 +105,7 @@ export const deleteTenant = operation({
     const { store, caller } = context
     // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
     for await (const application of eachRecord(store, 'application', caller.tenant))
-      await revokeKeys(store, keysOf(application))
+      await revokeKeys(store, application.keys)
     await removePeople(store, caller.tenant)
     await store.removeTenant(caller.tenant)
     return undefined

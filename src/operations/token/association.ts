@@ -7,7 +7,7 @@ import { Existing } from '../../framework/outcome.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
-import { filterConditions, listTokensWhere, noteToken, requireTransform } from './token-access.js'
+import { filterConditions, listTokensWhere, recordToken, requireTransform } from './token-access.js'
 import { checkFilters, createAttributes, tokenFilters, tokenId, tokenOutput } from './token-attributes.js'
 import { findChildLinks, isLinked } from './token-links.js'
 import { checkNewToken, createFrom } from './token-write.js'
@@ -32,7 +32,7 @@ export const linkTokens = operation({
     requireTransform(context, 'token:read', parent)
     requireTransform(context, 'token:read', child)
     await associate(context, parent.id, child.id)
-    for (const token of [parent, child]) noteToken(context, token)
+    for (const token of [parent, child]) recordToken(context, token)
     return undefined
   },
 })
@@ -56,7 +56,7 @@ export const unlinkTokens = operation({
     if (!(await isLinked(context.store, tenant, parent.id, child.id)))
       throw new CofferError('not_found', 'These tokens are not linked.')
     await context.store.remove('association', tenant, associationId(parent.id, child.id))
-    for (const token of [parent, child]) noteToken(context, token)
+    for (const token of [parent, child]) recordToken(context, token)
     return undefined
   },
 })

@@ -9,7 +9,7 @@ import { invalid, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
-import { reachToken, requireTransform } from './token-access.js'
+import { recordAccess, requireTransform } from './token-access.js'
 import { type TokenView, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
@@ -171,7 +171,7 @@ async function readTokens(context: Context, found: FoundExpressions, access: Acc
   const tokens = new Map<string, TokenView>()
   for (const record of records) {
     const granted = requireTransform(context, permission, record)
-    if (log !== undefined) await reachToken(context, record, log, transform ?? granted)
+    if (log !== undefined) await recordAccess(context, record, log, transform ?? granted)
     reached?.(record)
     tokens.set(record.id, viewToken(record, transform ?? granted))
   }

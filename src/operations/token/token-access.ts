@@ -12,7 +12,7 @@ import type { List, PageRequest } from '../../framework/page.js'
 import { eachRecord } from '../../storage/pages.js'
 import type { Condition } from '../../storage/store.js'
 import { inTurns } from './in-turns.js'
-import { noteUse } from './token-activity.js'
+import { recordUse } from './token-activity.js'
 import {
   addExtras,
   redactDuplicate,
@@ -29,22 +29,22 @@ export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-type Noted = Pick<TokenRecord, 'id' | 'type' | 'containers' | 'created_at'>
+type Recorded = Pick<TokenRecord, 'id' | 'type' | 'containers' | 'created_at'>
 
 /** Records an access to the token for the log alone: it does not count as a use in the usage report. */
-export function noteToken(
+export function recordToken(
   context: Context,
-  record: Pick<Noted, 'id' | 'type' | 'containers'>,
+  record: Pick<Recorded, 'id' | 'type' | 'containers'>,
   as?: LogEntry,
   transform?: Transform,
 ): void {
-  context.reached(entityTypeOf(record), record.id, as, record.containers, transform)
+  context.audit.record(entityTypeOf(record), record.id, as, record.containers, transform)
 }
 
 /** Records an access to the token for the log and the usage report. */
-export async function reachToken(context: Context, record: Noted, as?: LogEntry, transform?: Transform) {
-  noteToken(context, record, as, transform)
-  await noteUse(context, record)
+export async function recordAccess(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
+  recordToken(context, record, as, transform)
+  await recordUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */
@@ -83,7 +83,7 @@ export const SHOWN_TOKENS: Listing<'token', TokenView> = {
   },
   log: ({ id, type, containers, created_at }) => {
     const noted = { id, type, containers, created_at }
-    return (context) => reachToken(context, noted, undefined, context.caller.transform('token:read', noted))
+    return (context) => recordAccess(context, noted, undefined, context.caller.transform('token:read', noted))
   },
 }
 
@@ -164,7 +164,7 @@ export async function showDuplicate(context: Context, original: TokenRecord): Pr
   const transform = context.caller.transform('token:read', original)
   const shown = stricterTransform('mask', transform ?? 'redact')
   const as = { operation: 'read', message: 'Token retrieved' } as const
-  noteToken(context, original, as, shown)
+  recordToken(context, original, as, shown)
   const view =
     transform === undefined ? redactDuplicate(viewToken(original, 'redact')) : viewMasked(original, transform)
   return addExtras(view, true)

@@ -9,7 +9,7 @@ import type { Context } from '../../framework/operation.js'
 
 type Reached = Pick<TokenRecord, 'id' | 'created_at'>
 
-export async function noteUse(context: Context, { id, created_at }: Reached): Promise<void> {
+export async function recordUse(context: Context, { id, created_at }: Reached): Promise<void> {
   // In the month of its creation it is counted already.
   if (created_at.startsWith(monthOf(context.date))) return
   const activity = activityOf(id, context.date)
@@ -18,7 +18,7 @@ export async function noteUse(context: Context, { id, created_at }: Reached): Pr
 }
 
 /** Notes a token's creation; gives whether it is to count by itself. `isFresh`: its id was never used before. */
-export async function noteCreation(
+export async function recordCreation(
   context: Context,
   { id, type, expires }: { id: string; type: string; expires: number | undefined },
   isFresh: boolean,

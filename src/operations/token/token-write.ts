@@ -20,13 +20,13 @@ import { eachRecord } from '../../storage/pages.js'
 import { purgeToken } from './expiry.js'
 import {
   matchesId,
-  noteToken,
+  recordToken,
   requireTransform,
   showDuplicate,
   viewWritten,
   whereGranted,
 } from './token-access.js'
-import { noteCreation, settleActivity } from './token-activity.js'
+import { recordCreation, settleActivity } from './token-activity.js'
 import type { TokenView } from './token-attributes.js'
 
 const ID_DRAWS = 10
@@ -80,7 +80,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     expires,
     record: { type },
   } = draft
-  const counts = (await noteCreation(context, { id, type, expires }, isFresh)) || undefined
+  const counts = (await recordCreation(context, { id, type, expires }, isFresh)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -92,7 +92,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
-  noteToken(context, record)
+  recordToken(context, record)
   return viewWritten(record, transform)
 }
 
@@ -135,7 +135,7 @@ export async function updateFrom(
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.counts === undefined) await settleActivity(context, before)
-  noteToken(context, record)
+  recordToken(context, record)
   return viewWritten(record, stricterTransform(transform, after))
 }
 

@@ -3,7 +3,13 @@ import { operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
-import { filterConditions, listTokensWhere, noteToken, reachToken, requireTransform } from './token-access.js'
+import {
+  filterConditions,
+  listTokensWhere,
+  recordAccess,
+  recordToken,
+  requireTransform,
+} from './token-access.js'
 import { settleActivity } from './token-activity.js'
 import {
   checkFilters,
@@ -79,7 +85,7 @@ export const getToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     const transform = requireTransform(context, 'token:read', record)
-    await reachToken(context, record, undefined, transform)
+    await recordAccess(context, record, undefined, transform)
     return viewToken(record, transform)
   },
 })
@@ -123,7 +129,7 @@ export const deleteToken = operation({
     await context.store.remove('token', context.caller.tenant, record.id)
     await removeLinks(context.store, context.caller.tenant, record.id)
     await settleActivity(context, record)
-    noteToken(context, record)
+    recordToken(context, record)
     return undefined
   },
 })
