@@ -168,10 +168,13 @@ interface Bundle {
 async function keepCompiled(places: Bundled): Promise<void> {
   await inScratch(places, async (place) => {
     const { bundle, scripts } = openBundle(places)
-    for (const [part, lines] of Object.entries(LINES)) {
-      for (const words of lines) await runCommand(bundle, place, words)
+    const keep = (part: string) =>
       writeFileSync(join(places.distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
-    }
+    for (const words of [...LINES[MAIN]!, ...LINES[SERVER]!]) await runCommand(bundle, place, words)
+    keep(MAIN)
+    keep(SERVER)
+    for (const words of LINES[REST]!) await runCommand(bundle, place, words)
+    keep(REST)
   })
 }
 
