@@ -204,7 +204,8 @@ async function reportFailure(line: CommandLine, error: unknown): Promise<number>
   const { randomBytes } = await import('node:crypto')
   const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
   const terminal = line.terminal ?? detectFrom(streams, argv, env)
-  await printProblem(terminal, toProblem(error, reference), wantsJson(streams, env, argv) ? 'json' : 'table')
+  const problem = toProblem(error, reference, 'owner')
+  await printProblem(terminal, problem, wantsJson(streams, env, argv) ? 'json' : 'table')
   return error instanceof CofferError ? error.exit : 1
 }
 
