@@ -86,15 +86,9 @@ export function isBlock({ id }: LogBlockRecord): boolean {
   return id.includes('/block/')
 }
 
-/** A block's records of one entity are at most this many in binary digits. */
-export const ENTITY_DIGITS = 8
-
-/**
- * The field of an entity that a block has `2^digit` records of, among others: a block has one for each binary digit of
- * the count that is 1, so that the records of an entity are counted by counting blocks. Each chain has its own.
- */
-export function entityField(id: string, digit: number, chain: number): IndexField {
-  return { field: chain === 1 ? 'entity' : `entity.${chain}`, value: `${digit}:${id}` }
+/** An entity that a block has records of. Each chain of a log has its own field. */
+export function entityField(id: string, chain: number): IndexField {
+  return { field: chain === 1 ? 'entity' : `entity.${chain}`, value: id }
 }
 
 /** The chain that a record of a log belongs to, whose number its id begins with. */
@@ -104,12 +98,5 @@ export function chainOf({ id }: { id: string }): number {
 
 function entityFields({ id: block, items }: LogBlockRecord): IndexField[] {
   const chain = chainOf({ id: block })
-  const counts = new Map<string, number>()
-  for (const [, , id] of items) counts.set(id, (counts.get(id) ?? 0) + 1)
-  const fields: IndexField[] = []
-  for (const [id, count] of counts) {
-    for (let digit = 0; count >> digit > 0; digit++)
-      if (((count >> digit) & 1) === 1) fields.push(entityField(id, digit, chain))
-  }
-  return fields
+  return [...new Set(items.map(([, , id]) => id))].map((id) => entityField(id, chain))
 }

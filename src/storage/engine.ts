@@ -86,6 +86,14 @@ export interface LogEntry {
   readonly tenant: number
   /** About as many bytes as it takes in a row. */
   readonly bytes: number
+  /** ms since the epoch. An engine that runs units side by side dates entries anew, in the order of their commits. */
+  time: number
+}
+
+/** Entries of one tenant that an engine of several processes commits now, and puts into a chain later. */
+export interface PendingBatch {
+  readonly id: Uint8Array
+  readonly tenant: number
 }
 
 /** An engine refuses reads that are logged once an entry of an earlier read has waited so long to be stored, ms. */
@@ -101,37 +109,30 @@ export function logUnavailable(reason: string): CofferError {
 export interface LogSealer {
   /**
    * Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. An
-   * engine of several processes names a chain, from 1 on, that no other of them adds to now, and the batches that they
-   * were kept in.
+   * engine of several processes names a chain, from 1 on, that no other of them adds to now, and the batches that the
+   * entries were pending in.
    */
   seal(
     writer: EngineWriter,
     entries: readonly LogEntry[],
     chain?: number,
-    batches?: readonly { tenant: number; id: Uint8Array }[],
+    batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /**
-   * The entries of one tenant as bytes, for an engine of several processes that puts entries into rows later than it
-   * commits them. They are bound to `id`. Undefined where there is no such tenant any more.
-   */
-  keep(
+  /** The entries of a batch as bytes, bound to its id. Undefined if there is no such tenant any more. */
+  sealPending(
     reader: EngineReader,
-    tenant: number,
-    id: Uint8Array,
+    batch: PendingBatch,
     entries: readonly LogEntry[],
   ): Awaitable<Uint8Array | undefined>
   /**
-   * The entries that were kept; none where they are in the log already. Undefined where they do not open, or there is no
-   * such tenant, or nobody knows whether they are in the log.
+   * The entries of a batch, and none if they are in a chain already. Undefined if they do not open, if there is no such
+   * tenant, or if nobody knows whether they are in a chain.
    */
-  recall(
+  openPending(
     reader: EngineReader,
-    tenant: number,
-    id: Uint8Array,
-    kept: Uint8Array,
+    batch: PendingBatch,
+    sealed: Uint8Array,
   ): Awaitable<readonly LogEntry[] | undefined>
-  /** Whether the entries that were kept under `id` are in the tenant's log; undefined where nobody knows any more. */
-  hasSealed(reader: EngineReader, tenant: number, id: Uint8Array): Awaitable<boolean | undefined>
 }
 
 /**
@@ -151,8 +152,8 @@ export interface EngineReader {
   seek(query: SeekQuery): Awaitable<Row[]>
   /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
-  /** Entries of committed units that are in no row yet, oldest first; undefined in the place of what cannot be read. */
-  held?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
+  /** Entries of committed units that are in no chain yet, oldest first; undefined in the place of what cannot be read. */
+  pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
   /**
    * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
    * may still be taken back, changed rows of the kind.
@@ -172,7 +173,7 @@ export interface EngineWriter extends EngineReader {
   /**
    * Adds an entry to a log. An engine has it sealed in the commit of this unit, together with those of others. Where the
    * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later; and an engine of several
-   * processes may commit what {@link LogSealer.keep} makes of it. Until it is in a row it is {@link EngineReader.held}.
+   * processes may commit what {@link LogSealer.sealPending} makes of it, until it is put into a chain.
    */
   append(entry: LogEntry): Awaitable<void>
   /** Every row of the tenant, logs included, is dead from here on. */

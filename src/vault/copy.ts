@@ -1,7 +1,7 @@
 /** Copies vaults between directories, stores and backups, row by row: ids, logs, keys and key slots stay as they are. */
 import type { Keyring } from '../crypto/keyring.js'
 import { readBackup, readBackupHeader } from '../storage/backup-file.js'
-import { recallEntries } from '../storage/barrier/log-rows.js'
+import { openEntries } from '../storage/barrier/pending-entries.js'
 import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
@@ -122,7 +122,7 @@ async function appendPending(engine: Engine, { keyring, rows }: Source): Promise
   await engine.write(async (writer) => {
     for (const { id, tenant, sealed } of rows.pending) {
       const keys = tenants.get(tenant)
-      const entries = keys && recallEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
+      const entries = keys && openEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
       for (const entry of entries ?? []) await writer.append(entry)
     }
   })

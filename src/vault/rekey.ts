@@ -13,7 +13,7 @@ import type { Primitives } from '../crypto/primitives.js'
 import { KEY_BYTES } from '../crypto/seal.js'
 import { formatDate } from '../domain/dates.js'
 import type { TenantKeyBytes } from '../domain/records.js'
-import { keepEntries, recallEntries } from '../storage/barrier/log-rows.js'
+import { openEntries, sealEntries } from '../storage/barrier/pending-entries.js'
 import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
 import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { PendingEntries, Row } from '../storage/engine.js'
@@ -106,9 +106,9 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)
-      const entries = keys && recallEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
+      const entries = keys && openEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
       if (entries === undefined) return pending
-      return { ...pending, sealed: keepEntries(openTenantKeys(next, renew(tenant, keys!)), id, entries) }
+      return { ...pending, sealed: sealEntries(openTenantKeys(next, renew(tenant, keys!)), id, entries) }
     },
   }
 }

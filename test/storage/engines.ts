@@ -14,7 +14,7 @@ export interface DraftedEntry extends LogEntry {
 export function asLog(draft: Draft): DraftedEntry {
   const { tenant, kind } = draft
   const keys = digest(`key/${tenant}/logs`, 8)
-  return { tenant, bytes: 100, draft: kind === 3 ? { ...draft, kind: 255, keys } : draft }
+  return { tenant, bytes: 100, time: 0, draft: kind === 3 ? { ...draft, kind: 255, keys } : draft }
 }
 
 const kept = new Map<string, readonly LogEntry[]>()
@@ -23,13 +23,11 @@ const sealer: LogSealer = {
   seal: async (writer, entries) => {
     for (const { draft } of entries as DraftedEntry[]) await writer.put(draft)
   },
-  // What is kept is what it is known by.
-  keep: (_reader, _tenant, id, entries) => {
+  sealPending: (_reader, { id }, entries) => {
     kept.set(Buffer.from(id).toString('hex'), entries)
     return id
   },
-  recall: (_reader, _tenant, id) => kept.get(Buffer.from(id).toString('hex')) ?? [],
-  hasSealed: () => false,
+  openPending: (_reader, { id }) => kept.get(Buffer.from(id).toString('hex')) ?? [],
 }
 
 export function attached<E extends Engine>(engine: E): E {

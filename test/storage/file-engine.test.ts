@@ -317,12 +317,12 @@ t.test('a log entry that is answered soon is held, given at once, and stored bef
   const count = () => engine.read(async (reader) => (await reader.find(query)).total)
   await engine.write((writer) => writer.append(log), 'soon')
   t.equal(await count(), 0, 'in no row yet')
-  t.strictSame(await engine.read((reader) => reader.held?.(1)), [log], 'given as it is')
+  t.strictSame(await engine.read((reader) => reader.pendingEntries?.(1)), [log], 'given as it is')
   const deadline = Date.now() + 2_000
   while ((await count()) === 0 && Date.now() < deadline)
     await new Promise((resolve) => setTimeout(resolve, 5))
   t.equal(await count(), 1, 'a row')
-  t.strictSame(await engine.read((reader) => reader.held?.(1)), [], 'and held no more')
+  t.strictSame(await engine.read((reader) => reader.pendingEntries?.(1)), [], 'and held no more')
   const cut = await openFileEngine({ ...options, files: files.afterCrash(true) })
   t.equal((await cut.read((reader) => reader.find(query))).total, 1, 'and safe from a power cut')
   await cut.close()
@@ -353,7 +353,7 @@ t.test(
     const query = { kind: 255, tenant: 1, all: digest('key/1/logs', 8), page: 1, size: 5 } as const
     const find = async () => {
       const rows = await engine.read(async (reader) => (await reader.find(query)).total)
-      const held = await engine.read((reader) => reader.held?.(1))
+      const held = await engine.read((reader) => reader.pendingEntries?.(1))
       return { rows, held: held?.length }
     }
     const countAfterCut = async () => {

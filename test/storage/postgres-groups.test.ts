@@ -20,9 +20,8 @@ function draft(id: number, kind = KIND): Draft {
 
 const sealer: LogSealer = {
   seal: () => undefined,
-  keep: (_, __, ___, entries) => Buffer.from(`${entries.length}`),
-  recall: () => [],
-  hasSealed: () => false,
+  sealPending: (_, __, entries) => Buffer.from(`${entries.length}`),
+  openPending: () => [],
 }
 
 /** Engines of one store; `sent` has the names of the statements that the first one sends, by the round trip. */
@@ -57,7 +56,7 @@ async function openEngines(t: Test, count: number) {
 const read = (engine: PostgresEngine, id: number) =>
   engine.read((reader) => reader.get(KIND, 1, bytes(16, id)))
 const put = (id: number) => async (writer: EngineWriter) => {
-  await writer.append({ tenant: 1, bytes: 10 })
+  await writer.append({ tenant: 1, bytes: 10, time: 0 })
   await writer.put(draft(id))
 }
 

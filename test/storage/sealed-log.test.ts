@@ -3,8 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/log-record.js'
 import type { LogRecord, RecordOf } from '../../src/domain/records.js'
-import { LogRows } from '../../src/storage/barrier/log-rows.js'
-import { SealedLog } from '../../src/storage/barrier/sealed-log.js'
+import { ChainCache, LogChain } from '../../src/storage/barrier/log-chain.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import {
   digestId,
@@ -546,9 +545,9 @@ t.test('the newest version of a log is remembered, though over a store its rev m
   const { keyring, keys: bytes } = await openInMemory()
   const keys = openTenantKeys(keyring, bytes)
   let row: Row | undefined
-  const rows = new LogRows({ get: () => row } as Partial<EngineReader> as EngineReader, keys, 1, 0)
-  const log = new SealedLog()
-  const { head: empty } = await log.load(rows)
+  const rows = { get: () => row } as Partial<EngineReader> as EngineReader
+  const chain = new LogChain(rows, keys, 1, 1, new ChainCache())
+  const { head: empty } = await chain.load()
   const loadVersion = (rev: number, count: number) => {
     const id = digestId(keys, 'log_block', 1, empty.id)
     const sealed = sealRecord(keys, { id, rev }, { ...empty, count })
@@ -557,10 +556,10 @@ t.test('the newest version of a log is remembered, though over a store its rev m
       keys: id,
       sealed,
     }
-    return log.load(rows)
+    return chain.load()
   }
   await loadVersion(9, 1)
   const newest = await loadVersion(3, 2)
   t.equal(newest.head.count, 2)
-  t.equal(await log.load(rows), newest, 'with what was read of it')
+  t.equal(await chain.load(), newest, 'with what was read of it')
 })

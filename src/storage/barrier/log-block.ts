@@ -12,23 +12,30 @@ export const BLOCK_RECORDS = 250
 /** Of a packed record, besides the texts in it. */
 const ITEM_BYTES = 26
 
-/** A log record on its way into a block: its time, what it has in common with others, its entity and its trace. */
-export type LogLine = readonly [time: number, shape: LogShape, entity_id: string, trace_id: string]
-
-export interface SealedEntry extends LogEntry {
-  readonly line: LogLine
+/** A log record on its way into a block: what it has in common with others, and what it has not. */
+export interface LogLine {
+  /** About as many bytes as it takes in a row. */
+  readonly bytes: number
+  /** ms since the epoch. */
+  readonly time: number
+  readonly shape: LogShape
+  readonly entity_id: string
+  readonly trace_id: string
 }
 
-export function createEntry(tenant: number, record: LogRecord, at?: number): SealedEntry {
-  return { tenant, bytes: bytesOf(record.entity_id, record.trace_id), line: lineOf(record, at) }
-}
+/** What an engine takes for an entry of a log. */
+export type SealedEntry = LogEntry & LogLine
 
 /** `at`: its `created_at`. */
-export function lineOf(record: LogRecord, at = Date.parse(record.created_at)): LogLine {
+export function createEntry(
+  tenant: number,
+  record: LogRecord,
+  at = Date.parse(record.created_at),
+): SealedEntry {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
   const shape: LogShape = [tenant_id, actor_type, actor_id, entity_type, operation, message, transform]
-  return [at, shape, entity_id, trace_id]
+  return { tenant, bytes: bytesOf(entity_id, trace_id), time: at, shape, entity_id, trace_id }
 }
 
 export function bytesOf(entity_id: string, trace_id: string): number {
@@ -40,7 +47,7 @@ export function pack(id: string, first: number, lines: readonly LogLine[]): LogB
   // Lines of one block share their shapes, so few texts are made.
   const numbers = new Map<LogShape | string, number>()
   const shapes: LogShape[] = []
-  const items = lines.map(([time, shape, entity_id, trace_id]): LogItem => {
+  const items = lines.map(({ time, shape, entity_id, trace_id }): LogItem => {
     let number = numbers.get(shape)
     if (number === undefined) {
       const text = shape.join('/')
@@ -54,7 +61,9 @@ export function pack(id: string, first: number, lines: readonly LogLine[]): LogB
 
 /** The lines of a block, oldest first. */
 export function linesOf({ shapes, items }: LogBlockRecord): LogLine[] {
-  return items.map(([time, shape, entity_id, trace_id]) => [time, shapes[shape]!, entity_id, trace_id])
+  return items.map(([time, shape, entity_id, trace_id]) => {
+    return { bytes: bytesOf(entity_id, trace_id), time, shape: shapes[shape]!, entity_id, trace_id }
+  })
 }
 
 /** The records of a block, oldest first. */
@@ -83,7 +92,7 @@ export function cut(lines: readonly LogLine[]): LogLine[][] {
       runs.push([line])
       bytes = 0
     } else run.push(line)
-    bytes += bytesOf(line[2], line[3])
+    bytes += line.bytes
   }
   return runs
 }
@@ -93,7 +102,7 @@ export function isFull(lines: readonly LogLine[]): boolean {
 }
 
 export function sumBytes(lines: readonly LogLine[]): number {
-  return lines.reduce((sum, [, , entity_id, trace_id]) => sum + bytesOf(entity_id, trace_id), 0)
+  return lines.reduce((sum, { bytes }) => sum + bytes, 0)
 }
 
 /** `value`: the chain after the block. */
@@ -202,4 +211,10 @@ export function countIn({ count, from, to, types }: LogBlockHeader, filter: LogF
   if (matching === 0) return 0
   const isSplit = from < filter.from || to >= filter.below
   return filter.entity !== undefined || filter.isSpecial || isSplit ? undefined : matching
+}
+
+/** Whether every record matches. */
+export function isAll({ entity, types, isSpecial, from, below }: LogFilter): boolean {
+  const isRanged = from !== Number.NEGATIVE_INFINITY || below !== Number.POSITIVE_INFINITY
+  return entity === undefined && types === undefined && !isSpecial && !isRanged
 }

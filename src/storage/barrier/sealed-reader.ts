@@ -6,10 +6,9 @@ import { CofferError } from '../../errors.js'
 import type { EngineReader, Row, Where } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'
 import { bytesOf } from './log-block.js'
-import { createLogReader, type LogReader } from './log-reader.js'
-import { FIRST_CHAIN, LogRows } from './log-rows.js'
+import { type ChainCache, FIRST_CHAIN, LogChain } from './log-chain.js'
+import { LogReader } from './log-reader.js'
 import type { RecordCache } from './record-cache.js'
-import type { SealedLog } from './sealed-log.js'
 import { digestAll, digestId, digestKey, openCursor, openRecord, sealCursor } from './sealing.js'
 import type { TenantCache } from './tenant-cache.js'
 
@@ -40,14 +39,14 @@ export class SealedReader implements StoreReader {
   protected changes = 0
   readonly #tenants: TenantCache
   readonly #opened: OpenedBytes
-  protected readonly stream: SealedLog
+  protected readonly chains: ChainCache
 
-  constructor(rows: EngineReader, { records, tenants }: Caches, opened: OpenedBytes, log: SealedLog) {
+  constructor(rows: EngineReader, { records, tenants }: Caches, opened: OpenedBytes, chains: ChainCache) {
     this.rows = rows
     this.cache = records
     this.#tenants = tenants
     this.#opened = opened
-    this.stream = log
+    this.chains = chains
   }
 
   /** @throws CofferError `not_found` when there is no such tenant any more. */
@@ -68,7 +67,7 @@ export class SealedReader implements StoreReader {
 
   async readLog(tenant: number): Promise<LogReader> {
     const keys = await this.keysOf(tenant)
-    return createLogReader(this.stream, this.rows, keys, tenant, await this.chainsOf(tenant))
+    return new LogReader(this.rows, keys, tenant, await this.chainsOf(tenant), this.chains)
   }
 
   /** What each chain of a tenant's log has taken. Of one whose end does not open, verifying the log tells. */
@@ -77,7 +76,7 @@ export class SealedReader implements StoreReader {
     const found: TakenBatches[] = []
     for (const chain of (await this.chainsOf(tenant)) ?? [FIRST_CHAIN])
       try {
-        const { head } = await this.stream.load(new LogRows(this.rows, keys, tenant, chain))
+        const { head } = await new LogChain(this.rows, keys, tenant, chain, this.chains).load()
         if (head.taken !== undefined) found.push(head.taken)
       } catch (error) {
         if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error

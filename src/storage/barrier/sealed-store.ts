@@ -6,9 +6,9 @@ import type { VaultKeys } from '../../crypto/ports.js'
 import { isTaken, type TakenBatches } from '../../domain/taken-batches.js'
 import type { Engine, EngineReader, EngineWriter } from '../engine.js'
 import type { Store } from '../store.js'
-import { keepEntries, recallEntries } from './log-rows.js'
+import { ChainCache } from './log-chain.js'
+import { openEntries, sealEntries } from './pending-entries.js'
 import { RecordCache } from './record-cache.js'
-import { SealedLog } from './sealed-log.js'
 import { type Caches, type OpenedBytes, SealedReader, sumCounters } from './sealed-reader.js'
 import { SealedWriter } from './sealed-writer.js'
 import { createTenantCache } from './tenant-cache.js'
@@ -20,17 +20,17 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
   // Without change counters nothing is known to be current in the next unit of work, so each has caches of its own.
   const cachesFor = (rows: EngineReader) => (rows.changeCounter === undefined ? createCaches() : shared)
   const opened: OpenedBytes = { count: 0 }
-  const log = new SealedLog()
-  const createReader = (rows: EngineReader) => new SealedReader(rows, cachesFor(rows), opened, log)
-  const createWriter = (rows: EngineWriter) => new SealedWriter(rows, cachesFor(rows), opened, log)
-  /** By unit of work: what chains have taken, each read once. */
+  const chains = new ChainCache()
+  const createReader = (rows: EngineReader) => new SealedReader(rows, cachesFor(rows), opened, chains)
+  const createWriter = (rows: EngineWriter) => new SealedWriter(rows, cachesFor(rows), opened, chains)
+  /** What chains have taken, by unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()
-  const hasSealed = async (rows: EngineReader, tenant: number, id: Uint8Array) => {
+  const readTaken = (rows: EngineReader, tenant: number) => {
     const known = taken.get(rows) ?? new Map<number, Promise<TakenBatches[]>>()
     taken.set(rows, known)
     const reading = known.get(tenant) ?? createReader(rows).readTaken(tenant)
     known.set(tenant, reading)
-    return isTaken(await reading, id)
+    return reading
   }
   engine.attach({
     seal: async (rows, entries, chain, batches = []) => {
@@ -41,17 +41,17 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
         await writer.putLog(tenant, theirs, chain, ids)
       }
     },
-    keep: async (reader, tenant, id, entries) => {
+    sealPending: async (reader, { id, tenant }, entries) => {
       const keys = await createReader(reader).findKeys(tenant)
-      return keys && keepEntries(keys, id, entries)
+      return keys && sealEntries(keys, id, entries)
     },
-    recall: async (reader, tenant, id, kept) => {
+    openPending: async (reader, { id, tenant }, sealed) => {
       const keys = await createReader(reader).findKeys(tenant)
-      const entries = keys && recallEntries(keys, tenant, id, kept)
-      const isTaken = entries === undefined ? undefined : await hasSealed(reader, tenant, id)
-      return isTaken ? [] : isTaken === undefined ? undefined : entries
+      const entries = keys && openEntries(keys, tenant, id, sealed)
+      if (entries === undefined) return undefined
+      const isKnown = isTaken(await readTaken(reader, tenant), id)
+      return isKnown === undefined ? undefined : isKnown ? [] : entries
     },
-    hasSealed,
   })
   return {
     read: (work) => engine.read((rows) => work(createReader(rows))),
@@ -66,7 +66,7 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
     },
     close: () => {
       shared.records.clear()
-      log.clear()
+      chains.clear()
       return engine.close()
     },
   }

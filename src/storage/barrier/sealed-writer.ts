@@ -8,7 +8,8 @@ import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
 import { eachRecord } from '../pages.js'
 import type { PutOptions, StoreWriter } from '../store.js'
 import { createEntry } from './log-block.js'
-import { FIRST_CHAIN, LogRows, LogWriter } from './log-rows.js'
+import { FIRST_CHAIN, HEAD, LogChain } from './log-chain.js'
+import { LogWriter } from './log-writer.js'
 import { SealedReader } from './sealed-reader.js'
 import { digestId, idOf, keysOfRecord, openRecord, sealRecord } from './sealing.js'
 
@@ -79,7 +80,7 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     for await (const { number } of eachRecord(this, 'tenant', 0)) {
       const keys = await this.keysOf(number)
       for (const chain of (await this.chainsOf(number)) ?? [FIRST_CHAIN])
-        count += await this.stream.drop(new LogWriter(this.rows, keys, number, chain), before, limit)
+        count += await new LogWriter(this.rows, keys, number, chain, this.chains).drop(before, limit)
     }
     return count
   }
@@ -95,16 +96,16 @@ export class SealedWriter extends SealedReader implements StoreWriter {
     if (keys === undefined) return
     if (chain !== undefined || (await this.chainsOf(tenant)) !== undefined)
       await this.#listChain(tenant, keys, chain ?? FIRST_CHAIN)
-    await this.stream.append(new LogWriter(this.rows, keys, tenant, chain ?? FIRST_CHAIN), entries, batches)
+    await new LogWriter(this.rows, keys, tenant, chain ?? FIRST_CHAIN, this.chains).append(entries, batches)
   }
 
   async #listChain(tenant: number, keys: RecordKeys, chain: number): Promise<void> {
     const record = await this.get('tenant', 0, String(tenant))
     if (record === undefined || record.log_chains?.includes(chain)) return
     const { log_chains: listed = [] } = record
-    const first = new LogRows(this.rows, keys, tenant, FIRST_CHAIN)
+    const first = new LogChain(this.rows, keys, tenant, FIRST_CHAIN, this.chains)
     const isUnlisted = listed.length === 0 && chain !== FIRST_CHAIN
-    const before = isUnlisted && (await first.find(first.ids.head)) !== undefined ? [FIRST_CHAIN] : listed
+    const before = isUnlisted && (await first.find(HEAD)) !== undefined ? [FIRST_CHAIN] : listed
     await this.replace('tenant', 0, { ...record, log_chains: [...before, chain].sort((a, b) => a - b) })
   }
 

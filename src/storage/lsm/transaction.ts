@@ -42,7 +42,7 @@ export function createReader(view: () => View, times: Times, now: number): Engin
     seek: (query) => seekRows(view(), query, now),
     findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
     changeCounter: (kind) => changeCounterOf(view(), kind),
-    held: (tenant) => heldOf(view(), tenant),
+    pendingEntries: (tenant) => pendingOf(view(), tenant),
   }
 }
 
@@ -166,8 +166,8 @@ export class Transaction implements EngineWriter {
     this.entries.push(entry)
   }
 
-  held(tenant: number): LogEntry[] {
-    return heldOf(this.#below, tenant)
+  pendingEntries(tenant: number): LogEntry[] {
+    return pendingOf(this.#below, tenant)
   }
 
   /** Makes rows of entries; also once the work has ended. */
@@ -217,7 +217,7 @@ export class Transaction implements EngineWriter {
   }
 }
 
-function heldOf({ held }: View, tenant: number): LogEntry[] {
+function pendingOf({ held }: View, tenant: number): LogEntry[] {
   return held.filter((entry) => entry.tenant === tenant)
 }
 

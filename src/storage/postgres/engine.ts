@@ -16,13 +16,13 @@ import {
   type PostgresMaintenance,
   startAgain,
 } from './maintenance.js'
-import { createOwnChain } from './own-chain.js'
+import { OwnChain } from './own-chain.js'
+import { PendingLogs } from './pending-logs.js'
 import { type ConnectionPool, missing } from './pool.js'
 import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
 import { probeWrite } from './readiness.js'
 import { drawOwner, type Shared, type UnitOptions } from './shared.js'
 import { Unit } from './unit.js'
-import { WaitingLogs } from './waiting-logs.js'
 
 /** How often a unit of work is run again before its caller is told to come back later. */
 const MOST_ATTEMPTS = 25
@@ -62,7 +62,7 @@ function createEngine(
   state: StoreState,
 ): PostgresEngine {
   const self = drawOwner(random)
-  const chain = createOwnChain(pool, self)
+  const chain = new OwnChain(pool, self)
   const readiness = new Readiness(() => probeWrite(pool, random))
   const running = new Set<Promise<unknown>>()
   let sealer: LogSealer | undefined
@@ -70,11 +70,12 @@ function createEngine(
   /** By `performance.now()`. PostgreSQL takes pages of an index for what was read, so in small tables all collide. */
   let calmUntil = 0
   let lastTurn: Promise<void> = Promise.resolve()
-  const logs = new WaitingLogs({
+  const logs = new PendingLogs({
     random,
+    clock,
     sealer: () => sealer!,
     owner: self,
-    claimChain: chain.claim,
+    claimChain: () => chain.claim(),
     write: (work, isSlow) => run(work, 'now', { holds: true, isSlow }),
     ...(notice && { notice }),
   })
@@ -88,9 +89,7 @@ function createEngine(
     random,
     remembered,
     state,
-    unsent: () => logs.unsent(),
-    mark: () => logs.mark(),
-    name: (tenant) => logs.name(tenant),
+    logs,
     get sealer() {
       return sealer!
     },
@@ -109,7 +108,7 @@ function createEngine(
       await readiness.check()
     },
     send: () => logs.send(),
-    fold: () => logs.fold(),
+    chainPending: () => logs.chainPending(),
     findUnreadable: () => logs.findUnreadable(),
     close: () => {
       closing ??= Promise.allSettled(running)
@@ -142,6 +141,7 @@ function createEngine(
     let inTransaction = durability === 'now'
     let wasTaken = false
     let mayJoin = true
+    let hasSent = false
     let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
       const end = inTransaction && performance.now() < calmUntil ? await takeTurn(until) : undefined
@@ -149,6 +149,7 @@ function createEngine(
         inTransaction,
         maySendLater: durability === 'soon',
         mayJoin,
+        hasSent,
         ...options,
         closed,
       })
@@ -158,7 +159,7 @@ function createEngine(
         if (unit.hasWritten) readiness.noteWrite()
         if (closed !== undefined) await open(closed)
         if (unit.entries.length > 0) logs.add(unit.entries)
-        if (unit.hasLogged) logs.noteWaiting()
+        if (unit.hasLogged) logs.noteRow()
         return result
       } catch (error) {
         await unit.abandon()
@@ -175,6 +176,10 @@ function createEngine(
         wasTaken = collision.reason === 'taken'
         inTransaction ||= collision.reason !== 'stale'
         mayJoin &&= collision.reason === 'stale'
+        if (collision.reason === 'unsent') {
+          await logs.send()
+          hasSent = true
+        }
         if (collision.reason === 'conflict') {
           calmUntil = performance.now() + CALMING_MS
           end?.()

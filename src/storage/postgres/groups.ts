@@ -10,7 +10,7 @@ import {
   type StoreState,
   stateOf,
 } from './query-sql.js'
-import { type Commit, intoBatches, type Shared, sealBatch } from './shared.js'
+import { type Batch, type Commit, type Shared, sealBatch } from './shared.js'
 import { Unit } from './unit.js'
 import { insertStatement } from './write-sql.js'
 
@@ -55,9 +55,11 @@ export async function commitTogether(
     news.waiting.push(...commit.news.waiting)
     entries.push(...commit.entries)
   }
+  let batches: Batch[] = []
   try {
     const unit = new Unit(shared, { inTransaction: false })
-    for (const batch of intoBatches(shared, entries)) {
+    batches = shared.logs.begin(entries)
+    for (const batch of batches) {
       const waiting = await sealBatch(shared, unit, batch)
       if (waiting !== undefined) news.waiting.push(waiting)
     }
@@ -66,6 +68,8 @@ export async function commitTogether(
     return commits.map((commit) => (state && isCurrent(commit) ? { state } : new Collision('stale')))
   } catch (error) {
     throw error instanceof Collision && error.reason !== 'conflict' ? new Collision('alone') : error
+  } finally {
+    shared.logs.end(batches)
   }
 }
 

@@ -14,12 +14,17 @@ export interface Waiting {
 export type WaitingPlace = Pick<Waiting, 'written' | 'id'>
 
 /**
- * What lies in the table: of a tenant, or of a process what is older than `below` with what anybody left before `left`;
+ * What lies in the table: of a tenant, or of a process what is older than `below` with what dead servers left before `left`, and any server if that is the largest number;
  * `after`: behind that one.
  */
 export type WhichWaiting =
   | { tenant: number }
   | { owner: Uint8Array; below: number; left: number; after?: WaitingPlace | undefined }
+
+/** Its server has died: the lease of its chain is over. */
+const IS_LEFT =
+  'not exists (select 1 from coffer_chains c where c.owner = coffer_waiting.owner' +
+  ` and c.until >= ${NOW_MS})`
 
 const FIRST: WaitingPlace = { written: -1, id: new Uint8Array(0) }
 
@@ -31,7 +36,7 @@ export function readWaitingStatement(which: WhichWaiting, limit: number, bytes: 
       ? (['of', 'tenant = $3', which.tenant] as const)
       : ([
           'below',
-          '((owner = $3 and written < $4) or written < $5) and (written, id) > ($6, $7)',
+          `((owner = $3 and written < $4) or (written < $5 and ($5 = ${Number.MAX_SAFE_INTEGER} or ${IS_LEFT}))) and (written, id) > ($6, $7)`,
           which.owner,
           which.below,
           which.left,
@@ -53,23 +58,19 @@ export function endWaitingStatement(ids: readonly Uint8Array[]): Statement {
   return { name: 'waited', text: 'delete from coffer_waiting where id = any($1::bytea[])', values: [ids] }
 }
 
-/** The chain that the process has, else one whose lease has ended; no row where there is none. */
+/** The chain that the process has, else one whose lease has ended, else a new one; no row if another process took it. */
 export function claimChainStatement(owner: Uint8Array, leaseMs: number): Statement {
-  const free = `select id from coffer_chains where owner = $1 or until < ${NOW_MS}`
+  const chains = [
+    '(select min(id) from coffer_chains where owner = $1)',
+    `(select min(id) from coffer_chains where until < ${NOW_MS})`,
+    '(select coalesce(max(id), 0) + 1 from coffer_chains)',
+  ]
   return {
     name: 'claim chain',
     text:
-      `update coffer_chains set owner = $1, until = ${NOW_MS} + $2 where id =` +
-      ` (${free} order by (owner = $1) desc, id limit 1 for update skip locked) returning id`,
-    values: [owner, leaseMs],
-  }
-}
-
-/** A new chain. Of two processes that add one at once, one fails. */
-export function addChainStatement(owner: Uint8Array, leaseMs: number): Statement {
-  return {
-    name: 'add chain',
-    text: `insert into coffer_chains select coalesce(max(id), 0) + 1, $1, ${NOW_MS} + $2 from coffer_chains returning id`,
+      `insert into coffer_chains (id, owner, until) select coalesce(${chains.join(', ')}), $1::bytea, ${NOW_MS} + $2` +
+      ' on conflict (id) do update set owner = excluded.owner, until = excluded.until' +
+      ` where coffer_chains.owner = excluded.owner or coffer_chains.until < ${NOW_MS} returning id`,
     values: [owner, leaseMs],
   }
 }

@@ -39,8 +39,8 @@ export interface Owner {
   write<T>(work: (writer: EngineWriter) => T): Promise<T>
   /** Sends the log entries of this process to the store now. */
   send(): Promise<void>
-  /** Puts log entries of every process into the logs now. */
-  fold(): Promise<void>
+  /** Puts pending log entries of every process into a chain now. */
+  chainPending(): Promise<void>
   /** Tenants with log entries that are in no row yet and do not open. */
   findUnreadable(): Promise<ReadonlySet<number>>
 }
@@ -113,7 +113,7 @@ export function createPostgresMaintenance(engine: Owner, shared: Shared, opened:
     },
     /** Nothing is left to do here but to put log entries into the logs: the database compacts by itself. */
     async compact() {
-      await engine.fold()
+      await engine.chainPending()
       await engine.write((writer) => writer.noteTime({ isTrusted: true }))
     },
     /** Log entries that are in no row yet go along. The key slots are those of now, whoever changed them. */

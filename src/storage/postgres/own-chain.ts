@@ -1,8 +1,7 @@
 /** The chain of logs that this process adds to, and no other meanwhile, so that none waits for another. */
 import { CofferError } from '../../errors.js'
-import { addChainStatement, claimChainStatement, leaveChainStatement } from './log-sql.js'
+import { claimChainStatement, leaveChainStatement } from './log-sql.js'
 import { Collision, type ConnectionPool } from './pool.js'
-import type { Statement } from './query-sql.js'
 
 /**
  * How long a chain stays with a process that has died. A process that was thought dead and goes on meets the next one in
@@ -11,20 +10,27 @@ import type { Statement } from './query-sql.js'
 const LEASE_MS = 60_000
 const MOST_ATTEMPTS = 25
 
-export function createOwnChain(pool: ConnectionPool, owner: Uint8Array) {
-  let claimed: { chain: number; at: number } | undefined
+export class OwnChain {
+  readonly #pool: ConnectionPool
+  readonly #owner: Uint8Array
+  #claimed: { chain: number; at: number } | undefined
 
-  return { claim, leave }
+  constructor(pool: ConnectionPool, owner: Uint8Array) {
+    this.#pool = pool
+    this.#owner = owner
+  }
 
-  /** Its number. The lease is renewed before half of it is over. */
-  async function claim(): Promise<number> {
+  /** Gives its number. The lease is renewed before half of it is over. */
+  async claim(): Promise<number> {
     const now = performance.now()
-    if (claimed !== undefined && now - claimed.at < LEASE_MS / 2) return claimed.chain
+    if (this.#claimed !== undefined && now - this.#claimed.at < LEASE_MS / 2) return this.#claimed.chain
     for (let attempt = 1; attempt <= MOST_ATTEMPTS; attempt++) {
-      const chain =
-        (await ask(claimChainStatement(owner, LEASE_MS))) ?? (await ask(addChainStatement(owner, LEASE_MS)))
+      const answer = await this.#pool.query(claimChainStatement(this.#owner, LEASE_MS)).catch((error) => {
+        if (!(error instanceof Collision)) throw error
+      })
+      const chain: number | undefined = answer?.rows[0]?.id
       if (chain === undefined) continue
-      claimed = { chain, at: now }
+      this.#claimed = { chain, at: now }
       return chain
     }
     throw new CofferError(
@@ -34,17 +40,8 @@ export function createOwnChain(pool: ConnectionPool, owner: Uint8Array) {
   }
 
   /** The next process may take it. */
-  async function leave(): Promise<void> {
-    if (claimed !== undefined) await pool.query(leaveChainStatement(owner))
-    claimed = undefined
-  }
-
-  async function ask(statement: Statement): Promise<number | undefined> {
-    try {
-      return (await pool.query(statement)).rows[0]?.id
-    } catch (error) {
-      if (error instanceof Collision) return undefined
-      throw error
-    }
+  async leave(): Promise<void> {
+    if (this.#claimed !== undefined) await this.#pool.query(leaveChainStatement(this.#owner))
+    this.#claimed = undefined
   }
 }

@@ -21,11 +21,12 @@ const ALIVE: Statement = { name: 'alive', text: 'select 1' }
 
 /** The unit of work has met another, or what was remembered is out of date: it is run again from the start. */
 export class Collision extends Error {
-  readonly reason: 'conflict' | 'taken' | 'stale' | 'promote' | 'alone'
+  readonly reason: 'conflict' | 'taken' | 'stale' | 'promote' | 'alone' | 'unsent'
 
   /**
    * `taken`: there is a row of this id, which perhaps another unit has just made. `promote`: it takes a transaction,
-   * because it takes more than one statement. `alone`: one of those that it was committed with failed.
+   * because it takes more than one statement. `alone`: one of those that it was committed with failed. `unsent`: it asks for
+   * log entries of which some are in this process alone.
    */
   constructor(reason: Collision['reason']) {
     super('The unit of work is run again.')

@@ -1,6 +1,6 @@
 /** What units of work over one store share. */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import type { EngineReader, LogEntry, LogSealer, Row } from '../engine.js'
+import type { EngineReader, LogEntry, LogSealer, PendingBatch, Row } from '../engine.js'
 import type { Gatherer } from './gatherer.js'
 import type { Waiting } from './log-sql.js'
 import type { ConnectionPool } from './pool.js'
@@ -9,12 +9,10 @@ import type { News } from './write-sql.js'
 
 const OWNER_BYTES = 16
 
-/** Log entries of one tenant that were committed together. `written`: µs since the epoch. */
-export interface Batch {
-  readonly id: Uint8Array
-  readonly tenant: number
+/** Log entries of one tenant that are committed together. `written`: µs since the epoch, in the order of commits. */
+export interface Batch extends PendingBatch {
   readonly written: number
-  readonly entries: readonly LogEntry[]
+  readonly entries: LogEntry[]
 }
 
 /** Of a process. */
@@ -30,6 +28,8 @@ export interface UnitOptions {
   mayJoin?: boolean
   /** It changes every row that it relies on, and has nobody change what is remembered meanwhile. */
   holds?: boolean
+  /** What reads had logged before is in the table of pending log entries. */
+  hasSent?: boolean
   /** Its statements may take long for a reason. */
   isSlow?: boolean
   /** Until when it has nobody else write, ms by the database's clock. */
@@ -59,33 +59,22 @@ export interface Shared {
   /** Reads of one row, each a unit of its own. */
   readonly reads: Gatherer<RowName, { state: StoreState; row: Row | undefined }>
   readonly commits: Gatherer<Commit, { state: StoreState }>
-  /** Log entries of this process that are not sent yet, oldest first. */
-  unsent(): readonly Batch[]
-  /** The moment of a unit that logs, µs since the epoch: what was logged before is older, what is logged later newer. */
-  mark(): number
-  /** The id of a new batch of log entries. */
-  name(tenant: number): Uint8Array
-}
-
-/** What one unit logged: a batch for each tenant. */
-export function intoBatches({ name, mark }: Shared, entries: readonly LogEntry[]): Batch[] {
-  const written = mark()
-  const batches = new Map<number, Batch & { entries: LogEntry[] }>()
-  for (const entry of entries) {
-    const { tenant } = entry
-    const batch = batches.get(tenant) ?? { id: name(tenant), tenant, written, entries: [] }
-    batch.entries.push(entry)
-    batches.set(tenant, batch)
+  readonly logs: {
+    /** Whether entries of reads are in this process alone. */
+    readonly hasUnsent: boolean
+    /** Makes batches of what a unit commits now. Contract: `end` is called when the commit has ended. */
+    begin(entries: readonly LogEntry[]): Batch[]
+    end(batches: readonly Batch[]): void
   }
-  return [...batches.values()]
 }
 
 /** What waits in its table; undefined where the tenant exists no more. */
 export async function sealBatch(
   { sealer, self: owner }: Shared,
   reader: EngineReader,
-  { id, tenant, written, entries }: Batch,
+  batch: Batch,
 ): Promise<Waiting | undefined> {
-  const sealed = await sealer.keep(reader, tenant, id, entries)
+  const { id, tenant, written, entries } = batch
+  const sealed = await sealer.sealPending(reader, batch, entries)
   return sealed && { id, tenant, owner, written, sealed }
 }

@@ -11,12 +11,11 @@ import type { ClockState } from '../store.js'
 import { judgeClock, passTime, type Times } from '../time.js'
 import { Belief } from './belief.js'
 import { drawRev, drawStep } from './draw.js'
-import { findHeld } from './held-logs.js'
 import { HeldWrites } from './held-writes.js'
 import * as logs from './log-sql.js'
 import { Collision } from './pool.js'
 import * as sql from './query-sql.js'
-import { type Batch, intoBatches, type Shared, sealBatch, type UnitOptions } from './shared.js'
+import { type Batch, type Shared, sealBatch, type UnitOptions } from './shared.js'
 import { createTransaction } from './transaction.js'
 import {
   countChangeStatement,
@@ -27,6 +26,8 @@ import {
 
 /** The time is noted when it is older, with whatever is written then. */
 const NOTE_TIME_MS = 60_000
+/** Rows of pending log entries that are read at most, and their bytes. */
+const MOST_WAITING = [10_000, 2 ** 30] as const
 
 export class Unit implements EngineWriter {
   readonly now: number
@@ -39,8 +40,10 @@ export class Unit implements EngineWriter {
   readonly #options: UnitOptions
   readonly #belief: Belief
   #times: Times
-  /** Of this process, before the unit read anything: what is sent meanwhile it does not see in the table. */
-  readonly #gathered: readonly Batch[]
+  /** Whether log entries were in this process alone before the unit read anything. */
+  readonly #hadUnsent: boolean
+  /** What it logged, as it is committed. */
+  #batches: readonly Batch[] = []
   readonly #transaction: ReturnType<typeof createTransaction>
   /** Sent with the next read, or at the end. */
   readonly #writes = new HeldWrites()
@@ -59,10 +62,10 @@ export class Unit implements EngineWriter {
     const begin = options.holds ? sql.BEGIN_HOLDING : sql.BEGIN
     this.#transaction = createTransaction(shared.pool, begin, options.isSlow)
     this.#belief = new Belief(shared)
+    this.#hadUnsent = shared.logs.hasUnsent && !options.hasSent
     this.now = Math.floor(shared.clock())
     this.clock = judgeClock(this.#belief.state, this.now)
     this.#times = passTime(this.#belief.state, this.now)
-    this.#gathered = shared.unsent()
   }
 
   async get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Promise<Row | undefined> {
@@ -87,8 +90,17 @@ export class Unit implements EngineWriter {
     )
   }
 
-  held(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
-    return findHeld(this, this.#shared.sealer, this.#gathered, tenant)
+  async pendingEntries(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
+    if (this.#hadUnsent) this.#collide('unsent')
+    const found: LogEntry[] = []
+    let unreadable = 0
+    for (const row of await this.readWaiting({ tenant }, ...MOST_WAITING)) {
+      const entries = await this.#shared.sealer.openPending(this, row, row.sealed)
+      if (entries === undefined) unreadable++
+      else for (const entry of entries) found.push(entry)
+    }
+    // Those of several servers are in the order of each of them.
+    return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
   }
 
   /** Log entries that are in no row yet, the oldest first. */
@@ -155,7 +167,8 @@ export class Unit implements EngineWriter {
     const areNew = this.#writes.areNew || (this.#writes.length === 0 && logs.length > 0)
     const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
     if (areNew && isPlain && this.#options.mayJoin) return this.#commitWithOthers(logs)
-    for (const batch of intoBatches(this.#shared, logs)) await this.wait(batch)
+    this.#batches = this.#shared.logs.begin(logs)
+    for (const batch of this.#batches) await this.wait(batch)
     const step = this.#changed.size > 0 ? drawStep(this.#shared.random) : 0
     if (step > 0) this.#hold().add([countChangeStatement(step)])
     else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
@@ -221,6 +234,7 @@ export class Unit implements EngineWriter {
   /** From here on every write is refused. */
   end(): void {
     this.#isOver = true
+    this.#shared.logs.end(this.#batches)
   }
 
   #noteChange(kind: number): void {
