@@ -13,6 +13,7 @@ export interface Bundled {
 /** Packages that most commands never need, each a file of its own; used by its default export or by its named ones. */
 const LATE_PACKAGES: Record<string, 'default' | 'named'> = {
   chalk: 'named',
+  'cli-table3': 'default',
   'csv-parse': 'named',
   inquirer: 'default',
   'json-p3': 'named',

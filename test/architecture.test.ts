@@ -59,6 +59,7 @@ const DOORS: Record<string, string[]> = {
   commander: ['cli/program.ts', 'cli/input/options.ts'],
   inquirer: ['cli/input/prompt.ts'],
   chalk: ['cli/output/output.ts'],
+  'cli-table3': ['cli/output/table.ts'],
   'csv-parse': ['cli/bulk/csv.ts'],
   lowdb: ['storage/vault-file.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],

@@ -135,7 +135,7 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
     : drawMany(items, chosen, width, paint.bold, (lost) => {
         cut = lost
       })
-  for (const text of texts) if (!(await write(terminal.stdout, text))) return
+  for await (const text of texts) if (!(await write(terminal.stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, options.hints?.empty))
   else if (items.length === 0) await printNotice(terminal, options.hints?.empty ?? 'Nothing found.')
   if (cut !== undefined)

@@ -1,4 +1,4 @@
-/** Draws a table, or one thing below another if columns were too narrow. Pure. */
+/** Draws a table, or one thing below another if columns were too narrow. cli-table3 is imported here, on first use. */
 import { isObject } from '../../domain/json/json.js'
 import { display, measureUpTo, truncate } from './display.js'
 import { readField } from './fields.js'
@@ -17,13 +17,13 @@ const MOST_PADDED = 200
  * Calls `onCut`, with what is lost, if cells do not fit `width`. Unless a person chose the columns, a time in the last
  * column is left out if it would be cut.
  */
-export function* drawMany(
+export async function* drawMany(
   items: readonly unknown[],
   { asked, isChosen }: { asked: readonly string[]; isChosen: boolean },
   width: number,
   bold: Bold,
   onCut: (lost: string) => void,
-): Generator<string> {
+): AsyncGenerator<string> {
   if (items.length === 0) return
   const columns = asked.length > 0 ? asked : namesOf(items)
   const isPlain = !items.some(isObject)
@@ -34,27 +34,46 @@ export function* drawMany(
   const plan = others ?? whole
   const lost = [plan?.isCut ? 'Cells are cut' : [], others === undefined ? [] : `${last} is left out`].flat()
   if (lost.length > 0) onCut(lost.join(' and '))
-  if (plan !== undefined) {
-    yield drawRow(plan.heads, plan.widths, bold)
-    for (const row of plan.rows) yield drawRow(row, plan.widths, String)
-  } else
+  if (plan !== undefined) yield* drawTable(plan, bold)
+  else
     for (const [at, item] of items.entries())
       yield isPlain ? `${textOf(item)}\n` : (at === 0 ? '' : '\n') + drawOne(item, columns, width, bold)
 }
 
-/** A line without borders, so that it can be searched and pasted. No space follows the last cell. */
-function drawRow(cells: readonly string[], widths: readonly number[], paint: Bold): string {
-  let line = ''
-  let space = 0
-  for (const [at, cell] of cells.entries()) {
-    const width = widths[at]!
-    if (cell !== '') {
-      line += ' '.repeat(space) + paint(cell)
-      space = 0
-    }
-    space += width - measureUpTo(cell, width) + GAP.length
+/** Placeholder for one column of text, from the private use area; never printed. */
+const STAND_IN = '\ue000'
+/** The time of cli-table3 grows with the square of the number of rows. */
+const ROWS_AT_ONCE = 50
+const NO_RULES = {
+  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
+  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
+  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: GAP },
+}
+
+/**
+ * Draws a table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode
+ * version, so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
+ */
+async function* drawTable({ heads, rows, widths }: NonNullable<ReturnType<typeof planTable>>, bold: Bold) {
+  const { default: Table } = await import('cli-table3')
+  const cells = [...heads.map((head) => bold(head)), ...rows.flat()].filter((cell) => cell !== '').values()
+  const all = [heads, ...rows]
+  for (let at = 0; at < all.length; at += ROWS_AT_ONCE) {
+    const table = new Table({
+      chars: NO_RULES,
+      style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
+      colWidths: widths,
+    })
+    const standIns = all.slice(at, at + ROWS_AT_ONCE)
+    table.push(...standIns.map((row) => row.map((cell, column) => toStandIn(cell, widths[column]!))))
+    // Trimmed before the cells are inserted, so that trimming does not depend on their length.
+    for (const line of table.toString().split('\n'))
+      yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
   }
-  return `${line}\n`
+}
+
+function toStandIn(text: string, width: number): string {
+  return text === '' ? '' : STAND_IN.repeat(Math.max(1, measureUpTo(text, width)))
 }
 
 /** Truncates the cells to fit `width`; undefined if a column would be too narrow. `isCut`: whether some cell is. */
