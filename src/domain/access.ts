@@ -5,7 +5,7 @@ import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } f
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
 export const CONDITION_OPERATORS = ['equals', 'starts_with'] as const
 
-/** On the id of a token, or on one of its containers; text is compared exactly. */
+/** Compares the id of a token, or one of its containers, exactly. */
 export interface RuleCondition {
   attribute: (typeof CONDITION_ATTRIBUTES)[number]
   operator: (typeof CONDITION_OPERATORS)[number]
@@ -31,7 +31,7 @@ export interface Grants {
   permissions: readonly Permission[]
 }
 
-/** The token that is accessed; without an id when its id is drawn after the decision. */
+/** The token that is accessed. `id` is absent if it is generated after the decision. */
 export interface Target {
   id?: string | undefined
   containers: readonly string[]
@@ -79,7 +79,7 @@ function refusalOf(
 ): Omit<PassedOver, 'priority'> | undefined {
   const condition = conditions?.find((each) => !holds(each, container, id))
   if (condition !== undefined) return { reason: 'condition does not hold', condition }
-  // A rule with neither covers nothing.
+  // A rule without container and conditions covers nothing.
   const isCovered = covered === undefined ? conditions !== undefined : isContainerWithin(container, covered)
   if (!isCovered) return { reason: 'other container' }
   return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
@@ -91,7 +91,7 @@ function holds({ attribute, operator, value }: RuleCondition, container: string,
   return operator === 'equals' ? text === value : text.startsWith(value)
 }
 
-/** The strictest over all containers; undefined if one of them grants neither `permission` nor `orBy`. */
+/** Returns the strictest transform over all containers; undefined if one of them grants neither `permission` nor `orBy`. */
 export function decideTransform(
   grants: Grants,
   permission: Permission,
@@ -112,7 +112,7 @@ export function holdsPermission({ rules, permissions }: Grants, permission: Perm
   return permissions.includes(permission) || rules.some((rule) => rule.permissions.includes(permission))
 }
 
-/** Whether the permission is granted on every container of every token, so that no token needs to be looked at. */
+/** Whether the permission is granted on every container of every token, so that no token needs to be checked. */
 export function holdsEverywhere({ rules, permissions }: Grants, permission: Permission): boolean {
   const unconditional = rules.filter(({ conditions }) => conditions === undefined)
   // A rule for the root container covers every container.

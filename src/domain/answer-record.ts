@@ -4,11 +4,11 @@ import type { Permission, Transform } from './permissions.js'
 /** The grants of a caller on the containers of a token. */
 export type Grants = Partial<Record<Permission, Transform>>
 
-/** Something that an answer is about. The answer goes with it. */
+/** A record that an answer describes. Deleting the record deletes the answer. */
 export interface AnswerSubject {
   kind: 'token' | 'reactor' | 'application'
   id: string
-  /** Of a token: when the answer was kept. */
+  /** For a token: the caller's grants when the answer was stored. */
   granted?: Grants | undefined
 }
 
@@ -16,16 +16,15 @@ export interface AnswerSubject {
 export interface AnswerRecord {
   id: string
   status: number
-  /** Of an answer that code or another server made: its content type. */
+  /** Only for an answer that code or another server made. */
   headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
-  /** Those that one record can be found by; further ones are in records of their own. */
+  /** As many as one record is indexed by; `parts` further records have the others. */
   subjects: AnswerSubject[]
-  /** The number of these further records. */
   parts?: number
-  /** Of such a record: the id of the answer. */
+  /** In a further record: the id of the answer. */
   part_of?: string
-  /** Of a request or run that has not ended: who has claimed it, and until when, ms since the epoch. */
+  /** While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch. */
   claim?: { by: string; until: number }
 }

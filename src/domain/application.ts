@@ -13,7 +13,7 @@ export const MAX_KEYS = 20
 /** The prefix of API keys. */
 export const API_KEY = 'key_'
 
-/** A holder of permissions; a session may have those of private applications. */
+/** A holder of permissions; a session may have the permissions of private applications. */
 export type Holder = ApplicationType | 'session'
 
 export function mayHold(holder: Holder, permission: Permission): boolean {
@@ -27,7 +27,7 @@ export interface RequestedGrants<R extends Rule = ContainerRule> {
   rules?: (Omit<R, 'permissions'> & { permissions: string[] })[]
 }
 
-/** All errors in the requested rights by property path. Without `holder`, permissions of any are accepted. */
+/** Returns all errors in the requested rights by property path. Without `holder`, permissions of any are accepted. */
 export function checkGrants(
   holder: Holder | undefined,
   { permissions = [], rules = [] }: Lenient<RequestedGrants<Rule>>,

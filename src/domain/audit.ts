@@ -1,4 +1,4 @@
-/** By whom a record was made and last changed, and when. */
+/** The actors and times of a record's creation and last change. */
 export interface Audit {
   created_by: string
   created_at: string

@@ -23,12 +23,12 @@ export function base58(bytes: Uint8Array, least = 0): string {
   return (leading + (digits.startsWith('1') ? digits.replace(/^1+/, '') : digits)).padStart(least, '1')
 }
 
-/** 128 random bits: a prefix that says what it is, and 22 characters. */
+/** A key of 128 random bits: the prefix and 22 characters. */
 export function drawKey(random: { bytes(count: number): Uint8Array }, prefix = ''): string {
   return prefix + base58(random.bytes(16), 22)
 }
 
-/** Whether the text has the format of such a key; callers hash nothing else. */
+/** Whether the text has the format of {@link drawKey}; callers hash nothing else. */
 export function isKey(text: string, prefix = ''): boolean {
   return text.startsWith(prefix) && /^[1-9A-HJ-NP-Za-km-z]{22}$/.test(text.slice(prefix.length))
 }

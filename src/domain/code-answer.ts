@@ -17,7 +17,7 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
 )
-/** With these an answer would change what a browser does with other pages of this server. */
+/** Headers that would change what a browser does with other pages of this server. */
 const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
 const OF_SERVER_START = 'access-control-'
 
@@ -57,7 +57,7 @@ export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
   return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
 }
 
-/** Headers as code gives them, under the name that errors have for them. @throws CofferError `validation` */
+/** Reads headers that code gives. Errors call them `named`. @throws CofferError `validation` */
 export function readHeaders(given: unknown, named: string): Record<string, string> {
   if (!isObject(given)) throw validationError(`${named} must be an object`)
   let characters = 0

@@ -1,6 +1,4 @@
-/** Reading a stream of bytes to its end, up to a limit. */
-
-/** All bytes of `chunks`; undefined, and the stream is left, as soon as they are more than `most`. */
+/** Collects all bytes of `chunks`. Stops reading and returns undefined if there are more than `most`. */
 export async function collectBytes(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, most: number) {
   const parts: Uint8Array[] = []
   let length = 0

@@ -56,7 +56,6 @@ export function containerAncestors(path: string): string[] {
   return ancestors
 }
 
-/** The ancestors of all paths, each once. */
 export function ancestorsOf(containers: readonly string[]): Set<string> {
   const found = new Set<string>()
   for (const path of containers) for (const ancestor of containerAncestors(path)) found.add(ancestor)

@@ -69,13 +69,13 @@ function checkNames(
   })
 }
 
-/** `a` and `a.b` of `a.b.c`. */
+/** Returns `a` and `a.b` for `a.b.c`. */
 function parentsOf(name: string): string[] {
   const levels = name.split('.')
   return levels.slice(1).map((_, depth) => levels.slice(0, depth + 1).join('.'))
 }
 
-/** Undefined if it cannot be cast: numbers from JSON's text, booleans from theirs in any case, strings from both. */
+/** Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value. */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
   if (type === 'string')

@@ -84,7 +84,7 @@ export function parseDuration(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * UNIT_MS[unit]!
 }
 
-/** `2030-01` of a date of the API. */
+/** Returns `2030-01` for a date of the API. */
 export function monthOf(date: string): string {
   return date.slice(0, '2030-01'.length)
 }

@@ -1,7 +1,7 @@
 /** Faults of the destination of a proxied request. */
 import { parseDuration } from './dates.js'
 
-/** It never answers, answers with a status, or takes so many ms before it does as usual. */
+/** The destination never answers, answers with `status`, or answers `ms` later than usual. */
 export type DestinationFault =
   | { kind: 'timeout' }
   | { kind: 'status'; status: number }
@@ -12,7 +12,7 @@ export const DESTINATION_FAULT_RULE =
 
 const LONGEST_MS = 600_000
 
-/** `timeout`, `502` as text or number, `30 s`; undefined for anything else. */
+/** Reads `timeout`, `502` (text or number) or `30 s`; undefined for anything else. */
 export function readDestinationFault(given: unknown): DestinationFault | undefined {
   const text = typeof given === 'number' ? String(given) : given
   if (typeof text !== 'string' || text.length > 20) return undefined

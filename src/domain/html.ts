@@ -1,5 +1,3 @@
-/** Escaping of text in HTML. */
-
 const ENTITIES: Record<string, string> = {
   '&': '&amp;',
   '<': '&lt;',
@@ -8,7 +6,7 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
 }
 
-/** `text` escaped for the content of an element or a quoted attribute. */
+/** Escapes text for the content of an element or a quoted attribute. */
 export function encodeHtml(text: unknown): string {
   return String(text).replaceAll(/[&<>"']/g, (character) => ENTITIES[character]!)
 }

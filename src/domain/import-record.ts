@@ -1,8 +1,5 @@
-/** How far an import came, which is stored with the tokens of its last batch. */
-
 /** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */
 export interface ImportRecord {
-  /** The id of the run. */
   id: string
   actor_id: string
   /** The number of rows in earlier batches. */

@@ -39,12 +39,12 @@ function listFields(values: Readonly<Record<string, string | undefined>>): Index
   return Object.entries(values).flatMap(([field, value]) => (value === undefined ? [] : [{ field, value }]))
 }
 
-/** The index fields of a record. Its id is not one: records are always found by id. */
+/** The index fields of a record. Its id is not among them: records are always found by id. */
 export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): IndexField[] {
   return INDEX_FIELDS[kind](record)
 }
 
-/** The fields of one metadata entry; a value that has no upper case needs no second one. */
+/** The fields of one metadata entry; a value without upper case needs no second field. */
 function metadataFields(name: string, value: string): IndexField[] {
   const folded = value.toLowerCase()
   const entry = { field: `entry.${name}`, value }
@@ -81,17 +81,17 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   return fields
 }
 
-/** A block, and no part of a log's end: these are found by reading them all, so they are not indexed. */
+/** Whether the record is a block. Parts of a log's end are not indexed: readers read all of them. */
 export function isBlock({ id }: LogBlockRecord): boolean {
   return id.includes('/block/')
 }
 
-/** An entity that a block has records of. Each chain of a log has its own field. */
+/** The field for an entity that a block has records of; each chain of a log has its own field. */
 export function entityField(id: string, chain: number): IndexField {
   return { field: chain === 1 ? 'entity' : `entity.${chain}`, value: id }
 }
 
-/** The chain that a record of a log belongs to, whose number its id begins with. */
+/** The number of the record's chain; the record's id begins with it. */
 export function chainOf({ id }: { id: string }): number {
   return Number.parseInt(id, 10)
 }

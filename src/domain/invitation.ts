@@ -23,7 +23,6 @@ export function extendExpiry({ expires_at }: Pick<InvitationRecord, 'expires_at'
   return Math.max(now, Date.parse(expires_at)) + VALIDITY_MS
 }
 
-/** An expired invitation cannot be accepted. */
 export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): boolean {
   return Date.parse(expires_at) <= now
 }

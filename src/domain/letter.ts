@@ -1,4 +1,4 @@
-/** The mail of an invitation. Users' text is escaped; headers have none of it but the address. */
+/** The mail of an invitation. Users' text is escaped; headers contain none of it except the address. */
 import { formatDate, MONTHS } from './dates.js'
 import { encodeHtml } from './html.js'
 

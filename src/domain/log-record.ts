@@ -1,4 +1,4 @@
-/** A log record, and what a log is stored as: blocks of them, and what leads to these. */
+/** Log records, and the blocks, headers and head that a log is stored as. */
 import type { EntityType } from './entity-types.js'
 import type { Transform } from './permissions.js'
 import type { TakenBatches } from './taken-batches.js'
@@ -14,11 +14,11 @@ export interface LogRecord {
   message: string
   created_at: string
   trace_id: string
-  /** Of a token's data that was shown or used: how. */
+  /** How a token's data was shown or used. */
   transform?: Transform
 }
 
-/** What log records have in common, once for all of a block; `null` stands for what is absent. */
+/** The attributes that log records share, stored once for each block; null means absent. */
 export type LogShape = [
   tenant_id: string,
   actor_type: NonNullable<LogRecord['actor_type']> | null,
@@ -34,20 +34,20 @@ export type LogItem = [time: number, shape: number, entity_id: string, trace_id:
 /** Log records that were sealed together: a block of the log, or a short-lived part of its end. */
 export interface LogBlockRecord {
   id: string
-  /** How many records the log had before. */
+  /** The number of records that the log had before. */
   first: number
   shapes: LogShape[]
   items: LogItem[]
 }
 
-/** What is to be known of a block without opening it. `types` counts records by type of entity. */
+/** The summary of a block, to search without opening it. `types` counts records by type of entity. */
 export interface LogBlockHeader {
   count: number
   /** Earliest and latest time. */
   from: number
   to: number
   types: Partial<Record<EntityType, number>>
-  /** Of the chain, after this block. */
+  /** The chain's value after this block. */
   value: string
 }
 
@@ -57,24 +57,24 @@ export interface LogIndexRecord {
   headers: LogBlockHeader[]
 }
 
-/** The end of a log's chain, and where its parts are. */
+/** The end of a log's chain, and the numbers of its blocks and parts. */
 export interface LogHeadRecord {
   id: string
-  /** Records ever written, and how many of them, the oldest, were dropped since. */
+  /** Records ever written, and how many of the oldest were dropped since. */
   count: number
   dropped: number
   /** Blocks ever written, and how many of them were dropped. */
   blocks: number
   gone: number
-  /** Parts that are in no block yet: how many, how many bytes, how many records, and how many were ever used at once. */
+  /** Parts that are in no block yet: their number, bytes and records, and the most that were ever used at once. */
   parts: number
   partBytes: number
   partRecords: number
   mostParts: number
-  /** The chain after the last dropped block, after the last block, and at the end. */
+  /** The chain's value after the last dropped block, after the last block, and at the end. */
   start: string
   base: string
   value: string
-  /** Of what the entries came in, where they came later than the change that they tell of. */
+  /** The batches that entries came in, if entries are written later than the change that they record. */
   taken?: TakenBatches
 }

@@ -1,12 +1,12 @@
-/** Finds the name that misspelled text means. Pure. */
+/** Finds the name that misspelled text means. */
 
 const MOST_LETTERS = 50
-/** A slip in a shorter name is another name. */
+/** A shorter name with a slip is likely another name. */
 const LEAST_LETTERS = 3
-/** Compares the pairs of letters of both. */
+/** The least share of common pairs of letters. */
 const LEAST_SHARE = 0.52
 
-/** `; did you mean …?` with the name that shares most pairs of letters with `text`; empty where none is near. */
+/** `; did you mean …?` with the name that shares most pairs of letters with `text`; empty if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
   const pairs = (word: string) => new Set(Array.from(word.slice(1), (letter, at) => word[at]! + letter))
   const given = pairs(text.slice(0, MOST_LETTERS).toLowerCase())
@@ -20,7 +20,7 @@ export function suggestName(text: string, names: readonly string[]): string {
   return best.share < LEAST_SHARE ? '' : `; did you mean ${best.name}?`
 }
 
-/** Whether one letter is missing, added or another, or two neighbours have changed places. */
+/** Whether one letter is missing, added or replaced, or two neighbours have changed places. */
 function isSlip(text: string, name: string): boolean {
   if (text.length < LEAST_LETTERS || Math.abs(text.length - name.length) > 1) return false
   let start = 0

@@ -4,7 +4,7 @@ import { tryJson } from './json/json.js'
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Whether the content is JSON by its type, or without one by its beginning. */
+/** Whether the content is JSON: by its type, or by its beginning if it has no type. */
 export function isJsonContent(headers: HeaderMap, text: string): boolean {
   const type = mediaTypeOf(headers)
   if (type !== undefined) return /^application\/(?:[\w.+-]+\+)?json$/.test(type)
@@ -26,7 +26,7 @@ export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undef
   }
 }
 
-/** The body as code is given it: the value of JSON, else text; null for an empty one. */
+/** The body that code receives: the value of JSON, other content as text, null for an empty body. */
 export function readBodyValue(headers: HeaderMap, text: string): unknown {
   if (text === '') return null
   if (mediaTypeOf(headers) === undefined) return /^\s*[[{]/.test(text) ? (tryJson(text) ?? text) : text

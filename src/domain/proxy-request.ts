@@ -33,7 +33,7 @@ export interface Template {
 
 /** Literal text, or an expression as it is read. */
 type Piece = string | { expression: string; at: string }
-/** An expression in a URL or form; without an end, the rest, which is then no valid expression. */
+/** An expression in a URL or form; without an end it is all the rest, and invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /** Two braces in a JSON text. */
 const BRACES = /(?:\{|\\u007b){2}/i
@@ -131,7 +131,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
   for (const { 0: found, index } of text.matchAll(ENCODED)) {
     const before = text.slice(from, index)
     const pair = before.lastIndexOf('&') + 1
-    // The name of the parameter; an expression after another one in the same value has the same.
+    // The name of the parameter; further expressions in its value keep it.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     pieces.push(before, { expression: decodeOr(found, place, decode), at })

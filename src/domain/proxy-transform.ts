@@ -7,12 +7,12 @@ export interface ProxyMessage {
   body: Uint8Array
 }
 
-/** Headers that code returned. @throws CofferError `reactor_failed` */
+/** @throws CofferError `reactor_failed` */
 export function readReturnedHeaders(given: unknown): Record<string, string> {
   return orFailed(() => readHeaders(given, 'headers'))
 }
 
-/** Calls `read`; a refusal by it is a failure of the code. */
+/** Calls `read`. Turns its CofferError into `reactor_failed`. */
 export function orFailed<T>(read: () => T): T {
   try {
     return read()

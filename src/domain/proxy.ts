@@ -16,7 +16,7 @@ const MOST_EXPRESSION_CHARACTERS = 1000
 /** Properties of other services that this one lacks; refused, because they would change what the proxy does. */
 const UNSUPPORTED = ['request_reactor_id', 'response_reactor_id']
 export const DIRECTIONS = ['request', 'response'] as const
-export type Direction = (typeof DIRECTIONS)[number]
+type Direction = (typeof DIRECTIONS)[number]
 
 type Given = Readonly<Record<string, unknown>>
 
@@ -36,7 +36,7 @@ export function checkProxy(given: Given): void {
 
 export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MOST_URL_CHARACTERS} characters`
 
-/** The URL of a destination, as it is allowed; else undefined. */
+/** The URL of a destination; undefined if it is not allowed. */
 export function readDestination(text: string): URL | undefined {
   if (text.length > MOST_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || /[?#\\]/.test(text))
     return undefined

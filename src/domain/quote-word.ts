@@ -1,6 +1,4 @@
-/** Words of command lines that a person pastes: names of files, columns and things may be anybody's. */
-
-/** A word as every shell reads it, quoted if necessary. */
+/** Quotes a word of a command to paste, if any shell would read it differently; anybody may have chosen it. */
 export function quoteWord(text: string): string {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -9,7 +9,7 @@ export interface ReactorRecord extends Audit {
   id: string
   tenant_id: string
   name: string
-  /** Absent with code of its own. */
+  /** Absent if the reactor has its own `code`. */
   formula_id?: string
   code?: string
   runtime?: RuntimeOptions
@@ -38,7 +38,7 @@ export interface ReactorLogRecord {
 export interface ReactorResultRecord {
   id: string
   reactor_id: string
-  /** Type and id of the caller, and its session, who alone may read it. */
+  /** Type and id of the caller, and its session; nobody else may read the result. */
   started_by: string
   created_at: string
   /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */

@@ -23,7 +23,7 @@ export interface RuntimeOptions {
   permissions?: Permission[]
 }
 
-/** Attributes of `runtime` outside of it, which other services once had there. */
+/** Attributes of `runtime` that other services once had outside of it. */
 const MISPLACED = 'image dependencies resolutions permissions resources timeout async warm_concurrency'.split(
   ' ',
 )
@@ -46,7 +46,7 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   refuseErrors(errors)
 }
 
-/** Adds an error for each value that is an object or an array, and for each name that none can have. */
+/** Adds an error for each value that is an object or an array, and for each invalid name. */
 export function checkConfiguration(configuration: unknown, errors: PropertyErrors): void {
   for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {})) {
     if (value === null || value === undefined) continue

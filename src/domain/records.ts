@@ -39,9 +39,9 @@ export const KINDS = {
   reactor_result: 23,
   proxy: 24,
   import: 40,
-  /** Blocks of the log, and what leads to them. */
+  /** Blocks, headers and heads of logs. */
   log_block: 254,
-  /** Log records, which lie in blocks: no row has this kind. */
+  /** Log records: they are stored in blocks, so no row has this kind. */
   log: 255,
 } as const
 
@@ -58,11 +58,11 @@ export interface TenantRecord extends OwnAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
-  /** The chains of its log, which an engine of several processes names; absent where there is one at most, the first. */
+  /** The chains of its log, if an engine of several processes names them; absent if there is at most the first. */
   log_chains?: number[]
 }
 
-/** A person, under tenant number 0. `tenants` are those that the person joined; removed when none is left. */
+/** A person, under tenant number 0. `tenants` are those that the person joined; without any, the record is removed. */
 export interface UserRecord {
   id: string
   tenants?: number[]
@@ -74,7 +74,7 @@ export interface UserRecord {
 }
 
 /** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
-export interface ContainersRecord {
+interface ContainersRecord {
   id: string
   containers: string[]
 }

@@ -1,28 +1,28 @@
 /**
- * Which batches of log entries a chain has taken, so that none is taken twice, whoever puts one back in its table. The id
- * of a batch: its maker (5 bytes), its number among those of the maker for the tenant (5), its time (6, ms since the epoch).
+ * Records which batches of log entries a chain has taken, so that none is taken twice, even if one reappears in its table.
+ * The id of a batch: maker (5 bytes), number among the maker's batches for the tenant (5), time (6, ms since the epoch).
  */
 
 const MAKER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
-/** Makers that a chain remembers, those of the newest batches: a maker is forgotten long after its batches are in a log. */
+/** A chain remembers the makers of the newest batches. A maker is forgotten long after its batches are in a log. */
 const MOST_MAKERS = 256
-/** Runs of numbers of one maker. Between two of them are numbers that were not taken. */
+/** Ranges of taken numbers of one maker. */
 const MOST_RANGES = 64
 
 type Range = [from: number, to: number]
 
 interface Made {
-  /** The time of the newest. */
+  /** The time of the newest batch. */
   at: number
   /** Ascending. */
   ranges: Range[]
-  /** Of lower numbers nobody knows any more whether they were taken. */
+  /** It is no longer known which lower numbers were taken. */
   from?: number
 }
 
-/** `until`: the time of the newest batch of a maker who was dropped. */
+/** `until`: the time of the newest batch of a forgotten maker. */
 export interface TakenBatches {
   until: number
   by: Record<string, Made>
@@ -45,7 +45,7 @@ function parseName(id: Uint8Array) {
   }
 }
 
-/** Whether one of the chains has taken the batch; undefined where one of them does not know any more. */
+/** Whether one of the chains has taken the batch; undefined if a chain no longer knows. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
   const { maker, number, at } = parseName(id)
   const has = ({ by }: TakenBatches) => by[maker]?.ranges.some(([from, to]) => from <= number && number <= to)

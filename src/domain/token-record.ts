@@ -23,7 +23,7 @@ export interface TokenRecord {
   counts?: true | undefined
 }
 
-/** Attributes that are kept as they are given: what is wrong with a value, if anything. */
+/** Attributes that are stored as given, each with a check that returns what is wrong with a value. */
 export const KEPT_AS_GIVEN = {
   deduplicate_token: (value: unknown) => (typeof value === 'boolean' ? undefined : 'must be true or false'),
 } satisfies Partial<Record<keyof TokenRecord, (value: unknown) => string | undefined>>

@@ -4,7 +4,7 @@
 const STEPS_IN_A_TURN = 1_000_000
 
 /**
- * Work that takes long counts its steps here and waits for its turn once all of it together has taken those of one. So
+ * Long work counts its steps here. Once all of it together has used the steps of a turn, each waits for its next turn. So
  * the event loop is held for one turn, no matter how many requests are in progress.
  */
 export class Turns {

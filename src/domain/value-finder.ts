@@ -1,13 +1,13 @@
 /**
- * Finds values of tokens in text, also behind separators of digits, base64, URL encoding and JSON escapes, and in one of
- * these within another. Text is UTF-8 with one character for each byte (`latin1`), so that any file can be searched.
+ * Finds values of tokens in text, even with separators between digits, in base64, URL encoding or JSON escapes, or in two
+ * of these encodings. Text is UTF-8 with one character for each byte (`latin1`), so that any file can be searched.
  */
 
-/** A shorter value would be found everywhere. */
+/** In bytes; a shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
 /** A longer value is searched for by its first bytes only. */
 export const LONGEST_VALUE = 1024
-/** The most that a value takes, as `%5C%75%30…`: pieces of a longer text overlap by so much. */
+/** The longest encoded value (`%5C%75%30…`), in bytes: pieces of a longer text overlap by this much. */
 export const OVERLAP = 18 * LONGEST_VALUE
 /** Encodings within encodings. */
 const MOST_DEPTH = 2
@@ -58,7 +58,7 @@ export class ValueFinder {
   #addText(id: string, text: string): void {
     const whole = Buffer.from(text)
     if (whole.length > LONGEST_VALUE) this.omitted.ends++
-    // The longest line tells enough.
+    // The longest line identifies the value well enough.
     const lines = whole.toString('latin1', 0, LONGEST_VALUE).split(/[\r\n]+/)
     const line = lines.reduce((longest, each) => (each.length > longest.length ? each : longest))
     const known = this.#values.get(line)

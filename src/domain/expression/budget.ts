@@ -47,7 +47,7 @@ export class Budget {
       }
   }
 
-  /** Charges for a text that was made. */
+  /** Charges for a generated text, and returns it. */
   write(text: string): string {
     this.use(text.length / WRITTEN_IN_A_STEP)
     return text
@@ -66,7 +66,7 @@ export class Budget {
 
 /**
  * Counts the outputs in texts before any is compiled.
- * @throws CofferError `too_much_work` for more or longer ones than may be in one request
+ * @throws CofferError `too_much_work` for more outputs or characters than one request may have
  */
 export function checkOutputs(texts: Iterable<string>): void {
   let count = 0
@@ -84,7 +84,7 @@ function tooMuchWork(limit: string): CofferError {
   return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
 }
 
-/** The number of characters of a JSON value, about. */
+/** The approximate number of characters of a JSON value. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + ITEM_STEPS
   if (value === null || typeof value !== 'object') return ITEM_STEPS

@@ -16,7 +16,7 @@ export interface Output {
   evaluate(scope: Scope, budget: Budget): unknown
 }
 
-/** Steps of each call, and of a failed one; of each part of a path, and of each member of an array. */
+/** Steps of a call, of a failed call, of a part of a path, and of a member of an array. */
 const CALL_STEPS = 100
 const FAILURE_STEPS = 1000
 const PART_STEPS = 10
@@ -46,7 +46,7 @@ function evaluateValue(value: Value, variables: object, budget: Budget): unknown
   budget.use(value.path.length * PART_STEPS)
   return value.path.reduce<unknown>((object, part) => {
     const name = evaluateValue(part, variables, budget)
-    // The size of an object is counted.
+    // `size` counts the members of an object.
     if (name === 'size') budget.read(object)
     return readProperty(object, name)
   }, variables)

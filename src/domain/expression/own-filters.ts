@@ -153,7 +153,7 @@ function maskCard(value: unknown, [bin, last, maskGiven, preservedGiven]: readon
   return coverMiddle(characters, ends, cover, () => mask)
 }
 
-/** The positions of the digits, how many are revealed, and the characters that contain those. */
+/** `digits`: their positions. `first` and `last`: how many characters at each end contain the `revealed` digits. */
 function findShownDigits(characters: readonly string[], [binGiven, lastGiven]: readonly unknown[]) {
   const digits = [...characters.keys()].filter((at) => isDigit(characters[at]!))
   const bin = asFlag(binGiven ?? false, 'whether to reveal the BIN') ? binLength(digits.length) : 0

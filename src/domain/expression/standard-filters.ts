@@ -28,7 +28,7 @@ function text(least: number, most: number, work: Text, perCharacter = 0): Filter
   }
 }
 
-/** A filter that looks for its first argument at each character, in time of both lengths multiplied. */
+/** A filter that looks for its first argument at each character. Its time is the product of both lengths. */
 function search(least: number, most: number, work: Text): FilterRule {
   return {
     ...text(least, most, work),
@@ -43,12 +43,12 @@ function math(most: number, work: (...numbers: number[]) => number): FilterRule 
   return { least: most, most, run: (value, args) => work(...[value, ...args].map(numberOf)) }
 }
 
-/** A filter of lists: null is an empty one, any other value one of itself. */
+/** A filter of lists: null becomes an empty list, any other value a list of itself. */
 function list(least: number, most: number, work: List): FilterRule {
   return { least, most, run: (value, args) => work(listOf(value), ...args.map(plain)) }
 }
 
-/** A filter that reads a property of each member, whose path is its first argument. */
+/** A filter that reads a property of each member. Its first argument is the path of the property. */
 function reading(least: number, most: number, work: List): FilterRule {
   return {
     least,
@@ -140,7 +140,7 @@ function textOf(value: unknown): string {
   return typeof value === 'object' ? canonicalJson(value) : String(value)
 }
 
-/** The length of a text; of a value that becomes one, about what reading it is charged. */
+/** The length of the value's text; an estimate for numbers, booleans and null. */
 function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   return typeof value === 'object' && value !== null ? textOf(value).length : 8
@@ -200,7 +200,7 @@ function unescapeHtml(entity: string): string {
   return Object.keys(ESCAPES).find((character) => ESCAPES[character] === entity)!
 }
 
-/** Not by an expression, which would take the square of the length for markup that is not closed. */
+/** A regular expression would take quadratic time for markup that is not closed. */
 function stripHtml(value: string): string {
   const blocks = new Map([
     ['<script', '</script>'],
@@ -237,7 +237,7 @@ function split(value: string, part = ''): string[] {
   return parts.slice(0, parts.findLastIndex((each) => each !== '') + 1)
 }
 
-/** By code points; a value that is no longer comes back as it is. */
+/** Counts code points; a value that is not too long is returned unchanged. */
 function truncate(value: unknown, [length = 50, end = '...']: readonly unknown[]): unknown {
   const characters = [...textOf(value)]
   const most = Number(plain(length))
@@ -292,7 +292,7 @@ function readNames(item: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>(readProperty, item)
 }
 
-/** Without a path the item itself. */
+/** Reads the item itself if there is no path. */
 function readerOf(path: unknown): (item: unknown) => unknown {
   const names = textOf(path)
   return (item) => (names === '' ? item : readNames(item, names))
@@ -316,7 +316,7 @@ function exclude(items: readonly unknown[], matches: (item: unknown) => boolean)
   return items.filter((item) => !matches(item))
 }
 
-/** Whether the property has the expected value; without one, whether it is neither false nor absent. */
+/** Whether the property has the expected value; without `expected`, whether the property is neither false nor absent. */
 function matcher(path?: unknown, expected?: unknown): (item: unknown) => boolean {
   if (typeof path !== 'string' || path.includes('('))
     throw validationError('this filter takes the name of a property, such as "address.city"')

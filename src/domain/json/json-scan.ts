@@ -131,14 +131,14 @@ function takeScalar(scan: Scan): string | undefined {
   return undefined
 }
 
-/** `at` is at the opening quote before, and after the closing one afterwards. */
+/** Moves `at` from the opening quote to the position after the closing one. */
 function takeString(scan: Scan): string | undefined {
   const { text, at: from } = scan
   let isEscaped = false
   scan.at++
   for (;;) {
     PLAIN.lastIndex = scan.at
-    // It matches nothing too. Asked like this it makes no array of the match.
+    // Always matches, perhaps the empty text. Unlike `exec`, `test` allocates no array.
     PLAIN.test(text)
     scan.at = PLAIN.lastIndex
     const character = text[scan.at]

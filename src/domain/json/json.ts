@@ -61,7 +61,7 @@ export function decodeUtf8(bytes: Uint8Array, source = 'the text'): string {
 export function canonicalJson(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'null'
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
-  // Added up, not joined, which would copy long texts once for each level.
+  // `join` would copy long texts once for each level.
   let members = ''
   for (const name of Object.keys(value).sort()) {
     const member = (value as Record<string, unknown>)[name]

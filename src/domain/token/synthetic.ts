@@ -1,4 +1,4 @@
-/** Data of tokens that is valid for its type, of numbers that belong to nobody, and the same for the same seed and shape. */
+/** Generates token data that is valid for its type, with numbers of nobody. Equal seeds and shapes give equal data. */
 import { isObject } from '../json/json.js'
 import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 
@@ -17,7 +17,7 @@ export function createDraw(seed: string): Draw {
   }
 }
 
-/** The first digits of numbers that card networks and processors publish for tests, and the length of such a number. */
+/** First digits of numbers that card networks and processors publish for tests; the lengths of the number and its code. */
 const CARD_RANGES = [
   ['42424242', 16, 3],
   ['41111111', 16, 3],
@@ -61,7 +61,7 @@ export function generateData(type: TokenTypeName, draw: Draw): unknown {
   return GENERATORS[type](draw)
 }
 
-/** Data of the type to put in the place of `data`; of other JSON, letters and digits are replaced and the rest stays. */
+/** Generates data of the type to replace `data`. In data of type `token`, only letters, digits and scalars are replaced. */
 export function replaceData(type: TokenTypeName, data: unknown, draw: Draw): unknown {
   if (type === 'token') return replaceJson(data, draw)
   const generated = generateData(type, draw)
@@ -104,7 +104,7 @@ function digits(draw: Draw, count: number): string {
   return text
 }
 
-/** With the check digit that makes it valid. */
+/** Appends the check digit that makes the number valid. */
 function complete(start: string, isValid: (digits: string) => boolean): string {
   for (let digit = 0; ; digit++) if (isValid(`${start}${digit}`)) return `${start}${digit}`
 }

@@ -151,7 +151,7 @@ const showableName = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
 const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"
-/** A number with its type alone, and one that people write with hyphens. */
+/** Defaults of numbers without separators, and of numbers that people write with hyphens. */
 const PLAIN = { fingerprint_expression: '{{ data }}', mask: REVEAL_LAST_4 }
 const HYPHENATED = {
   containers: ['/pii/high/'],
