@@ -41,7 +41,6 @@ export interface Guest {
   send(message: HostMessage, body?: Uint8Array): Promise<void>
   /** Lowers the scheduling priority permanently. */
   lowerPriority(): void
-  /** Sends SIGKILL. */
   kill(): void
 }
 
@@ -91,7 +90,7 @@ export function startGuest(launch: Launch): Guest {
             frames.map((frame) => new Promise<void>((resolve) => stdin.write(frame, () => resolve()))),
           )
       } catch {
-        // It is longer than a text can be.
+        // The message is longer than a string can be.
         guest.kill()
       }
     },
@@ -113,7 +112,7 @@ export function startGuest(launch: Launch): Guest {
     reader.add(chunk)
     take(() => reader.next(unfinished === undefined ? guest.mostBytes : guest.mostBodyBytes))
   })
-  // It is empty: one that cannot be removed, as of a disk that is read-only since, harms nobody.
+  // An empty directory that cannot be removed, for example on a disk that became read-only, is harmless.
   guest.ready.then(() => rmSync(directory, { recursive: true, force: true })).catch(() => undefined)
   return guest
 
@@ -152,7 +151,7 @@ export function startGuest(launch: Launch): Guest {
   }
 }
 
-/** undefined for a body that is empty, as one that is too large is read. */
+/** undefined for an empty body: {@link FrameReader} returns a body that is too large as empty. */
 function withBody(message: GuestMessage, body: Buffer): GuestMessage | undefined {
   return message.kind === 'done' && body.length > 0 ? { ...message, body } : undefined
 }

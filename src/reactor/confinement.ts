@@ -20,7 +20,7 @@ const GUARD = 'setpriv --pdeathsig KILL --no-new-privs'
 const ALONE = '--net --ipc --pid --fork --kill-child'
 const BARE = '--inh-caps=-all --bounding-set=-all'
 
-/** Wrappers for root, the strongest first. They run the guest as nobody, if nobody may read the guest's file. */
+/** Wrappers for root, the strongest first. They run the guest as the user `nobody`, who must be able to read its file. */
 const OF_ROOT = [
   `${GUARD} ${NOBODY} ${BARE} unshare --user --mount-proc ${ALONE}`,
   `${GUARD} ${NOBODY} ${BARE} unshare --user ${ALONE}`,
@@ -34,16 +34,16 @@ const OF_ANYBODY = [
 ]
 const LAST = [`${GUARD} ${NOBODY} ${BARE}`, `${GUARD} ${BARE}`, GUARD, 'unshare --user --net --ipc', '']
 
-/** A process whose core dumps are limited, and where its tools are (`PATH`). */
+/** The process whose core dumps are limited. `path`: the `PATH` that has `prlimit`. */
 export interface CoreOwner {
   pid: number
   path: string | undefined
 }
 
 /**
- * Prints `limited` if the core dumps of the process $3 are; without its tool only a parent can limit them, and a child
- * inherits that. Dumps have no memory, even those that a handler gets, which no limit holds for. Then prints the first
- * wrapper under which Node and the guest file are accessible, and the paths of the tools.
+ * Limits the core dumps of the process $3, and prints `limited` if they are. Without `prlimit` only a limit that it
+ * inherited counts. The filter keeps memory out of the dumps that a handler gets, to which no limit applies. Then prints
+ * the first wrapper under which Node and the guest file are accessible, and the paths of the tools.
  */
 const PROBE = [
   'node=$1 guest=$2 pid=$3 path=$4; shift 4',
@@ -62,7 +62,7 @@ const PROBE = [
 
 /** The wrappers to try, the strongest first; the last one is empty. */
 export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolean): string[] {
-  // The user nobody could not read the owner's bundles.
+  // The user `nobody` cannot read the owner's bundles.
   const forRoot = isRoot && !hasBundles
   const all = [...(forRoot ? OF_ROOT : []), ...OF_ANYBODY, ...LAST]
   // If the kernel lists no children, the guest behind a wrapper is not found, and its memory not measured.
@@ -81,7 +81,7 @@ export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Pr
   return confine(describeThisNode(), modulesDirectory, core)
 }
 
-/** `isCoreLimited`: absent where nobody asked. */
+/** `isCoreLimited` has no meaning unless a `core` was given. */
 export type Found = Confinement & { isCoreLimited?: boolean }
 
 export async function findConfinement(
@@ -95,7 +95,7 @@ export async function findConfinement(
   const host = [String(core?.pid ?? ''), core?.path ?? '']
   const words = ['-c', PROBE, 'sh', node.path, guestFile, ...host, ...(isLinux ? wrappers : [])]
   const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
-  // It fails where the last tool is missing; what it printed tells.
+  // The script fails if the last tool is missing, so only its output counts.
   const lines = await new Promise<string[]>((resolve) => {
     const probe = execFile('/bin/sh', words, options, (_, stdout) => resolve(stdout.split('\n')))
     probe.stdin?.end()

@@ -1,4 +1,4 @@
-/** Sends requests to other servers, to judged addresses alone: those of proxies, and of `fetch` in reactors. */
+/** Sends the requests of proxies and of `fetch` in reactors, only to addresses that were checked. */
 import { lookup } from 'node:dns/promises'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
@@ -8,7 +8,7 @@ import { createSecureContext, rootCertificates } from 'node:tls'
 import { CofferError, codeOf } from '../errors.js'
 import { type AllowList, createAllowList } from './allow-list.js'
 
-/** Shorter than servers keep connections, so that a request is seldom sent on one that is being closed. */
+/** Shorter than servers keep connections, so that a request seldom meets a connection that is closing. */
 const KEEP_IDLE_MS = 1_000
 const MOST_IDLE = 64
 const MOST_HEADER_BYTES = 64 * 1024
@@ -29,11 +29,11 @@ export interface ConnectionOptions {
   ownPorts?: ReadonlySet<number>
 }
 
-export interface SentRequest {
+interface SentRequest {
   method: string
   /** Path and query, unless they are those of the URL. */
   target?: string
-  /** Names and values in turn, which Node checks and writes as they are. */
+  /** Names and values alternate. Node checks them and sends them unchanged. */
   headers: string[]
   body: Uint8Array
   signal: AbortSignal
@@ -70,15 +70,15 @@ export class Connections {
   }
 
   /**
-   * Resolves with the answer, whose body is still to be read. Follows no redirect, and uses no proxy of the environment.
-   * Rejects with CofferError for a destination that is not allowed or unknown, and with the error of the connection.
+   * Resolves with the answer before its body is read. Follows no redirect, and ignores proxies of the environment.
+   * Rejects with CofferError for a forbidden or unknown destination, otherwise with the error of the connection.
    */
   async send(
     url: URL,
     { method, target, headers, body, signal, sent }: SentRequest,
   ): Promise<IncomingMessage> {
     this.judge(url)
-    // A name could have a connection that was made before the port became our own.
+    // The agent may keep a connection to this name from before the port became our own.
     if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
     signal.throwIfAborted()
     const isTls = url.protocol === 'https:'
@@ -92,14 +92,14 @@ export class Connections {
         signal,
         agent: isTls ? this.#tls : this.#plain,
         maxHeaderSize: MOST_HEADER_BYTES,
-        // A connection is made to the addresses that are judged here, and to no others: DNS rebinding finds no gap.
+        // Connects only to addresses that are checked here, which prevents DNS rebinding.
         lookup: this.#lookUp(url),
       }
       const request = isTls ? httpsRequest(options) : httpRequest(options)
       if (sent !== undefined) request.once('finish', sent)
       request.once('response', resolve)
       request.on('error', reject)
-      // Without an error: the server wanted another protocol.
+      // If the server switches protocols, there is no error.
       request.once('close', () => reject(new Error('There was no answer')))
       request.end(body)
     })
@@ -161,7 +161,7 @@ async function resolveName(host: string): Promise<Resolved[]> {
 
 /** Whether a connection to `address` ends at this machine. */
 function isThisMachine(address: string): boolean {
-  // It knows IPv4 addresses in all forms that IPv6 has for them.
+  // A BlockList also matches IPv4 addresses that are written as IPv6.
   const own = new BlockList()
   own.addSubnet('127.0.0.0', 8, 'ipv4')
   own.addSubnet('0.0.0.0', 8, 'ipv4')

@@ -111,7 +111,7 @@ async function readResponse(response: IncomingMessage, { url }: Hop, redirected:
 }
 
 async function readBody(response: IncomingMessage): Promise<Buffer> {
-  // To leave it before its end destroys the connection.
+  // Ending the iteration early destroys the connection.
   const bytes = await collectBytes(response, MOST_ANSWER_BYTES).catch((cause: unknown) => {
     throw new CofferError('unavailable', `the connection broke (${describeConnectionError(cause)})`, {
       cause,

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { CofferError } from '../errors.js'
 import type { ReactorLimits } from './limits.js'
 
-/** The Node that runs guests, which is the one that runs the host. */
+/** Guests run the Node of the host. */
 export interface NodeProgram {
   /** Absolute. */
   path: string
@@ -73,8 +73,8 @@ export function describeLaunch({ node, guestFile, modulesDirectory, limits, conf
   const guest = [...nodeFlags(node.version, limits), ...readables, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
-  // In total: the pool discards a child once it was busy for one time limit, so it is busy for at most two, and garbage
-  // collection can double the processor time.
+  // For all runs together: the pool discards a child that was busy for one time limit, so a child is busy for at most
+  // two, and garbage collection can double the processor time.
   const cpuSeconds = 4 * Math.ceil(limits.timeMs / 1000) + 10
   return { command: '/bin/sh', args: ['-c', SHELL_SCRIPT, 'sh', String(cpuSeconds), ...program] }
 }

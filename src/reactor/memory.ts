@@ -4,7 +4,7 @@
 export type MemoryMeter = (pid: number) => number | undefined
 
 /** The functions of Node that {@link createMemoryMeter} uses. */
-export interface MeterTools {
+interface MeterTools {
   readFileSync: typeof import('node:fs').readFileSync
   execFileSync: typeof import('node:child_process').execFileSync
 }

@@ -1,6 +1,6 @@
-/** The messages between host and guest. Values are JSON text inside, so that the host can refuse one and keep its message. */
+/** Messages between host and guest. Values in them are JSON text, so that the host can refuse a value alone. */
 
-/** A request or an answer for a transform, without its body, which is UTF-8. */
+/** A request or an answer for a transform, without its UTF-8 body. */
 export interface TransformedMessage {
   direction: 'request' | 'response'
   headers: Readonly<Record<string, string>>
@@ -17,13 +17,13 @@ export type HostMessage =
       code?: string
       args: unknown
       rest?: object | undefined
-      /** The message that the code transforms, instead of arguments; its body, unless it is empty, is the next frame. */
+      /** The message to transform, instead of arguments. A body that is not empty is the next frame. */
       message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string
       hasClient: boolean
       resultBytes: number
-      /** The present that the code is given; absent for the real time. */
+      /** The time that the code sees; absent for the real time. */
       time?: { offsetMs?: number; frozenMs?: number } | undefined
     }
   | { kind: 'check'; code: string }
@@ -76,7 +76,7 @@ export interface FetchResponse {
   body: string
 }
 
-/** The name of the call of `fetch`; no client call has it. */
+/** No client call has this name. */
 export const FETCH_CALL = 'fetch'
 
 export const CLIENT_CALLS: readonly string[] =

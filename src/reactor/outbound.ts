@@ -1,4 +1,4 @@
-/** Sends requests of proxies, and passes their answers on. */
+/** Sends the requests of proxies and streams the answers. */
 import type { IncomingMessage } from 'node:http'
 import { collectBytes } from '../domain/collect-bytes.js'
 import { CofferError } from '../errors.js'
@@ -14,7 +14,7 @@ import {
 } from '../framework/outbound-port.js'
 import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 
-/** A smaller status, such as 101, is no answer, or none that a status line can have. */
+/** A smaller status is not final (101) or not valid. */
 const LEAST_STATUS = 200
 
 export type OutboundOptions = ConnectionOptions & { waitMs?: number }
@@ -73,7 +73,7 @@ async function send(
   }
 }
 
-/** Contract: called once the parser is through with what came together with the headers. */
+/** Contract: called after the parser has read all bytes that arrived together with the headers. */
 function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnswer {
   const { statusCode: status = 0, complete, readableLength } = response
   const headers: Record<string, string> = {}
@@ -93,7 +93,7 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
   return { status, headers, body, collect }
 }
 
-/** The body, while its reader keeps up; a reader that waits is not counted as a pause of the destination. */
+/** The body. `waitMs` limits each pause of the destination; pauses of the reader do not count. */
 async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGenerator<Uint8Array> {
   const pieces = response[Symbol.asyncIterator]() as AsyncIterator<Uint8Array>
   try {

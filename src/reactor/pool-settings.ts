@@ -24,7 +24,7 @@ export interface PoolSettings {
   mostWaitingOfCaller: number
   /** Maximum time in ms that a run waits for a child. */
   waitMs: number
-  /** The present that runs are given; absent for the real time. */
+  /** The time that runs see; absent for the real time. */
   time?: ReactorOptions['time']
 }
 
@@ -44,7 +44,7 @@ export const DEFAULT_SETTINGS: PoolSettings = {
 }
 
 /** The numbers of busy children in total and of one caller. */
-export interface Load {
+interface Load {
   total: number
   own: number
   /** The number of callers who use children or wait for one. */
@@ -52,8 +52,8 @@ export interface Load {
 }
 
 /**
- * A caller without a child gets one, from the reserve if necessary. A caller with children never gets the last one, and gets
- * one from the reserve only below its share.
+ * A caller without a child gets one, from the reserve if necessary. A caller with children never gets the last child, and
+ * uses the reserve only below its share.
  */
 export function mayUseAnother(
   { total, own, callers }: Load,

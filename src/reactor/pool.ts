@@ -22,7 +22,7 @@ import { GuestRun, type RunOutcome } from './guest-run.js'
 import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
 import { mostFrameBytes, type ReactorLimits } from './limits.js'
 import { createMemoryMeter, type MemoryMeter } from './memory.js'
-import type { HostMessage } from './messages.js'
+import type { GuestMessage, HostMessage } from './messages.js'
 import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
 import { createFairQueue, type QueuedRun } from './queue.js'
 import { describeRun, toError, toStopError } from './run-outcome.js'
@@ -30,7 +30,7 @@ import { Watchdog } from './watchdog.js'
 import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
 
 const START_MS = 10_000
-/** A result that is larger lets other requests go on while it is read. */
+/** Above this size other requests are handled between the steps of reading a result. */
 const LARGE_CHARACTERS = 64 * 1024
 /** A child whose resident memory has grown by more since its start serves no further run. */
 const MOST_GROWTH_MIB = 16
@@ -87,6 +87,7 @@ export function createPool(
 ): ReactorRuntime {
   const workers = createWorkers(settings, services, dispatch)
   const queue = createFairQueue<Job>(services.clock)
+  const closed = () => toStopError('closed', settings.limits)
   let isClosed = false
 
   return { sandbox: services.sandbox, run, check, retire, close }
@@ -117,7 +118,7 @@ export function createPool(
       mostBodyBytes: message === undefined ? 0 : MOST_TRANSFORMED_BYTES,
     })
     const { last } = outcome
-    // Its message was parsed in this turn of the event loop, its content is in the next, and the answer written in a third.
+    // Three turns of the event loop: its message was parsed in this one; next its content is, then the answer is written.
     const isLarge = typeof last === 'object' && last.kind === 'done' && sizeOf(last) > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
     const described = describeRun(outcome, limits, prefix)
@@ -156,13 +157,13 @@ export function createPool(
 
   async function close(): Promise<void> {
     isClosed = true
-    queue.clear(closedError())
+    queue.clear(closed())
     await workers.close()
   }
 
   function enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
-      if (isClosed) throw closedError()
+      if (isClosed) throw closed()
       queue.add({ ...job, resolve, reject }, settings, (caller) => workers.busyFor(caller) > 0)
       dispatch()
     })
@@ -192,7 +193,7 @@ export function createPool(
     if (!(await isStarted(worker))) {
       workers.discard(worker)
       throw isClosed
-        ? closedError()
+        ? closed()
         : new CofferError('unavailable', 'No process could be started for the reactor.')
     }
     worker.guest.mostBytes = mostFrameBytes(job.limits)
@@ -227,31 +228,19 @@ export function createPool(
   function mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
     const { isolation, mostRuns, limits } = settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
-    // Memory that a run leaves would count for the next one. The child's processor time is limited in total.
+    // Memory that a run leaves would count for the next run. The child's processor time is limited in total.
     const grownMiB = (readMiB(services.meter, guest) ?? 0) - freshMiB
     return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
   }
 }
 
-function sizeOf({
-  raw = '',
-  tokenize = '',
-  res = '',
-}: {
-  raw?: string
-  tokenize?: string
-  res?: string
-}): number {
+function sizeOf({ raw = '', tokenize = '', res = '' }: Extract<GuestMessage, { kind: 'done' }>): number {
   return raw.length + tokenize.length + res.length
 }
 
 /** A digest, so that the pool compares versions without storing code and configuration. */
 function digest(given: string, code: string): string {
   return createHash('sha256').update(`${given}\n${code}`).digest('base64')
-}
-
-function closedError(): CofferError {
-  return new CofferError('unavailable', 'The server is stopping; try again later.')
 }
 
 /** The resident memory of a guest; undefined before it is ready and after its end. */

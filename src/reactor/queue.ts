@@ -21,7 +21,7 @@ export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
 
   return { callers: () => queues.keys(), add, take, clear }
 
-  /** @throws CofferError `rate_limited` if too many of the caller wait, `unavailable` if too many do; later by `isBusyFor` */
+  /** @throws CofferError `rate_limited` if too many of the caller wait, `unavailable` if too many wait in total */
   function add(
     work: W,
     settings: Pick<PoolSettings, 'mostWaiting' | 'mostWaitingOfCaller' | 'waitMs'>,
@@ -44,7 +44,7 @@ export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
     size += 1
   }
 
-  /** Removes the next run that `accept` takes: callers in turn, the oldest run first. `mayHave` is asked once a caller. */
+  /** Removes the next run that `accept` takes: callers in turn, the oldest run first. Calls `mayHave` once per caller. */
   function take<T>(
     mayHave: (caller: string) => boolean,
     accept: (work: W) => T | undefined,
@@ -55,7 +55,7 @@ export function createFairQueue<W extends QueuedRun>(clock: PoolClock) {
         const accepted = offer(caller, entry, accept)
         if (accepted === undefined) continue
         remove(caller, entry)
-        // The caller that was served is the last in turn now.
+        // Moves the served caller to the end.
         if (queues.delete(caller)) queues.set(caller, queue)
         return [entry.work, accepted]
       }

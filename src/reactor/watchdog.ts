@@ -9,7 +9,7 @@ const INTERVAL_MS = 250
 /** Far more than a pool has children. */
 const MOST_WATCHED = 128
 
-export interface WatchLimits {
+interface WatchLimits {
   timeMs: number
   /** Resident memory of the child. */
   mostMiB: number
@@ -62,7 +62,7 @@ export class Watchdog {
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
     this.#thread = thread
-    // A thread that ended is replaced at the next watch, and the new one watches all.
+    // The next watch replaces a thread that ended; the new thread watches all children.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }

@@ -19,7 +19,7 @@ const FUNCTIONS =
 const LATER = ['pbkdf2', 'scrypt']
 
 const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
-/** Functions that return an object: how many arguments they take, and its methods that return data and those that return it. */
+/** Functions that return an object. `gives`: its methods that return data; `does`: those that return the object. */
 const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
   createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
   createHmac: { takes: 2, gives: 'digest', does: 'update' },

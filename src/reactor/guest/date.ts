@@ -1,12 +1,12 @@
-/** The `Date` of reactor code: that of the language, whose present a test can set. */
+/** The `Date` of reactor code, whose current time a test can set. */
 
-/** The present: ms that are added to the real time, or the time at which it stands still. */
+/** The current time: ms added to the real time, or the ms at which the clock is frozen. */
 export interface GuestTime {
   offsetMs?: number
   frozenMs?: number
 }
 
-/** `time` gives what holds for the current run; undefined for the real time. */
+/** `time` returns the setting of the current run; undefined for the real time. */
 export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const Real = Date
   const realNow = Real.now
@@ -25,7 +25,7 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   return SetDate as unknown as DateConstructor
 }
 
-/** Makes formats of dates take the present of `now` where they are given no date. Call it before they are frozen. */
+/** Makes `Intl.DateTimeFormat` use `now` if it gets no date. Call it before its prototype is frozen. */
 export function setPresentOfFormats(now: () => number): void {
   const { prototype } = Intl.DateTimeFormat
   const bound = new WeakMap<object, (date?: unknown) => string>()

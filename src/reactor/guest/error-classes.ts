@@ -1,4 +1,4 @@
-/** The module of reactor errors as text: evaluated in a compartment, its classes extend the `Error` of that. */
+/** The source of the module of reactor errors. In a compartment its classes extend the `Error` of the compartment. */
 
 /** Our name of the module, and the name that existing formulas use. */
 export const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js'] as const

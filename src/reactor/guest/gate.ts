@@ -5,12 +5,12 @@ import type { GuestTime } from './date.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
 /** The object of Node's that an object of ours represents; undefined for any other. */
-export type Unwrap = (value: object) => unknown
+type Unwrap = (value: object) => unknown
 
 /** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
   current: object
-  /** The present that its code is given; absent for the real time. */
+  /** The time that its code sees; absent for the real time. */
   time?: GuestTime | undefined
 }
 

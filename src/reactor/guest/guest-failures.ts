@@ -1,4 +1,4 @@
-/** Makes a message for the host of what code threw. Reading that can run code, which is subject to the host's limits. */
+/** Describes a thrown value for the host. Reading the value can run reactor code, within the host's limits. */
 import type { GuestFailure } from '../messages.js'
 import { SourceError } from './source.js'
 

@@ -1,4 +1,4 @@
-/** The program of a child process: messages on standard input and output. It is one file, the only one that it may read. */
+/** The program of a child process: one file that exchanges messages on standard input and output. */
 import { Buffer } from 'node:buffer'
 import { read, writeSync } from 'node:fs'
 import { setImmediate } from 'node:timers'
@@ -138,7 +138,7 @@ function createGuest(epoch: Epoch, realm: Realm) {
   function prepare(code: string | undefined) {
     if (code !== undefined) source = { code }
     if (source === undefined) throw new Error('The host sent no code')
-    // Kept also if it does not compile, because the host does not send the same code twice.
+    // Stored even if it does not compile, because the host does not send the same code twice.
     source.prepared ??= prepareSource(source.code)
     return { code: source.code, prepared: source.prepared }
   }

@@ -63,7 +63,7 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
   }
 }
 
-/** Reads all bundles at once, because no file can be opened later; a prepared one is kept, as preparing takes long. */
+/** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing is slow. */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
   const texts = new Map<string, string | undefined>()
   const prepared = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** The membrane: no error, object or function of Node's reaches reactor code, and nothing that could run that reaches Node. */
+/** The membrane: reactor code gets no error, object or function of Node's; Node gets no value that could run its code. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 
 // biome-ignore lint/suspicious/noExplicitAny: what the code passes is checked by the functions it is passed to.
@@ -65,7 +65,7 @@ export class Hidden<T> {
     return raw
   }
 
-  /** Gives a class members of the hidden objects: properties that are read, or also set as text, and methods on text. */
+  /** Adds members of the hidden objects to a class: properties to read, or to read and set as text, and methods on text. */
   addMembers(
     { prototype }: { prototype: object },
     { reads = '', sets = '', methods = '' }: { reads?: string; sets?: string; methods?: string },

@@ -1,4 +1,4 @@
-/** A second layer, should code reach the start realm. The lists name what stays, so that additions of later Nodes go. */
+/** A second layer, if code reaches the start realm. Only listed names stay, so additions of later Node versions go. */
 import * as module from 'node:module'
 
 /** ECMA-262 and ECMA-402 without shared memory, weak references and evaluators. */

@@ -46,7 +46,7 @@ export function createTimers() {
         queueMicrotask(() => callback())
       },
     },
-    /** Later ones are not started. */
+    /** Cancels all timers; later timers are not started. */
     end: () => {
       isOver = true
       for (const timer of pending.values()) clearTimeout(timer)

@@ -1,4 +1,4 @@
-/** Transforms of proxies: the message as code is given it, and what code made of it. The host never parses a body. */
+/** Converts the messages of proxy transforms for the code, and its results back. The host never parses a body. */
 import { Buffer } from 'node:buffer'
 import { isObject } from '../../domain/json/json.js'
 import { readBodyValue } from '../../domain/proxy-body.js'

@@ -1,6 +1,6 @@
 /**
  * Lists what code reads of its request, for `formula check`: the properties that it names, followed through variables and
- * patterns, not through calls. What is passed on as a whole, or read by a computed name, is listed as unknown.
+ * patterns, not through calls. Parts that are passed on as a whole, or read by a computed name, are listed as unknown.
  */
 import type { Node, Program } from 'acorn'
 import type { Position } from '../messages.js'
@@ -54,7 +54,7 @@ export function findUsage(program: Program, code: string): Usage {
   return reading.report(code)
 }
 
-/** The functions that are exported: where they are assigned, or where their names are declared. */
+/** The exported functions, from their assignments or from the declarations of their names. */
 function findEntries(program: Program, code: string): Node[] {
   const exported = findExported(program, code).flatMap(({ right }) =>
     right.type === 'ObjectExpression' ? right.properties.map(({ value }: Any) => value) : [right],
@@ -136,12 +136,12 @@ class Reading {
       this.#lose(this.#resolve(callee.object, scope), callee)
       this.#walk(callee.computed ? [callee.property, node.arguments] : node.arguments, scope)
     } else if (type === 'UnaryExpression')
-      // It passes nothing on.
+      // The operator passes no part on.
       this.#resolve(node.argument, scope)
     else for (const child of Object.values(node)) if (typeof child === 'object') this.#walk(child, scope)
   }
 
-  /** Reports a part that is used as a whole; one with a dot is a property that was read. */
+  /** Reports a part that is used as a whole; a path with a dot is a property that was read. */
   #lose(path: string | undefined, node: Node): void {
     if (path?.includes('.') === false) this.miss(path, node)
   }
@@ -175,7 +175,7 @@ class Reading {
     return `${path}.${name}`
   }
 
-  /** Has the names of a pattern stand for `path` and what is below it, or for nothing of the request. */
+  /** Binds the names of a pattern to `path` and the paths below it, or unbinds them if it is undefined. */
   #bind(pattern: Any, path: string | undefined, scope: Scope): void {
     if (pattern?.type === 'Identifier') {
       if (path === undefined) scope.delete(pattern.name)
