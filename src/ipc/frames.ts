@@ -1,4 +1,4 @@
-/** Messages between processes as length-prefixed frames: a big-endian u32, then that many bytes: JSON, or a body as it is. */
+/** Messages between processes as frames: a length (big-endian u32), then that many bytes of JSON or of a raw body. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
@@ -11,14 +11,13 @@ export function encodeFrame(message: unknown): Buffer {
   return frame
 }
 
-/** The prefix of a frame of so many bytes. */
 export function encodePrefix(length: number): Buffer {
   const prefix = Buffer.allocUnsafe(PREFIX_BYTES)
   prefix.writeUInt32BE(length)
   return prefix
 }
 
-/** Puts frames together from the chunks of a stream. */
+/** Assembles frames from the chunks of a stream. */
 export class FrameReader {
   #chunks: Buffer[] = []
   #bytes = 0
@@ -28,7 +27,7 @@ export class FrameReader {
     this.#bytes += chunk.length
   }
 
-  /** The next frame; undefined while it is incomplete, and empty, hence no JSON, when it is too long. */
+  /** The next frame; undefined while it is incomplete; empty, which is no JSON, if it is too long. */
   next(mostBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()

@@ -4,7 +4,7 @@ import { encodeFrame, FrameReader } from './frames.js'
 
 export type Messages = ReturnType<typeof readMessages>
 
-/** Reads message after message; a socket has one reader. */
+/** Contract: a socket has one reader. */
 export function readMessages(socket: Socket) {
   const reader = new FrameReader()
   let isOver = false
@@ -32,7 +32,7 @@ export function readMessages(socket: Socket) {
           })
         }
       } catch {
-        // Only a program that is not Coffer sends anything else than JSON.
+        // Only a program other than Coffer sends anything but JSON.
         return undefined
       } finally {
         clearTimeout(timer)
@@ -41,7 +41,7 @@ export function readMessages(socket: Socket) {
   }
 }
 
-/** Resolves when the socket took it, or is gone. */
+/** Resolves when the socket has accepted the message or is closed. */
 export function writeMessage(socket: Socket, message: unknown): Promise<void> {
   return new Promise((resolve) => {
     socket.write(encodeFrame(message), () => resolve())

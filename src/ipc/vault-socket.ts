@@ -1,4 +1,4 @@
-/** By this socket commands reach the server that has the vault open. Both sides prove that they hold the vault's key. */
+/** The socket by which commands reach the server that has a vault open. Both sides prove that they hold its key. */
 import { timingSafeEqual } from 'node:crypto'
 import { once } from 'node:events'
 import { chmodSync, realpathSync, rmSync } from 'node:fs'
@@ -33,7 +33,6 @@ export interface VaultSocketOptions {
   makePrivateDirectory(): string
 }
 
-/** The connection of a command to the server that has the vault open. */
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
 /** Listens for commands. Contract: `answer` never throws; failures are in its answer. */
@@ -81,7 +80,7 @@ export async function serveVaultSocket(
   }
 }
 
-/** Whether a server may be listening; cheaper to ask than to connect, which takes the vault's keys. */
+/** Whether a server may be listening; unlike connecting, this needs no keys. */
 export function hasVaultSocket(vault: Pick<VaultSocketOptions, 'files' | 'directory'>): boolean {
   return vault.files.stat(`${vault.directory}/${SOCKET}`) !== undefined
 }
@@ -117,7 +116,7 @@ function findAddress({ files, directory }: VaultSocketOptions): string | undefin
   if (stat === undefined) return undefined
   if (stat.kind !== 'file') return path
   const bytes = readWhole(files, path, HELLO_LIMIT_BYTES)
-  // Empty where a server died while it wrote it.
+  // The file is empty if a server died while writing it.
   return bytes === undefined || bytes.length === 0 ? undefined : new TextDecoder().decode(bytes)
 }
 
@@ -167,7 +166,7 @@ async function challenge(socket: Socket, messages: Messages, options: VaultSocke
   return true
 }
 
-/** The command's side. */
+/** The command's side: gives its proof first, then checks the server's. */
 async function introduce(socket: Socket, messages: Messages, options: VaultSocketOptions): Promise<boolean> {
   const hello = await messages.next(HELLO_LIMIT_BYTES, HELLO_LIMIT_MS)
   const theirs = readBytes(hello, 'nonce', NONCE_BYTES)
