@@ -60,10 +60,10 @@ export interface App extends Host, Vault {
   tenant(nameOrId?: string): Promise<TenantRecord>
   /**
    * Sets options for the reactor runtime; effective until its first use, merged with earlier options. `confinement`: how its
-   * guests are confined; found out when it is needed, if absent.
+   * guests are confined; probed at first use if absent.
    */
   configureReactors(options: ReactorOptions & { confinement?: Confinement }): void
-  /** Declares that other machines are about to reach the vault. @throws CofferError `usage` if a key was chosen */
+  /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
 }
 
@@ -261,7 +261,7 @@ async function readTenant(store: Store, nameOrId?: string): Promise<TenantRecord
   })
 }
 
-/** Creates the vault's own records and its first tenant in one transaction. */
+/** Also creates the vault's own records, in the same transaction. */
 export async function createFirstTenant(
   { store, random, createUuid, generateTenantKeys }: App,
   name: string,

@@ -20,8 +20,8 @@ import { mendRecords } from './mend.js'
 import type { ChooseOpener } from './unlock.js'
 
 /**
- * Copies each row that opens of the vault at `source`, which is not changed, into a new directory. Each log begins anew,
- * with the records that can be read and one that says so. Adds what is left out to `damage`.
+ * Copies each row that opens from the vault at `source`, which is not changed, into a new directory. Each log begins anew,
+ * with its readable records and a record of the copy. Adds what is left out to `damage`.
  * @throws CofferError `conflict` if there is a vault at `target`, `vault_damaged` if the header of `source` does not open
  */
 export function copyDamagedVault(

@@ -26,8 +26,8 @@ export interface Source {
 }
 
 /**
- * Copies the vault at `source` to `target`, where there is none yet. The rows that arrived are read again and held
- * against those that were sent; only then there is a vault. After an interruption there is none, and a copy begins anew.
+ * Copies the vault at `source` to `target`. The rows that arrived are read again and compared with the rows that were
+ * sent; the vault exists only after that. After an interruption there is no vault, and a copy begins anew.
  * @throws CofferError `conflict` if there is a vault at `target`, and those of opening the source
  */
 export function copyVault(
@@ -59,7 +59,7 @@ export async function restoreVault(
   await fillVault(effects, { ...source, rows: await withKeys(effects, source) }, progress)
 }
 
-/** Runs `work` over the rows of a vault as they are now. Nothing else may have one in a directory open meanwhile. */
+/** Runs `work` over the present rows of a vault. No other process may have a vault in a directory open meanwhile. */
 export function withSource<T>(
   effects: Effects,
   choose: ChooseOpener,
@@ -78,8 +78,8 @@ export function withSource<T>(
   })
 }
 
-/** Makes a vault of rows that have their keys. @throws CofferError `conflict` if there is one */
-export async function fillVault(effects: Effects, source: Source, progress: Progress): Promise<RowChecksum> {
+/** Contract: the rows have their keys. @throws CofferError `conflict` if there is a vault */
+async function fillVault(effects: Effects, source: Source, progress: Progress): Promise<RowChecksum> {
   if (!isStore(effects.directory))
     return createInDirectory(effects, source, progress, ({ engine }) => appendPending(engine, source))
   const { header, keyring, rows } = source
@@ -96,7 +96,7 @@ export async function createInDirectory(
   complete: (opened: { engine: Engine; store: Store }) => Promise<void>,
 ): Promise<RowChecksum> {
   const { files, directory, random } = effects
-  // Before waiting for the lock too, which may be that of a server.
+  // Checked before waiting for the lock too, because a server may hold the lock.
   beginVault(files, directory)
   return owning(effects, async (lock) => {
     beginVault(files, directory)
@@ -115,7 +115,7 @@ export async function createInDirectory(
   })
 }
 
-/** Puts log entries into the logs that are in no row yet. */
+/** Appends the log entries that are in no row yet. */
 async function appendPending(engine: Engine, { keyring, rows }: Source): Promise<void> {
   if (rows.pending.length === 0) return
   const tenants = await readTenantKeys(keyring, rows.rows())
@@ -128,7 +128,7 @@ async function appendPending(engine: Engine, { keyring, rows }: Source): Promise
   })
 }
 
-/** The rows with their keys, which files have in their index alone. */
+/** Adds keys to the rows of files, which have them only in their index. */
 async function withKeys(effects: Effects, { keyring, rows: bare }: Source): Promise<VaultRows> {
   const tenants = await readTenantKeys(keyring, bare.rows())
   const renderSearch = createSearchRenderer(effects)

@@ -57,7 +57,7 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
 type Opened = Awaited<ReturnType<typeof openKeyring>> & { secret: Secret }
 
 /**
- * Holds the lock of a vault, whose keys `work` needs, while `work` runs. The secret is asked for before.
+ * Asks for the secret of a vault, then holds its lock while `work` runs with its keys.
  * @throws CofferError `unavailable`, at once beside a server
  */
 export async function runUnlocked<T>(

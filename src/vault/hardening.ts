@@ -1,10 +1,7 @@
-/** Has the operating system keep the memory of a process with a vault out of core dumps, and confine its guests. */
+/** Keeps the memory of a process with a vault out of core dumps, and finds out how its guests can be confined. */
 import type { CoreOwner, Found } from '../reactor/confinement.js'
 
-/**
- * Limits the core dumps of this process, the `host`, and finds out how guests can be confined. Starts one process for both,
- * because each that is started holds this one up.
- */
+/** Uses one child process for both, because starting a child blocks this process, the `host`. */
 export async function harden(host: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
 }

@@ -1,4 +1,4 @@
-/** Changes the key slots of a vault that a server may have open: this process seals the header, that one stores it. */
+/** Changes the key slots of a vault that a server may have open: this process seals the header, the server stores it. */
 import {
   checkSlotCount,
   createSlot,
@@ -49,7 +49,7 @@ export async function changeKeySlots(
     const { root, slot } = await openSlot(context, sealed, toSecret(opener!))
     const kept = choose(sealed.slots.map(describeSlot), slot.id)
     const slots = sealed.slots.filter(({ id }) => kept.includes(id))
-    // Checked before a key file is saved, so that none is left that opens nothing.
+    // Checked before a key file is saved, so that no useless key file is left.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
     if (added !== undefined) {
       const secret = await toNewSecret(added, header.vault, random)

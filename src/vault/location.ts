@@ -8,7 +8,7 @@ import { nodeFiles } from '../storage/node-files.js'
 
 const PATIENCE_MS = 10_000
 
-/** The address of a vault, and the effects of this run; the optional ones default to the real ones. */
+/** Absent effects default to the real ones. */
 export interface VaultLocation {
   /** A directory, or an address with a scheme, see {@link kindOfAddress}. */
   directory: string
@@ -19,9 +19,9 @@ export interface VaultLocation {
   role?: 'command' | 'server'
   /** The password of a store, whose address here has none. */
   storePassword?: () => Promise<string | undefined>
-  /** Whether a server brings the tables of a store to the present version; default false. */
+  /** Whether a server migrates the tables of a store; default false. */
   migrates?: boolean
-  /** A secret by which a server also knows commands that have no key of the vault. */
+  /** A secret that a server also accepts from commands without a key of the vault. */
   session?: Uint8Array
   /** How long to wait for the lock; default 10 s. */
   patienceMs?: number
@@ -30,7 +30,6 @@ export interface VaultLocation {
   random?: RandomSource
 }
 
-/** A location with every default filled in. */
 export type Effects = Required<Omit<VaultLocation, 'session' | 'storePassword'>> &
   Pick<VaultLocation, 'session' | 'storePassword'>
 
@@ -40,7 +39,7 @@ export function completeEffects(location: VaultLocation): Effects {
   return { ...location, patienceMs, migrates, files, clock, random, role }
 }
 
-export type PlaceKind = 'directory' | 'memory' | 'store'
+type PlaceKind = 'directory' | 'memory' | 'store'
 
 /** By the scheme of a vault's address; a directory has none. */
 const KINDS: Readonly<Record<string, PlaceKind>> = {

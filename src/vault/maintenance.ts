@@ -73,7 +73,7 @@ export function createMaintenance(
   }
 }
 
-/** A page that no list reaches: it is asked for a total alone. */
+/** A page beyond the end of every list, to read a total alone. */
 const BEYOND = { page: 2 ** 31, size: 1 }
 
 /** The log records of all tenants, and the rows that they are in. */

@@ -1,4 +1,4 @@
-/** A vault in memory, which can come back to a state, and begin another vault from one. */
+/** A vault in memory, whose state can be saved, restored and forked. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
 import { API_KEY } from '../domain/application.js'
@@ -29,28 +29,28 @@ export function createMemoryVault(
   parts: Omit<Parameters<typeof createApp>[0], 'header' | 'lock'>,
 ): MemoryVault {
   const app = createApp({ ...parts, header: undefined })
-  // The engine in memory has the capability.
+  // The memory engine always has branches.
   const branches = parts.engine.branches!
   return {
     app,
     save: branches.save,
     restore: (state) => {
-      // Before the change: what is asked from now on comes after it in the queue of the engine.
+      // Before the change, because the engine queues later requests behind it.
       app.generation++
       return branches.restore(state)
     },
     fork: async (state, clock) => {
       const renamed = new Map<string, string>()
       const engine = branches.fork(state, { clock, keeps: (kind) => !LOG_KINDS.includes(kind) })
-      const memory = createMemoryVault({ ...parts, engine, keyring: renaming(parts.keyring, renamed) })
-      const keys = await memory.app.store.write((writer) => becomeOther(memory.app, writer, renamed))
+      const memory = createMemoryVault({ ...parts, engine, keyring: withRenames(parts.keyring, renamed) })
+      const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
       return { memory, app: memory.app, keys }
     },
   }
 }
 
-/** Keys that several vaults use; records that they open have the new ids of tenants. */
-function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
+/** A keyring that several vaults share, and whose opened records have the new ids of tenants. */
+function withRenames(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyring {
   const rename = <K extends RecordKeys>(keys: K): K => ({ ...keys, renamed })
   return {
     ...keyring,
@@ -61,7 +61,7 @@ function renaming(keyring: Keyring, renamed: ReadonlyMap<string, string>): Keyri
 }
 
 /** Gives every tenant another id, every application another key, and every invitation another link. */
-async function becomeOther(app: App, store: StoreWriter, renamed: Map<string, string>) {
+async function reissueIds(app: App, store: StoreWriter, renamed: Map<string, string>) {
   const keys: Record<string, string> = {}
   const tenants = await readAll(store, 'tenant', 0)
   for (const tenant of tenants) {

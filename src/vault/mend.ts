@@ -32,7 +32,7 @@ export async function mendRecords(
   }
 }
 
-/** Without settings the vault gets a new secrets key: API keys have to be made anew. */
+/** Missing settings are created with a new secrets key, after which no API key is valid. */
 async function mendSettings(
   store: Store,
   tenants: readonly TenantRecord[],
@@ -67,7 +67,7 @@ async function removeLooseLinks(store: Store, tenant: number): Promise<number> {
   })
 }
 
-/** Makes the sets of containers that are missing, by which tokens are found for callers who may read only some. */
+/** Adds missing container sets, by which callers who may read only some containers find tokens. */
 async function mendContainers(store: Store, tenant: number): Promise<void> {
   const sets = new Map<string, string[]>()
   for await (const { containers } of eachRecord(store, 'token', tenant))

@@ -18,18 +18,17 @@ import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocat
 import type { ChooseOpener, NewOpener } from './unlock.js'
 
 /** The effects of the run: locations, secrets and progress. */
-export interface OfflineEffects {
+interface OfflineEffects {
   /** The existing vault. @throws CofferError `vault_missing` */
   find(): VaultLocation
-  /** The location of a vault to create. */
   findNew(): VaultLocation
-  /** The location at the address `to`, whose store has its password in a file. */
+  /** `passwordFile`: the file with the password of the store at `to`. */
   findTarget(to: string, passwordFile: string | undefined): VaultLocation
   /** The tenant whose log gets the record, by name or id; undefined for the first. */
   tenant(): Promise<string | undefined>
   choose: ChooseOpener
   createOpener(slot: NewSlot): Promise<NewOpener>
-  /** `label`: what is done to them. */
+  /** `label` names the work. */
   progress(done: number, total: number, label: string): void
 }
 

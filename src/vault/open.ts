@@ -1,4 +1,4 @@
-/** Creates and opens vaults by address: kind of storage, lock, keys and engine, which {@link createApp} is given. */
+/** Creates and opens vaults by address: chooses storage, lock, keys and engine for {@link createApp}. */
 import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -75,7 +75,7 @@ export async function createVault(
   return createInDirectory(effects, tenantName, opener)
 }
 
-/** A vault in memory, with one tenant. By default it is made to start soon, as for a command. */
+/** A vault in memory, with one tenant. The default role starts fastest. */
 export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
   const { tenantName, clock = Date.now, role = 'command' } = options
   return createInMemory({ clock, random: createRandom(), role }, tenantName)
@@ -106,7 +106,7 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
     if (hasHeader(files, directory))
       throw conflict(`There is already a vault in ${directory}. Choose another directory.`)
   }
-  // Before waiting for the lock, which may be that of a server.
+  // Checked before waiting for the lock, because a server may hold the lock.
   requireNone()
   makeDirectories(files, directory)
   return owning(effects, async (lock) => {
@@ -124,7 +124,7 @@ async function createOwned(effects: Effects, lock: Lock, opener: NewOpener) {
   return { app: createApp({ engine, keyring, random, files, header, primitives, lock }), keyring }
 }
 
-/** Describes the vault in `directory`, without a key. @throws CofferError as {@link identifyVault} */
+/** Needs no key. @throws CofferError as {@link identifyVault} */
 export async function describeVault(directory: string): Promise<LockedVault> {
   return describeLocked(await readHeader(nodeFiles(), directory))
 }
@@ -168,13 +168,13 @@ async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<
   return role === 'server' ? listening(effects, keyring, app) : app
 }
 
-/** The vault, which also answers commands of other processes while it is open. */
+/** Lets the vault answer commands of other processes while it is open. */
 async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
   try {
     const answer = (message: unknown) => answerMessage(app, message)
     const listener = await serveVaultSocket(vaultSocketOptions(effects, keyring), answer)
     const { close } = app
-    // Not a copy: what a server adds to it is there for commands too.
+    // Changes `app` itself, because a server adds to it what commands need.
     return Object.assign(app, { close: () => listener.close().then(close) })
   } catch (error) {
     await app.close()
@@ -182,7 +182,7 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
   }
 }
 
-/** For one command: through the server that has it open, else opened here. @throws CofferError as {@link openVault} */
+/** For one command: through a server that has the vault open, or opened here. @throws CofferError as {@link openVault} */
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
@@ -200,10 +200,10 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
   }
 }
 
-/** Ends a command's wait for the lock: a server has the vault open, and is asked instead. */
+/** Ends a command's wait for the lock, because it can ask the server that has the vault open. */
 class ServerFound extends CofferError {}
 
-/** A server that has the lock and does not listen yet is waited for, as any other holder is. */
+/** A command also waits for a server that has the lock but does not listen yet. */
 function leaveToServer(effects: Effects) {
   return ({ isServer, pid }: LockHolder) => {
     if (isServer && hasVaultSocket(effects))
@@ -228,7 +228,7 @@ function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOpti
   }
 }
 
-/** The vault in the server of this `session`, without a key of the vault; undefined where that has ended. */
+/** The vault in the server of `session`, without a key of the vault; undefined if the session has ended. */
 export async function reachSession(location: VaultLocation, session: Uint8Array): Promise<Vault | undefined> {
   const effects = completeEffects(location)
   const proof = createMac(nativePrimitives, session)
@@ -236,7 +236,7 @@ export async function reachSession(location: VaultLocation, session: Uint8Array)
   return peer === undefined ? undefined : createRemoteVault(peer)
 }
 
-/** For the socket of a vault whose path is too long for a socket. @throws CofferError `storage_failed` */
+/** For the socket of a vault with a path that is too long. @throws CofferError `storage_failed` */
 function makeSocketDirectory(): string {
   try {
     return mkdtempSync(join(tmpdir(), 'coffer-'))

@@ -24,15 +24,15 @@ import { createSearchRenderer, lsmOptions, runUnlocked } from './exclusive.js'
 import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
 import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
 
-/** The slots that were dropped: creating one again needs its own secret. */
+/** To create a dropped slot again, its own secret is needed. */
 interface Rekeyed {
   dropped: { id: string; kind: string }[]
 }
 
 /**
  * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
- * store fingerprints. The secret that opens the vault stays too. After a crash the vault is as it was, or changed: in a
- * directory it opens, in a store another call ends the change. Servers of a store answer 503 from the beginning on.
+ * store fingerprints. The secret that opens the vault stays too. After a crash a vault in a directory opens, with its old
+ * or new keys; in a store another call ends the change. Servers of a store answer 503 from the beginning on.
  * @throws CofferError `conflict`, `unavailable`, and those of opening the vault
  */
 export function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress): Promise<Rekeyed> {
@@ -76,7 +76,7 @@ interface Opened {
   secret: Secret
 }
 
-/** New keys, the header with the one slot that the same secret opens, and what seals rows anew. */
+/** New keys, a header with one slot for the same secret, and functions that seal rows and entries anew. */
 async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Opened) {
   const { random, clock } = effects
   const seed = random.bytes(KEY_BYTES)
@@ -102,7 +102,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
       const renderSearch = createSearchRenderer(effects)
       return createReseal({ present: keyring, next, tenants, renew, renderSearch })
     },
-    /** Entries that do not open stay as they are: verifying the vault reports them still. */
+    /** Entries that do not open stay as they are, so that verifying the vault still reports them. */
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)
@@ -113,7 +113,7 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
   }
 }
 
-/** All but the one that the keys were changed by. */
+/** All slots but `kept`, which opened the vault. */
 function droppedSlots(header: Header, kept: Slot): Rekeyed['dropped'] {
   const dropped = parseSlots(header.slots).filter(({ id }) => id !== kept.id)
   return dropped.map(({ id, kind }) => ({ id, kind }))

@@ -29,7 +29,7 @@ export async function findSampleApplications(app: App): Promise<SampleApplicatio
   return found
 }
 
-/** Finds the sample applications by their names, whatever else there is, and creates the missing ones. */
+/** Finds the sample applications by their names, and creates the missing ones. */
 export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
   const samples: SampleApplications = {}
   for (const type of SAMPLE_TYPES) {
@@ -61,7 +61,7 @@ async function create(app: App, input: Record<string, unknown>): Promise<SampleA
   return { id, key }
 }
 
-/** Every permission of the type; the private one sees tokens in the clear. */
+/** Every permission of the type; the private application sees plaintext. */
 function grantsOf(type: ApplicationType): object {
   const permissions = (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
     (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
@@ -70,7 +70,7 @@ function grantsOf(type: ApplicationType): object {
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }
 
-/** Has sessions do what they were granted, whatever their authorizer may do, unless the setting was set before. */
+/** Lets sessions exceed the grants of their authorizer, unless the setting was set before. */
 export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   await store.write(async (writer) => {
     const settings = await readSettings(writer)
@@ -90,9 +90,9 @@ export async function performAsOwner(
 }
 
 /** Applications by name, those of further tenants by `tenant/name`; samples by type. */
-export type SeededApplications = Record<string, SampleApplication & { key: string }>
+type SeededApplications = Record<string, SampleApplication & { key: string }>
 
-/** A seed that lists no applications, not even none, gets the sample ones. @throws CofferError `validation`, those of `seed apply` */
+/** Adds the samples if the seed has no list of applications; an empty list is one. @throws CofferError `validation`, those of `seed apply` */
 export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
   await beginBeyondAuthorizer(app)
   const asked = { operation: 'seed apply', input: { seed }, as: { reveal: false } } as const

@@ -1,16 +1,16 @@
 /**
- * Claims that all servers of a store see: records with a lease, which the claimant renews. One that has died leaves its
- * claim to whoever comes after the lease.
+ * Claims that all servers of a store see: records with a lease, which the claimant renews. If the claimant dies, its claim
+ * is free after the lease.
  */
 import type { AnswerRecord } from '../domain/answer-record.js'
 import { type Claim, type Claims, createClaims } from '../framework/claims.js'
 import type { Host } from '../framework/host.js'
 import type { StoreReader } from '../storage/store.js'
 
-/** More than the clocks of servers differ by, and than a busy one pauses for. */
+/** Longer than the clocks of servers differ by, and than a busy server pauses for. */
 export const LEASE_MS = 15_000
 const RENEWALS_IN_A_LEASE = 3
-/** When the record goes, of a claim that nobody came after. */
+/** After this time the record of an abandoned claim expires. */
 const GONE_MS = 24 * 60 * 60 * 1000
 /** 102 Processing: there is no answer yet. */
 const STATUS = 102
@@ -28,7 +28,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
     const claim = ({ isRenewal }: { isRenewal: boolean }) =>
       store.write(async (writer) => {
         const { id, record, isHeld } = await find(writer, tenant, name)
-        // One that was lost meanwhile stays lost, whatever has become of it since.
+        // A claim that was lost is not renewed, even if it is free again.
         if (isRenewal ? record?.claim?.by !== by : isHeld) return false
         const until = writer.now + LEASE_MS
         const next: AnswerRecord = { id, status: STATUS, subjects: [], claim: { by, until } }
@@ -39,7 +39,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       })
     if (!(await claim({ isRenewal: false }))) return undefined
     let renewal: Promise<unknown> = Promise.resolve()
-    // A renewal that fails is made up for by the next one, or the lease ends.
+    // After a renewal that fails, the next one renews the claim, or the lease ends.
     const timer = setInterval(() => {
       renewal = claim({ isRenewal: true }).catch(() => false)
     }, LEASE_MS / RENEWALS_IN_A_LEASE).unref()
@@ -52,7 +52,7 @@ export function createSharedClaims(host: Pick<Host, 'store' | 'hashSecret' | 'cr
       async end() {
         clearInterval(timer)
         await renewal
-        // A claim that cannot be given back ends with its lease.
+        // A claim that cannot be released ends with its lease.
         await release().catch(() => undefined)
       },
     }

@@ -34,7 +34,7 @@ import {
 export async function createInStore(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   return usingPool(effects, async (pool) => {
     await migrate(pool)
-    // Before a key file is written.
+    // Checked before a key file is written.
     if (await hasVault(pool)) throw alreadyThere()
     const { header, keyring, primitives } = await createHeader(effects, opener)
     await beginStore(pool, header, effects.random)
@@ -46,7 +46,7 @@ export async function createInStore(effects: Effects, tenantName: string, opener
       await finishStore(pool, header)
       return app
     } catch (error) {
-      // Another process has begun a vault in its place meanwhile.
+      // Another process may have begun a vault there meanwhile.
       throw (await isOwn(pool, header).catch(() => true)) ? error : alreadyThere()
     }
   })

@@ -23,11 +23,11 @@ import { encodeId } from '../storage/bytes.js'
 import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 import type { Effects } from './location.js'
 
-/** The secret that opens a vault: the text of a key file, or a passphrase. */
+/** `text`: the content of the key file. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
 
 const VAULT_ID_BYTES = 16
-/** Loading libsodium keeps a server from answering for 25 ms. */
+/** A server waits before it loads libsodium, which blocks it for 25 ms. */
 const SODIUM_AFTER_MS = 500
 
 /** The facts of a vault that need no key. */
@@ -66,7 +66,7 @@ export async function createHeader(
   return { header, keyring, primitives }
 }
 
-/** The secret of a new opener; a new key file is saved first. */
+/** Saves a new key file first. */
 export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
@@ -77,7 +77,7 @@ export async function toNewSecret(opener: NewOpener, vault: string, random: Rand
   return { kind: 'key-file', file }
 }
 
-/** With the primitives of the role. Reads the header unless given. */
+/** Uses the primitives of the role. Reads the header unless it is given. */
 export async function openKeyring(
   { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
@@ -101,7 +101,7 @@ export async function choosePrimitives(role: 'command' | 'server'): Promise<Prim
   return role === 'command' ? nativePrimitives : loadSodium()
 }
 
-/** For a server that is to answer at once: native ones, until it has answered for a while and libsodium is loaded. */
+/** For a server that must answer at once: native primitives until libsodium is loaded, which begins after a pause. */
 export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   if (role === 'command') return nativePrimitives
   const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())
