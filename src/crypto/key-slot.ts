@@ -1,6 +1,6 @@
 /**
- * Key slots: each holds the vault's root key, sealed under a passphrase (through scrypt, RFC 7914) or a key file. And the
- * header's digest, which shows that no slot was changed without the root key.
+ * Key slots: each holds the vault's root key, sealed under a passphrase (through scrypt, RFC 7914) or a key file. The
+ * header's digest shows that no slot was changed without the root key.
  */
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
@@ -52,7 +52,7 @@ const damaged = (message: string) => new CofferError('vault_damaged', message)
 const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
 
-export interface SlotContext {
+interface SlotContext {
   primitives: Primitives
   random: RandomSource
 }
@@ -64,7 +64,6 @@ export function checkNewPassphrase(passphrase: string): void {
   throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
 }
 
-/** A new slot that opens to `root`. */
 export async function createSlot(
   { primitives, random }: SlotContext,
   slot: { root: Uint8Array; secret: Secret; created: string; cost?: ScryptCost },
@@ -159,7 +158,7 @@ function isBoundedCost(kdf: (ScryptCost & { salt: string }) | null | undefined):
   return 128 * n * r <= MOST_MEMORY_BYTES && p <= MOST_P
 }
 
-/** Everything of a slot but the sealed root key, in one fixed order. */
+/** The fields of a slot, in one fixed order. */
 function slotFields(slot: Slot | Omit<Slot, 'wrapped'>): unknown[] {
   const kdf = 'kdf' in slot ? (slot.kdf as ScryptCost & { salt: string }) : undefined
   const bare = [slot.id, slot.kind, slot.created, kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]]

@@ -45,7 +45,7 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
       sstable: cipher('segment'),
       chain: createMac(primitives, derive('chain')),
     } satisfies EngineKeys,
-    /** By which the vault's header is known to be of this root key; see {@link isSealedHeader}. */
+    /** Authenticates the vault's header; see `isSealedHeader`. */
     header: createMac(primitives, derive('header')),
     /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
     socketProof: createMac(primitives, derive('handover')),

@@ -20,7 +20,7 @@ export interface EngineKeys {
   chain: Mac
 }
 
-/** A keyed digest of text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change them. */
+/** A keyed digest of text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change it. */
 export interface TextMac {
   digest(text: string): Uint8Array
   /**
@@ -38,7 +38,7 @@ export interface RecordKeys {
   logChain: Mac
   /** Keyed BLAKE2b-256 of text. */
   fingerprint(text: string): Uint8Array
-  /** In a fork: the ids of its tenants, by the ids in records from before it. */
+  /** In a fork: the new ids of tenants, by the ids in records from before the fork. */
   renamed?: ReadonlyMap<string, string>
 }
 

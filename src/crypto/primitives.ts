@@ -1,4 +1,4 @@
-/** Two libraries give the same bytes: `sodium` is fastest once it has started, `native` starts at once. */
+/** Two implementations give the same bytes: `sodium` is faster once it has started, `native` starts at once. */
 export const NONCE_BYTES = 24
 export const TAG_BYTES = 16
 /** Bytes that sealing adds. */

@@ -1,10 +1,10 @@
-/** Primitives that become others while they are used. */
+/** Replaces primitives by faster ones while they are used. */
 import type { Primitives } from './primitives.js'
 
-/** `first` until `later` resolves, then what it resolves to. Both give the same bytes. */
+/** Uses `first` until `later` resolves, then its result. Contract: both give the same bytes. */
 export function quicken(first: Primitives, later: Promise<Primitives>): Primitives {
   let current = first
-  // If they cannot be loaded, the first go on.
+  // If `later` rejects, `first` stays in use.
   later.then(
     (quicker) => {
       current = quicker

@@ -1,4 +1,4 @@
-/** The one source of randomness, in batches: libsodium fetches four bytes a call, and sealing took 15 times as long. */
+/** The one source of randomness, in batches: libsodium fetches 4 bytes a call, which made sealing 15 times slower. */
 import { randomFillSync } from 'node:crypto'
 import type { RandomSource } from './ports.js'
 

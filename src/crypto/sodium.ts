@@ -3,11 +3,11 @@ import { nativePrimitives } from './native.js'
 import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
- * libsodium itself, under the wrappers: numbers are addresses in its memory, lengths of 64 bits are two words. Called
- * so, a small seal makes no garbage but its result; the wrappers allocate and copy each argument.
+ * libsodium without its wrappers, which allocate and copy each argument: a small seal makes no garbage but its result.
+ * Numbers are addresses in its memory; a length of 64 bits is two words.
  */
 interface Sodium {
-  /** Another one whenever the memory has grown. */
+  /** Replaced whenever the memory grows. */
   readonly HEAPU8: Uint8Array
   _malloc(length: number): number
   _crypto_kdf_hkdf_sha256_statebytes(): number
@@ -18,10 +18,10 @@ interface Sodium {
   _crypto_aead_xchacha20poly1305_ietf_decrypt(...words: number[]): number
 }
 
-/** Node's own cipher costs more to start, and a quarter for each byte: from some 6 KB on it is faster. */
+/** Node's cipher costs more per call, but a quarter per byte: above this size it is faster. */
 const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
-/** Above this many bytes Node's SHA-256 is faster, with the garbage that each of its objects is. */
+/** Above this size Node's SHA-256 is faster, its garbage included. */
 const LARGEST_EXPANDED = 1024
 const CIPHER_KEY = 32
 const LARGEST_KEY = 64
@@ -53,7 +53,7 @@ export async function loadSodium(): Promise<Primitives> {
   }
 }
 
-/** Primitives for small messages, through memory that is kept for them. Nothing secret stays in it between two calls. */
+/** Primitives for small messages, in memory that is reserved for them. It holds no secret between two calls. */
 function createSmall(
   sodium: Sodium,
   states: WeakMap<Uint8Array, Uint8Array>,
@@ -126,7 +126,7 @@ function createSmall(
   }
 }
 
-/** Out of the pool: from 65 bytes on, a buffer of its own costs a microsecond, and the collector as much again. */
+/** Copies to Node's pool: a buffer of its own above 64 bytes costs 1 µs, and 1 µs more when it is collected. */
 function copyOut(heap: Uint8Array, from: number, to: number): Uint8Array {
   const { buffer, byteOffset, length } = Buffer.allocUnsafe(to - from)
   const copy = new Uint8Array(buffer, byteOffset, length)
