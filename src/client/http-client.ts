@@ -1,6 +1,6 @@
 /**
- * Performs operations on any server of the interface: spells the request, sends it through a function like `fetch`, tries
- * again when the server is busy, and reads the answer or the problem. The same for `--url` and for embedding programs.
+ * Performs operations on any server of the interface, for `--url` and for embedding programs: formats the request, sends
+ * it through a function like `fetch`, tries again if the server is busy, and reads the answer or the problem.
  */
 import { collectBytes } from '../domain/collect-bytes.js'
 import { decodeUtf8, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
@@ -14,7 +14,7 @@ import { readGiven } from './read-given.js'
 import { readProblem } from './read-problem.js'
 import { type SpelledRequest, spellRequest } from './spell-request.js'
 
-/** The part of `fetch` that is used; a server without a socket has one too. */
+/** The part of `fetch` that is used; a server without a socket has it too. */
 export type Fetch = (
   url: string,
   init: { method: string; headers: Record<string, string>; body?: string; signal: AbortSignal },
@@ -33,11 +33,11 @@ export interface HttpClientOptions {
   /** The prefix of the server's header names; default `svc`. */
   prefix?: string
   fetch: Fetch
-  /** Ends the client's calls. */
+  /** Aborts the client's calls. */
   signal?: AbortSignal
   /** The limit of one attempt, connecting included; default 60 s. */
   timeoutMs?: number
-  /** Makes the idempotency keys of POSTs that change something, by which a server performs a repeated one once. None without it. */
+  /** Makes idempotency keys for POSTs that change data, so that a repeated POST is performed once; absent: no keys. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
   wait(ms: number, signal: AbortSignal): Promise<unknown>
@@ -51,9 +51,9 @@ const MOST_ANSWER_BYTES = 64 * MIB
 const DEFAULT_TIMEOUT_MS = 60_000
 const MOST_ATTEMPTS = 5
 const FIRST_WAIT_MS = 500
-/** A server that wants more is not waited for. */
+/** If a server asks for a longer wait, the call fails. */
 const MOST_WAIT_MS = 60_000
-/** No character that ends a header. */
+/** The characters that a header can carry. */
 const KEY = /^[\x21-\x7e]{1,512}$/
 const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
@@ -65,7 +65,7 @@ export function createHttpClient(options: HttpClientOptions) {
   return {
     /**
      * `repeatKey`: the idempotency key, instead of a new one.
-     * @throws CofferError that of the server; `unavailable`, `request_timeout`, `interrupted`
+     * @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted`
      */
     async call(
       definition: RoutedOperation,
@@ -102,7 +102,7 @@ function createKey({ createKey }: HttpClientOptions, { endpoint, log }: RoutedOp
 
 const ACCEPT = 'application/json, application/problem+json'
 
-/** How long to wait before the next attempt; undefined if there is none. A reactor's own 503 is its answer. */
+/** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
 function waitBefore(attempt: number, error: CofferError, random: () => number): number | undefined {
   const isBusy = error.code === 'rate_limited' || (error.code === 'unavailable' && error.status === 503)
   if (!isBusy || attempt === MOST_ATTEMPTS) return undefined
@@ -126,7 +126,7 @@ async function send(
     const answer = await fetch(url.replace(/\/+$/, '') + target, sent)
     const { status, headers: read } = answer
     const text = decodeUtf8(await collect(answer.body), 'the answer')
-    // A body without a length ends well where the connection does, as it does when we give up.
+    // Aborting ends the connection, which looks like the end of a body without a length.
     init.signal.throwIfAborted()
     return { status, headers: read, text }
   } catch (error) {
@@ -138,13 +138,8 @@ async function send(
       const message = `The server did not answer within ${timeoutMs / 1000} s.${doubt}`
       throw new CofferError('request_timeout', message, { cause: error })
     }
-    throw new CofferError(
-      'unavailable',
-      `The connection to the server failed (${nameFailure(error)}).${doubt}`,
-      {
-        cause: error,
-      },
-    )
+    const message = `The connection to the server failed (${nameFailure(error)}).${doubt}`
+    throw new CofferError('unavailable', message, { cause: error })
   }
 }
 
@@ -153,7 +148,7 @@ function readAnswer({ status, headers, text }: WholeAnswer) {
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
   const retryAfter = Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined
   if (status >= 300 && status < 400) {
-    // Following it would send the key to whom it names.
+    // Following the redirect would send the key to another address.
     const message = 'The server redirects elsewhere. Give the address of the vault itself.'
     throw new CofferError('unavailable', message)
   }

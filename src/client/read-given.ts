@@ -1,4 +1,4 @@
-/** An answer that the code of a reactor, or another server, gave in full: how one of our servers marks and sends it. */
+/** Reads answers that reactor code, or the destination of a proxy, gave in full: our servers mark them. */
 import { type HeaderMap, passAnswerHeaders } from '../domain/code-answer.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -7,7 +7,7 @@ import type { RegisteredOperation } from '../framework/registry.js'
 const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
 const PLAIN = 'text/plain; charset=utf-8'
 
-export interface GivenAnswer {
+interface GivenAnswer {
   status: number
   headers: Iterable<readonly [string, string]>
   text: string

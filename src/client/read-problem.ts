@@ -1,4 +1,4 @@
-/** The problem in the answer of any server of the interface, as an error with the exit code that a command ends with. */
+/** Converts the problem in an answer of any server to an error, whose code decides the exit code of a command. */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, ERRORS, type ErrorCode, type ErrorDetails, type PropertyErrors } from '../errors.js'
@@ -11,7 +11,7 @@ const MOST_PROPERTIES = 100
 const MOST_MESSAGES = 10
 
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
-/** Codes of our own that tell something about this process, so no server can give them. */
+/** Codes about this process, which no server can give. */
 const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
@@ -42,7 +42,7 @@ export function readProblem(
   )
 }
 
-/** Our servers name the code; of others the status tells it. */
+/** Our servers name the code; for other servers the status decides. */
 function findCode(
   { noun, verb }: RoutedOperation,
   status: number,
@@ -57,7 +57,7 @@ function findCode(
   return codes.find(fits) ?? codes[0] ?? (status >= 500 ? 'unavailable' : 'validation')
 }
 
-/** A parameter of the query has the name that the input gives it, as in errors of a local vault. */
+/** Names query parameters as the input does, like errors of a local vault. */
 function readErrors({ endpoint }: RoutedOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
   const entries = Object.entries(errors)

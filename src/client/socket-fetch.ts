@@ -14,7 +14,7 @@ export interface SocketOptions {
 }
 
 /**
- * `url` as an address without a path at its end.
+ * Parses the address of a server, without slashes at its end.
  * @throws CofferError `usage` if it is not one, or if a connection to it would not be encrypted
  */
 export function readServerUrl(text: string, { insecure = false }: SocketOptions = {}): string {
@@ -22,7 +22,7 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:'
   if (url === undefined || !isHttp)
     throw usage('The address of a server begins with https://, or http:// on this machine.')
-  // They could be a key, and none of them has a meaning here.
+  // These parts could hold a key, and have no meaning here.
   if (url.username + url.password + url.search + url.hash !== '')
     throw usage('The address of a server has no user, query or fragment. Give the key as COFFER_API_KEY.')
   if (url.protocol === 'http:' && !insecure && !isLoopback(url.hostname))
@@ -32,19 +32,18 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   return url.href.replace(/\/+$/, '')
 }
 
-/** The URL parser has made every spelling of an address the usual one. */
+/** Contract: the URL parser has normalized `hostname`. */
 function isLoopback(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(hostname)
 }
 
-/** Loads the modules of the sockets, and makes the agents that keep their connections. */
 async function openAgents({ ca }: SocketOptions) {
   const [plain, sealed] = await Promise.all([import('node:http'), import('node:https')])
   if (ca !== undefined) await checkAuthorities(ca)
   const trust = ca === undefined ? {} : { ca }
   return {
     plain: { request: plain.request, agent: new plain.Agent({ keepAlive: true }) },
-    // The environment may say otherwise.
+    // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
     sealed: {
       request: sealed.request,
       agent: new sealed.Agent({ keepAlive: true, rejectUnauthorized: true, ...trust }),
@@ -55,12 +54,12 @@ async function openAgents({ ca }: SocketOptions) {
 export function createSocketFetch(options: SocketOptions = {}) {
   let opening: ReturnType<typeof openAgents> | undefined
   return {
-    /** Rejects with CofferError `usage` for certificates that are none, `unavailable` for an unreachable server. */
+    /** Rejects with CofferError `usage` for invalid certificates, `unavailable` for an unreachable server. */
     fetch: (async (url, { method, headers, body, signal }) => {
       opening ??= openAgents(options)
       const isSealed = url.startsWith('https:')
       const { request: open, agent } = (await opening)[isSealed ? 'sealed' : 'plain']
-      // Nobody else decides where `localhost` is, as long as that keeps the request on this machine.
+      // No resolver decides where `localhost` is, so that an unencrypted request stays on this machine.
       const here = isSealed || options.insecure ? {} : { lookup: findLoopback }
       const sized = body === undefined ? headers : { ...headers, 'content-length': Buffer.byteLength(body) }
       return new Promise<FetchedAnswer>((resolve, reject) => {
@@ -71,7 +70,7 @@ export function createSocketFetch(options: SocketOptions = {}) {
           resolve({ status: answer.statusCode ?? 0, headers: read, body: answer })
         })
         request.on('error', (error) => reject(explain(error, url)))
-        // Without any error where the server answers that it speaks something else from now on.
+        // If the server switches protocols, there is no error.
         request.on('close', () => reject(new Error('There was no answer.')))
         request.end(body)
       })

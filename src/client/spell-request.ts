@@ -5,7 +5,7 @@ import type { RoutedOperation } from '../framework/registry.js'
 
 export type SpelledRequest = ReturnType<typeof spellRequest>
 
-/** `target`: path and query; a body only where the route takes one. @throws CofferError as {@link spellTarget} */
+/** `target`: path and query; a body only if the route takes one. @throws CofferError as {@link spellTarget} */
 export function spellRequest(definition: RoutedOperation, input: OperationInput) {
   const { method, parameters, takesBody } = definition.endpoint
   const target = spellTarget(definition, input)
@@ -22,7 +22,7 @@ export function spellTarget({ endpoint }: RoutedOperation, input: OperationInput
   const path = endpoint.path.replaceAll(/\{([a-z_]+)\}/g, (_, name: string) => {
     if (input[name] === undefined) throw invalid(name, `is required, as in { ${name}: '…' }`)
     const text = String(input[name])
-    // Programs on the way drop such segments, and the request would be one for something else.
+    // Proxies drop such segments, which would make it a request for something else.
     if (text === '' || text === '.' || text === '..') throw invalid(name, 'cannot be part of a URL')
     return encode(text, name)
   })

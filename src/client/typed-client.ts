@@ -19,7 +19,7 @@ type Plural<Noun> = Noun extends keyof typeof IRREGULAR
       ? `${Stem}ies`
       : `${Noun & string}s`
 
-/** The method of an operation: all of its input as one object, which may be left out where nothing is required. */
+/** The method of an operation: all of its input as one object, optional if nothing in it is required. */
 export type Method<Name extends OperationName> =
   Record<never, never> extends InputOf<Name>
     ? (input?: InputOf<Name>) => Promise<ResultOf<Name>>
