@@ -34,15 +34,14 @@ export interface AskOptions {
 }
 
 /**
- * The control plane of a vault. State and clock are those of a vault in memory; of another, these calls reject with
- * `not_found`.
+ * The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory.
  */
 export interface Control extends ControlCalls {
-  /** The key of `/_coffer/` on the server; absent where requests cannot reach it. */
+  /** The key of `/_coffer/` on the server; absent if requests cannot reach it. */
   readonly key?: string
   /**
    * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
-   * parallel test worker. A server answers for it too, by its keys. `stop` deletes it.
+   * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
    */
   fork(): Promise<Coffer>
 }
@@ -53,7 +52,7 @@ export interface Coffer {
   readonly tenant: Readonly<Tenant>
   /** The API keys that were created on opening, by the names of their applications. */
   readonly keys: Readonly<Record<string, string>>
-  /** Answers a request without a socket. A path such as `/tokens` is enough of a URL. */
+  /** Answers a request without a socket. A path such as `/tokens` is enough. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response>
   /** Performs an operation by its name, such as `token create`. @throws CofferError those of the operation */
   ask<Name extends OperationName>(
@@ -66,7 +65,7 @@ export interface Coffer {
    * @throws CofferError `usage` for a key that no header can carry
    */
   as(key: string): Client
-  /** Returns to a state, sets the clock, makes requests fail, and tells which there were. */
+  /** Restores states, sets the clock, makes requests fail, and lists them. */
   readonly control: Control
   /** Stops the server, if there is one, and closes the vault. */
   stop(): Promise<void>

@@ -1,4 +1,4 @@
-/** A vault in the caller's process: what the functions of the library open. */
+/** A vault in the caller's process, as the library opens it. */
 import type { Client } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
 import { createDashboard, type Dashboard } from '../control/dashboard.js'
@@ -13,7 +13,7 @@ import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.
 import { clientOver } from './client.js'
 import { createControlCalls } from './control.js'
 
-/** Requests have it where they name no host. */
+/** For requests that name no host. */
 const ORIGIN = 'http://localhost'
 
 /** The parts of an open vault. `controlKey`: the key of its control plane over HTTP, if it has one. */

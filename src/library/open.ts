@@ -18,8 +18,8 @@ import type {
 import { OpenCoffer, type Opened } from './coffer.js'
 
 /**
- * A vault in memory with the contents of `seed`. Where it has no list of applications, there is one of each type,
- * named by it.
+ * A vault in memory with the contents of `seed`. If that has no list of applications, there is one application of each
+ * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
 export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
@@ -98,7 +98,7 @@ function stopper(vault: OpenCoffer, server: RunningServer, isOwned: boolean): ()
   return () => (stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined)))
 }
 
-/** `vault`, or a fork of it, as a server answers for it. */
+/** `vault`, or a fork of it, behind a server. */
 function served(
   vault: Coffer,
   place: { url: string; port: number },
@@ -126,14 +126,14 @@ function served(
 const OF_HANDLER = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
 const OF_TEST_VAULT = [...OF_HANDLER, 'reactors', 'seed', 'clock']
 
-/** @throws TypeError for an option that there is not, whose effect somebody expects */
+/** @throws TypeError for an unknown option, whose effect the caller expects */
 function refuseUnknown(options: object, known: readonly string[]): void {
   const unknown = Object.keys(options).find((name) => !known.includes(name))
   if (unknown !== undefined)
     throw new TypeError(`There is no option "${unknown}". Options: ${known.join(', ')}.`)
 }
 
-/** @throws TypeError for what this library has not opened */
+/** @throws TypeError for a vault that this library has not opened */
 function requireOpen(vault: Coffer): OpenCoffer {
   if (vault instanceof OpenCoffer) return vault
   throw new TypeError('Pass what openVault or openTestVault gives.')
