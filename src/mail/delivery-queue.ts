@@ -23,7 +23,7 @@ const WAITING = { field: 'state', value: 'waiting' }
 type Kind = 'mail'
 
 /** Receives the results of background delivery: notices for people, and internal errors. */
-export interface DeliveryListener {
+interface DeliveryListener {
   notice(text: string): void
   fault(error: unknown): void
 }
@@ -31,9 +31,9 @@ export interface DeliveryListener {
 export interface Connection<Item> {
   /** The name of the other server, for display. */
   readonly server: string
-  /** Never rejects: a failure is a delivery. */
+  /** Never rejects: a failure is a result too. */
   deliver(item: Item): Promise<Delivery>
-  /** Fails what is being delivered. */
+  /** Makes a delivery under way fail. */
   close(): void
 }
 
@@ -64,7 +64,7 @@ interface Waiting<Item, Settings> {
 
 export abstract class DeliveryQueue<K extends Kind, Settings> {
   protected abstract readonly kind: K
-  /** Where the records are to be seen, as a command. */
+  /** The command that shows the records. */
   protected abstract readonly advice: string
   readonly #store: Store
   readonly #later: typeof callLater
@@ -93,7 +93,7 @@ export abstract class DeliveryQueue<K extends Kind, Settings> {
     now: number,
   ): RecordOf[K] | undefined
 
-  /** Begins to deliver what the tenant has committed. Does not wait. */
+  /** Begins to deliver the committed records of the tenant. Does not wait. */
   enqueue(tenant: number): void {
     if (this.#isClosed) return
     const slot = this.#slots.get(tenant)
@@ -114,27 +114,26 @@ export abstract class DeliveryQueue<K extends Kind, Settings> {
     if (fault !== undefined) throw fault
   }
 
-  /** Starts background delivery: delivers what waits in all tenants, and retries. */
+  /** Starts background delivery: delivers the waiting records of all tenants, and retries. */
   async resume(listener: DeliveryListener): Promise<void> {
     this.#listener = listener
     for (const tenant of await this.#listTenants()) this.enqueue(tenant)
   }
 
-  /** After a jump of the clock: delivers what is due now. Resolves when it was tried. */
+  /** After a jump of the clock: delivers the records that are due now. Resolves after one attempt at each. */
   async catchUp(): Promise<void> {
     if (this.#listener === undefined) return
     await this.resume(this.#listener)
     await this.settle()
   }
 
-  /** Begins to deliver what other servers of the same store have left. */
+  /** Begins to deliver records that other servers of the same store have left. */
   async takeOver(): Promise<void> {
     if (this.#store.isShared && this.#listener !== undefined) await this.resume(this.#listener)
   }
 
-  /** Stops. In the background deliveries under way are finished first; in a command, all that was enqueued. */
+  /** Finishes deliveries under way; a command first attempts all enqueued records, a server goes on at its next start. */
   async close(): Promise<void> {
-    // A command waits until its records were tried; a server continues at its next start.
     if (this.#listener === undefined) await this.#rounds()
     this.#isClosed = true
     for (const cancel of this.#timers.values()) cancel()
@@ -258,7 +257,7 @@ export abstract class DeliveryQueue<K extends Kind, Settings> {
     })
   }
 
-  /** Where servers share the store, makes the record due again if nothing comes of it. False if another one has it. */
+  /** Leases a record of a shared store, which is due again after the lease. False if another server has it. */
   async #lease(tenant: number, { id }: RecordOf[K]): Promise<boolean> {
     if (!this.#store.isShared) return true
     let hasLease = false

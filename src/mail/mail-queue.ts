@@ -9,7 +9,6 @@ import { type Connection, callLater, DeliveryQueue, delayOf } from './delivery-q
 
 type Reachable = MailSettings & { url: string }
 
-/** Connects to the server in `settings.url`. */
 async function openMailer(settings: Reachable): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
@@ -17,7 +16,7 @@ async function openMailer(settings: Reachable): Promise<Mailer> {
 export class MailQueue extends DeliveryQueue<'mail', MailSettings> implements MailPort {
   protected readonly kind = 'mail'
   protected readonly advice = 'coffer invite outbox'
-  /** Set by whoever serves the vault. */
+  /** Set by the server of the vault. */
   publicUrl: string | undefined
   readonly #openMailer: typeof openMailer
 
@@ -45,7 +44,7 @@ export class MailQueue extends DeliveryQueue<'mail', MailSettings> implements Ma
     return { ...mail, state: 'outbox' }
   }
 
-  /** Leaves a mail whose link ended meanwhile, if nothing was sent. */
+  /** Leaves a mail that waits no longer, unless it was sent. */
   protected afterAttempt(mail: MailRecord, delivery: Delivery, server: string, now: number) {
     const attempts = mail.attempts + 1
     if (delivery.outcome === 'sent') {
