@@ -103,7 +103,6 @@ function State({ whenReset }: { whenReset(): void }) {
 
 const KINDS = ['status', 'delay', 'drop', 'cut', 'lose'] as const
 
-/** The rule that the form describes. */
 function readRule({ kind, operation, path, status, delay_ms, times }: Fields): object {
   return {
     kind,

@@ -24,7 +24,7 @@ export function Tokens() {
           <button type="submit">Search</button>
         </Form>
       </Heading>
-      <p class="dim">As the vault shows them masked. A word finds ids and search indexes.</p>
+      <p class="dim">Data is masked. Search by id, type, container or search index.</p>
       <Paged of={found} page={page} turn={(turned) => setAsked({ text, page: turned })}>
         {({ data, pagination }) => (
           <>
@@ -132,7 +132,7 @@ const STATES: Record<string, string> = {
 
 export function Outbox() {
   const [page, setPage] = useState(1)
-  // Without an id it answers a list.
+  // Without an id the operation returns a list.
   const found = useAsked('invite outbox', { page, size: PAGE }) as Asked<List<OutboxMail>>
   return (
     <>

@@ -1,4 +1,4 @@
-/** The page at `/`: the reference, and for who is signed in what happens on this server. */
+/** The page at `/`: the reference, and for signed-in users the activity of this server. */
 import { render } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import { createLive, LiveContext, type Place, readSession, type Session, signIn } from './api.js'
@@ -44,7 +44,7 @@ function Page({ session }: { session: Session }) {
   const View = view && VIEWS[view]
   const names = Object.keys(VIEWS).filter((name) => name !== 'controls' || session.controls.faults)
   const places = [
-    // The server lists the newest first, and begins with the oldest.
+    // The server lists the newest tenant first, but its default is the oldest.
     ...session.tenants.toReversed().map(({ id, name }) => ({ label: name, place: { tenant: id } })),
     ...session.forks.map((fork) => ({ label: `fork ${fork.slice(0, 8)}`, place: { fork } })),
   ]
@@ -84,10 +84,10 @@ async function start(): Promise<void> {
   reference.before(live)
   enhanceReference(reference)
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
-  // Neither the history nor a bookmark keeps it.
+  // Keeps the login out of the history and bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
   const fault = login === undefined ? undefined : await signIn(login).then(noFault, messageOf)
-  // A server for other machines has the reference alone.
+  // A server for other machines has only the reference.
   const session = await readSession().catch(() => undefined)
   if (session?.is_signed_in) render(<Page session={session} />, live)
   else if (fault !== undefined)

@@ -18,14 +18,14 @@ export function Fault({ text }: { text: string }) {
   )
 }
 
-/** `again`: reads what is below it once more. */
+/** `again` reloads the content below. */
 export function Heading(given: { text: string; again?: () => void; children?: ComponentChildren }) {
   const { text, again, children } = given
   return (
     <div class="heading">
       <h1>{text}</h1>
       {children}
-      {again !== undefined && <Button text="Read again" act={again} />}
+      {again !== undefined && <Button text="Refresh" act={again} />}
     </div>
   )
 }
@@ -33,7 +33,6 @@ export function Heading(given: { text: string; again?: () => void; children?: Co
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement>
 type FormProps = FormHTMLAttributes<HTMLFormElement>
 
-/** A button that sends no form. */
 export function Button({ text, act, ...rest }: ButtonProps & { text: string; act(): unknown }) {
   return (
     <button type="button" {...rest} onClick={act}>
@@ -58,7 +57,6 @@ export function Form({ send, ...rest }: FormProps & { send(fields: Fields): void
   )
 }
 
-/** An input after its label. */
 export function Field({ label, ...input }: InputHTMLAttributes<HTMLInputElement> & { label: string }) {
   return (
     <label>
@@ -67,7 +65,6 @@ export function Field({ label, ...input }: InputHTMLAttributes<HTMLInputElement>
   )
 }
 
-/** A wide table, which scrolls in itself. */
 export function Table({ label, head, rows }: { label: string; head: string[]; rows: ComponentChildren[][] }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
@@ -96,7 +93,6 @@ export function Table({ label, head, rows }: { label: string; head: string[]; ro
   )
 }
 
-/** Text that is copied as it is. */
 export function Code({ label, text, isCopied = false }: { label: string; text: string; isCopied?: boolean }) {
   const [isDone, setDone] = useState(false)
   const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
@@ -168,7 +164,7 @@ export const time = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2'
 
 export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
-/** A command line for the request. The key is a variable, so that it is in no file of a terminal's history. */
+/** A command line for the request. The key is a variable, so that no shell history has it. */
 export function curl(
   method: string,
   path: string,

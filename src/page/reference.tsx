@@ -1,9 +1,9 @@
-/** Makes the operations of the reference callable: fields, "send", the answer, and the same as a curl. */
+/** Makes the operations of the reference callable: fields, "send", the answer, and the curl command. */
 import { render } from 'preact'
 import { useState } from 'preact/hooks'
 import { Code, curl, Fault, Field, Form, spell } from './parts.js'
 
-/** The key that was typed, which is kept in no other place. */
+/** The key that was typed, which is stored nowhere else. */
 const typed = { key: '' }
 
 export function enhanceReference(root: HTMLElement): void {
@@ -15,7 +15,7 @@ export function enhanceReference(root: HTMLElement): void {
     details.addEventListener('toggle', () => enhance(details, header), { once: true })
 }
 
-/** The attributes that the server writes at an operation of the reference. */
+/** Reads the attributes that the server writes. */
 function readCall(details: HTMLDetailsElement) {
   const { call = '', query = '', type = '', secret } = details.dataset
   const [method = '', path = ''] = call.split(' ')
@@ -117,7 +117,7 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
 
 const HIDDEN = '(not shown on this page)'
 
-/** This page reveals nothing: data of tokens and keys of proxies are left out, and answers that are nothing but data. */
+/** Hides data of tokens, keys of proxies, and the whole of an answer that is only data. */
 export function conceal(text: string, isSecret: boolean): string {
   if (text === '') return '(empty)'
   if (isSecret) return HIDDEN

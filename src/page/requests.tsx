@@ -26,7 +26,7 @@ function useRequests(): { list: Seen[]; isKnown: boolean; error?: string | undef
         if (isOver) return
         const start = news.count - news.records.length
         const made = news.records.map((record, index) => ({ ...record, number: start + index })).reverse()
-        // The server has begun again, or was asked to forget.
+        // The server was restarted, or its requests were cleared.
         const isNew = news.count < count
         count = news.count
         setError(undefined)
@@ -79,7 +79,7 @@ export function Requests() {
           only failed
         </label>
         {live.session.controls.faults && (
-          <Button text="Forget them" act={() => live.ask('control request clear')} />
+          <Button text="Clear" act={() => live.ask('control request clear')} />
         )}
       </Heading>
       {error !== undefined && <Fault text={error} />}
@@ -158,11 +158,7 @@ function Request({ request }: { request: Seen }) {
           <code>{trace_id}</code>
         </dd>
       </dl>
-      <Code
-        label="Again, with your values"
-        isCopied
-        text={curl(method, path + search, session.header, sent)}
-      />
+      <Code label="Send again" isCopied text={curl(method, path + search, session.header, sent)} />
       {answer !== undefined && <Code label="Answer, without data" text={spell(answer)} />}
     </>
   )
