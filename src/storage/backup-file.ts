@@ -1,6 +1,6 @@
 /**
- * Backups: all rows of a vault in one file. Its header is in the clear, because its key slots open the rest; then sealed
- * frames, each chained to the one before, so that nothing can be left out, swapped or cut off.
+ * Backups: all rows of a vault in one file. The header is not encrypted, because its key slots open the rest. Sealed
+ * frames follow, each chained to the one before, so that no frame can be left out, swapped or cut off.
  */
 import type { EngineKeys, RandomSource } from '../crypto/ports.js'
 import { CofferError, conflict } from '../errors.js'
@@ -20,15 +20,15 @@ const FIXED_BYTES = 16
 const ID_BYTES = 16
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = 256 * 1024 * 1024
-/** The first byte of a frame's plain bytes: what is known of all rows, some rows, and the number of all of them. */
+/** The first plain byte of a frame says whether it holds times and counts, rows, or the number of all rows. */
 const ABOUT = 1
 const ROWS = 2
 const END = 3
 const LENGTH_BYTES = 4
-/** Rows gathered in one frame. */
-const GATHERED_BYTES = 64 * 1024
+/** Encoded rows of one frame. */
+const BATCH_BYTES = 64 * 1024
 
-export interface BackupContext {
+interface BackupContext {
   files: Files
   keys: EngineKeys
   random: RandomSource
@@ -91,27 +91,27 @@ async function putFrames(
     const frame = sealFrame(keys.wal, Buffer.concat([Buffer.of(kind), ...parts]), id, position)
     files.write(file, frame.bytes, position.end)
     position = frame.position
-    // Other work goes on meanwhile.
+    // Lets other work run.
     await new Promise(setImmediate)
   }
   const { times, count, pending } = rows
   await append(ABOUT, [Buffer.from(JSON.stringify({ times, count, pending: pending.map(encodePending) }))])
-  let gathered: Uint8Array[] = []
+  let batch: Uint8Array[] = []
   let bytes = 0
   let total = 0
   for await (const row of sent) {
     const encoded = encodeFrame([{ kind: INSERT, row }], 0)
     const length = Buffer.alloc(LENGTH_BYTES)
     length.writeUInt32LE(encoded.length)
-    gathered.push(length, encoded)
+    batch.push(length, encoded)
     bytes += encoded.length
     total++
-    if (bytes < GATHERED_BYTES) continue
-    await append(ROWS, gathered)
-    gathered = []
+    if (bytes < BATCH_BYTES) continue
+    await append(ROWS, batch)
+    batch = []
     bytes = 0
   }
-  if (gathered.length > 0) await append(ROWS, gathered)
+  if (batch.length > 0) await append(ROWS, batch)
   await append(END, [Buffer.from(JSON.stringify(total))])
   files.sync(file)
 }
@@ -131,7 +131,7 @@ function decodePending({ id, tenant, owner, written, sealed }: About['pending'][
   }
 }
 
-/** The header in a backup, for its keys. @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */
+/** @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */
 export function readBackupHeader(files: Files, path: string): Header {
   const file = openBackup(files, path)
   try {
@@ -142,8 +142,8 @@ export function readBackupHeader(files: Files, path: string): Header {
 }
 
 /**
- * The rows of a backup. Contract: `keys` were opened by its header.
- * @throws CofferError `vault_damaged` where a frame does not open, is missing or is out of its place
+ * Contract: `keys` were opened by the header of the backup.
+ * @throws CofferError `vault_damaged` if a frame does not open, is missing or is out of place
  */
 export function readBackup(files: Files, keys: EngineKeys, path: string): VaultRows {
   const first = readFrames(files, keys, path).next()

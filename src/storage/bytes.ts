@@ -2,10 +2,9 @@
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
 
-/** Largest number that the files hold in six bytes. */
 export const MAX_U48 = 2 ** 48 - 1
 
-/** The same memory as a Buffer, for its little-endian reads and writes. */
+/** A Buffer over the same memory, for its little-endian reads and writes. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.isBuffer(bytes) ? bytes : Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
@@ -27,7 +26,7 @@ export function encodeId(bytes: Uint8Array): string {
   return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
 }
 
-/** The bytes of {@link encodeId}'s text; undefined for any other text. */
+/** Inverse of {@link encodeId}; undefined for any other text. */
 export function decodeId(text: string): Uint8Array | undefined {
   const bytes = new Uint8Array(Math.floor((text.length * 5) / 8))
   let held = 0

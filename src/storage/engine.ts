@@ -8,12 +8,12 @@ import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Times } from './time.js'
 import type { Header } from './vault-file.js'
 
-/** An engine of this process gives values, an engine that is reached over a network promises; callers await both. */
+/** A local engine returns values, a remote engine returns promises; callers await both. */
 export type Awaitable<T> = T | Promise<T>
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
-/** 8 bytes: keyed digest of one thing that a row may be looked up by. */
+/** 8 bytes: keyed digest of one look-up value of a row. */
 export type Key = Uint8Array
 
 export interface Row {
@@ -22,11 +22,11 @@ export interface Row {
   /** u16 */
   tenant: number
   id: RowId
-  /** Assigned at creation, kept by updates: higher than that of every row of an earlier unit. Gaps are possible. */
+  /** Assigned at creation and kept by updates; higher than that of all rows of earlier units. Gaps are possible. */
   seq: number
-  /** Assigned to each version that is written; no two versions of committed rows share one. There may be gaps. */
+  /** Assigned to each version that is written; unique among committed versions. Gaps are possible. */
   rev: number
-  /** By the wall clock, ms since the epoch; order is that of `seq`. */
+  /** Wall clock, ms since the epoch. Rows are ordered by `seq`, not by this. */
   created: number
   /** ms since the epoch, 0 for never. */
   modified: number
@@ -35,11 +35,11 @@ export interface Row {
   /** Keys one after another, 8 bytes each; the first is "all of this tenant and kind". At most 255. */
   keys: Uint8Array
   sealed: Uint8Array
-  /** How many bytes `sealed` has, where it was left unread and is empty. */
+  /** Bytes of the sealed record if it was not read: `sealed` is empty then. */
   unread?: number
 }
 
-/** The part of a row that changes with the keys. Contract: the new seal names the row's `rev`, which stays. */
+/** The part of a row that a new root key replaces. Contract: `sealed` is bound to the same `rev` as before. */
 export type Resealed = Pick<Row, 'id' | 'keys' | 'sealed'>
 
 export type Where =
@@ -57,11 +57,11 @@ export interface Query extends Page {
   /** The key every row of this tenant and kind carries first. */
   all: Key
   where?: Where
-  /** Large rows are read until they have so many sealed bytes together, and left `unread` from there on. */
+  /** Once a page has this many sealed bytes, its further large rows are left `unread`. */
   mostBytes?: number
 }
 
-/** For the newest rows that match, of those with a `seq` below this: costs what it finds, however many match. */
+/** Finds the newest matches with a `seq` below this. The cost depends on `size`, not on the number of matches. */
 export interface SeekQuery extends Omit<Query, 'page'> {
   below?: number | undefined
 }
@@ -73,44 +73,44 @@ export interface RowPage {
   total: number
 }
 
-/** A row to be written. Without `seq` it is new: the engine assigns one, and `created`. */
+/** A row to be written. Without `seq` it is new: the engine assigns `seq` and `created`. */
 export interface Draft
   extends Pick<Row, 'kind' | 'tenant' | 'id' | 'modified' | 'expires' | 'keys'>,
     Partial<Pick<Row, 'seq' | 'created'>> {
-  /** The row's `sealed`, which names `rev`: called when the engine has assigned that, again if it assigns another. */
+  /** Returns `sealed`, bound to `rev`. Called once `rev` is assigned, and again if the engine assigns another. */
   seal(rev: number): Uint8Array
 }
 
-/** An entry of a tenant's log, opaque to an engine, which stores it as the rows that {@link LogSealer.seal} makes. */
+/** An entry of a tenant's log. It is opaque to engines, which store it in rows by {@link LogSealer.seal}. */
 export interface LogEntry {
   readonly tenant: number
-  /** About as many bytes as it takes in a row. */
+  /** Approximate size in a row. */
   readonly bytes: number
-  /** ms since the epoch. An engine that runs units side by side dates entries anew, in the order of their commits. */
+  /** ms since the epoch. An engine with concurrent units replaces it, so that times follow the order of commits. */
   time: number
 }
 
-/** Entries of one tenant that an engine of several processes commits now, and puts into a chain later. */
+/** Entries of one tenant that an engine of several processes commits now and adds to a chain later. */
 export interface PendingBatch {
   readonly id: Uint8Array
   readonly tenant: number
 }
 
-/** An engine refuses reads that are logged once an entry of an earlier read has waited so long to be stored, ms. */
+/** Once the entry of an answered read has waited this many ms to be stored, engines refuse further logged reads. */
 export const MOST_PENDING_MS = 2_000
 
-/** The refusal; `reason` is a sentence. */
+/** `reason`: a sentence. */
 export function logUnavailable(reason: string): CofferError {
   const message = `Reads are refused, because the log records of earlier reads cannot be stored. ${reason}`
   return new CofferError('unavailable', message.trimEnd(), { retryAfterSeconds: 1 })
 }
 
-/** Makes rows of log entries: what the barrier gives an engine. */
+/** Implemented by the barrier: puts log entries into sealed rows. */
 export interface LogSealer {
   /**
-   * Puts rows that hold these entries, of any tenants, in order. A tenant that does not exist any more is left out. An
-   * engine of several processes names a chain, from 1 on, that no other of them adds to now, and the batches that the
-   * entries were pending in.
+   * Puts rows that hold these entries, in order. Entries of tenants that do not exist any more are left out. An engine
+   * of several processes passes a chain, from 1 on, that only this process adds to now, and the batches that held the
+   * entries.
    */
   seal(
     writer: EngineWriter,
@@ -118,15 +118,15 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** The entries of a batch as bytes, bound to its id. Undefined if there is no such tenant any more. */
+  /** Seals the entries of a batch, bound to its id. Undefined if the tenant does not exist any more. */
   sealPending(
     reader: EngineReader,
     batch: PendingBatch,
     entries: readonly LogEntry[],
   ): Awaitable<Uint8Array | undefined>
   /**
-   * The entries of a batch, and none if they are in a chain already. Undefined if they do not open, if there is no such
-   * tenant, or if nobody knows whether they are in a chain.
+   * Returns the entries of a batch; none if they are in a chain already. Undefined if they do not open, if the tenant
+   * does not exist any more, or if it is unknown whether they are in a chain.
    */
   openPending(
     reader: EngineReader,
@@ -135,50 +135,47 @@ export interface LogSealer {
   ): Awaitable<readonly LogEntry[] | undefined>
 }
 
-/**
- * The kind of the rows that a log is kept in. They are replaced often, and what a replaced one held is kept elsewhere:
- * its bytes need not be overwritten soon.
- */
+/** Kind of log rows. A replaced one need not be overwritten soon, because its entries are kept in another row. */
 export const LOG_ROWS = 254
 
 export interface EngineReader {
-  /** Wall clock when the unit began, ms since the epoch; by it rows are dated and expire. */
+  /** Wall clock when the unit began, ms since the epoch: it dates rows and decides what has expired. */
   readonly now: number
   readonly clock: ClockState
-  /** `expired: true` also finds a row whose time is over but which was not purged yet. */
+  /** `expired: true` also finds an expired row that was not purged yet. */
   get(kind: number, tenant: number, id: RowId, options?: { expired?: boolean }): Awaitable<Row | undefined>
   find(query: Query): Awaitable<RowPage>
   /** At most `size` rows, newest first. */
   seek(query: SeekQuery): Awaitable<Row[]>
-  /** Records whose time is over and which may be purged now, of every tenant and kind: at most `limit`, in no order. */
+  /** Expired records of all tenants and kinds that may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Awaitable<Row[]>
   /** Entries of committed units that are in no chain yet, oldest first; undefined in the place of what cannot be read. */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
   /**
-   * {@link Engine.changeCounter} for the state that this unit reads; undefined once the unit itself, or another that
-   * may still be taken back, changed rows of the kind.
+   * {@link Engine.changeCounter} as of the state that this unit reads; undefined once this unit, or an uncommitted one
+   * that it sees, changed rows of the kind.
    */
   changeCounter?(kind: number): number | undefined
 }
 
 /**
- * Writes take effect in the order in which they were called. An engine may hold them back until the unit reads or ends,
- * and send them together: so a write that fails may make a later call fail, or the unit as a whole.
+ * Writes take effect in the order of the calls. An engine may send them together when the unit reads or ends: a failed
+ * write may then surface in a later call or as the failure of the unit.
  */
 export interface EngineWriter extends EngineReader {
-  /** New rows (no `seq`) must not exist, expired ones included; others replace the row they were read from. */
+  /** A new row (no `seq`) must not exist, not even expired; any other replaces the row that it was read from. */
   put(draft: Draft): Awaitable<void>
-  /** Removing what does not exist changes nothing. */
+  /** Changes nothing if there is no such row. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * Adds an entry to a log. An engine has it sealed in the commit of this unit, together with those of others. Where the
-   * unit writes nothing else and nobody waits for the sync, it may do so up to 50 ms later; and an engine of several
-   * processes may commit what {@link LogSealer.sealPending} makes of it, until it is put into a chain.
+   * Adds an entry to a log; it is sealed in the commit of this unit, together with entries of other units. If the unit
+   * writes nothing else and nobody waits for the sync, it may be sealed up to 50 ms later. An engine of several
+   * processes may first commit it as a {@link PendingBatch}.
    */
   append(entry: LogEntry): Awaitable<void>
-  /** Every row of the tenant, logs included, is dead from here on. */
+  /** Removes every row of the tenant, logs included. */
   dropTenant(tenant: number): Awaitable<void>
-  /** Commits the time of this unit even if it changes nothing; `isTrusted`: somebody confirmed the clock. */
+  /** Commits the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
   noteTime(options?: { isTrusted?: boolean }): void
 }
 
@@ -186,11 +183,8 @@ export interface EngineWriter extends EngineReader {
  * Keeps sealed rows, and assigns their `seq` and their `rev`.
  *
  * Units of work are serializable: the outcome is as if they had run one after another, and a unit sees every unit that
- * resolved before it was asked for. A work may run more than once: an engine runs it again from the start, with a new
- * reader or writer, when it collides with another, and then nothing of the earlier run counts. So a work has no effect
- * but through its writer until the unit has resolved.
- *
- * `maintenance` and `changeCounter` are capabilities: an engine that does not have one leaves it out.
+ * resolved before it was asked for. If units collide, an engine discards a run and calls its work again, with a new
+ * reader or writer. So a work has no effect except through its writer until the unit has resolved.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
@@ -199,13 +193,13 @@ export interface Engine {
   /** Contract: called once, before any unit of work that appends. */
   attach(sealer: LogSealer): void
   /**
-   * Change counter: differs after any committed change to rows of this kind; process-local, O(1). Only for an engine
-   * that sees every change, whoever makes it: what was read under a counter is kept until the counter differs.
+   * Differs after any committed change to rows of this kind; process-local, O(1). Callers cache what they read until it
+   * differs, so an engine has it only if it sees the changes of every process.
    */
   changeCounter?(kind: number): number
   /**
-   * For an engine that other processes change: what {@link EngineReader.changeCounter} would give a unit that begins
-   * now. A unit that asked for it does not end, well or not, without being sure that it is right.
+   * For an engine of several processes: the last known {@link EngineReader.changeCounter}. A unit that reads the latter
+   * verifies it before the unit resolves or fails.
    */
   believedCounter?(kind: number): number | undefined
   /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
@@ -215,17 +209,17 @@ export interface Engine {
   close(): Promise<void>
 }
 
-/** All rows of an engine at one moment; later changes leave it alone. */
+/** All rows of an engine at one moment; later changes do not affect it. */
 export interface EngineState {
   readonly branches: 'of this process'
 }
 
-/** The capability to come back to a state, and to begin another engine from it; both share its rows. */
+/** Returns to a saved state, and starts other engines from it; they share its rows. */
 export interface EngineBranches {
   save(): Promise<EngineState>
-  /** What was read before is out of date for {@link Engine.changeCounter}. Times and sequences never go back. */
+  /** {@link Engine.changeCounter} differs afterwards. `seq` and `rev` never go back. */
   restore(state: EngineState): Promise<void>
-  /** An engine with the rows of `state` whose kind `keeps` names, and without logs. */
+  /** An engine with the rows of `state` whose kind `keeps` accepts. */
   fork(state: EngineState, options: { clock: Clock; keeps(kind: number): boolean }): Engine
 }
 
@@ -243,28 +237,27 @@ export interface VaultRows {
   times: Times
   /** Oldest first. */
   pending: readonly PendingEntries[]
-  /** About how many rows there are. */
+  /** Approximate. */
   count: number
   /**
-   * The same rows in the same order whenever it is called. `skip` gets the kind, if known, of each row of a damaged vault
-   * that cannot be read. Rows of files have no keys: the index alone has them.
+   * Every call returns equal rows in equal order. `skip` receives the kind, if known, of each row of a damaged vault
+   * that cannot be read. Rows of files have no keys, which only the index has.
    */
   rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
 }
 
-/** What the owner of a vault may ask of an engine as a whole. */
+/** Operations on a whole engine, for the owner of a vault. */
 export interface EngineMaintenance {
-  /** Counts and sizes, of what is safe. */
+  /** Counts only what is synced. */
   status(): Promise<EngineStatus>
-  /** Looks at every byte that the vault relies on. `check` says what is wrong with a row's seal. */
+  /** Reads every byte that the vault relies on; `check` checks a row's seal. */
   verify(check: CheckRow): Promise<Verification>
-  /** Removes dead rows and merges files until nothing is left to do; others may work meanwhile. */
+  /** Removes dead rows and merges files until nothing is left to do; units of work run meanwhile. */
   compact(): Promise<void>
-  /** As it is in place. */
   readonly header: Header
-  /** Runs `work` over all rows as they are at one moment; others work meanwhile. */
+  /** Runs `work` over all rows as they are at one moment; units of work run meanwhile. */
   withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T>
-  /** Puts another header in place of the present one, which is refused from then on. */
+  /** Replaces the header; the present one is refused from then on. */
   replaceHeader(header: Header): Promise<void>
 }
 
@@ -272,13 +265,13 @@ export interface EngineStatus {
   sstables: number
   walBytes: number
   sstableBytes: number
-  /** Live rows; expired ones that were not removed yet count. */
+  /** `records` includes expired rows that were not removed yet. */
   rows: { records: number; dead: number }
-  /** How long the store took to answer lately, where it is another machine's. */
+  /** Recent response times of a remote store. */
   latency?: { p50_ms: number; p99_ms: number }
 }
 
-/** What is wrong with a row's seal, if anything; else, if it is of a log, the times of the log records in it. */
+/** Returns the problem of a row's seal; or, for a row of a log, the times of its log records. */
 export type CheckRow = (row: Row) => { problem?: string; logs?: readonly number[] }
 
 export interface Finding {

@@ -2,12 +2,12 @@
 import { dirname } from 'node:path'
 import { CofferError, codeOf, damaged } from '../errors.js'
 
-/** Of a path, without following a link. */
+/** Describes a path, without following a link. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
   /** Permission bits. */
   mode: number
-  /** Owner, as a user id. */
+  /** User id. */
   owner: number
   size: number
 }
@@ -15,7 +15,7 @@ export interface FileStat {
 /** `read` and `write` open what is there; `create` makes a file that must not exist, mode 0600. */
 export type Opening = 'read' | 'write' | 'create'
 
-/** Synchronous, but for one. Every failure is a CofferError `storage_failed` that says what to do. */
+/** Synchronous except `syncDataBeside`. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
   /** The user id of this process; undefined where the system has none (Windows). */
   readonly user: number | undefined
@@ -30,7 +30,7 @@ export interface Files {
   truncate(file: number, length: number): void
   /** fdatasync: makes contents and length durable. */
   syncData(file: number): void
-  /** The same for what was written to the file at `path` until now, while the process goes on. */
+  /** Syncs, without blocking the process, what was written to the file at `path` until now. */
   syncDataBeside(path: string): Promise<void>
   sync(file: number): void
   /** Makes the names in the directory durable. */
@@ -46,7 +46,6 @@ export interface Files {
   makeDirectory(path: string): boolean
 }
 
-/** What the system's error codes mean, and what to do about them. */
 const REASONS: Record<string, string> = {
   EACCES: 'permission denied. Check who owns it and its mode.',
   EPERM: 'permission denied. Check who owns it and its mode.',
@@ -65,7 +64,7 @@ const REASONS: Record<string, string> = {
   ENAMETOOLONG: 'the path is too long. Choose a shorter one.',
 }
 
-/** What node:fs threw as a CofferError `storage_failed`, which is returned, not thrown. */
+/** Returns (does not throw) a CofferError `storage_failed` for an error of node:fs. */
 export function storageError(action: string, path: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = REASONS[code] ?? `the system says ${code === '' ? 'nothing more' : code}.`
@@ -81,7 +80,7 @@ export function makeDirectories(files: Files, path: string): void {
   if (files.makeDirectory(path)) files.syncDirectory(parent)
 }
 
-/** A whole file, if there is one. @throws CofferError `vault_damaged` for one of more than `limit` bytes, unread */
+/** Undefined without a file. @throws CofferError `vault_damaged`, before reading, if it has more than `limit` bytes */
 export function readWhole(files: Files, path: string, limit: number): Uint8Array | undefined {
   const file = files.open(path, 'read')
   if (file === undefined) return undefined
@@ -119,7 +118,7 @@ export function replaceWhole(
   files.syncDirectory(directory)
 }
 
-/** Removes a file that nothing needs. After a failure, opening the vault the next time removes it. */
+/** Removes a file that nothing needs. If that fails, the next opening of the vault removes it. */
 export function removeQuietly(files: Files, path: string): void {
   try {
     files.remove(path)

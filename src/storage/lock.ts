@@ -1,6 +1,6 @@
 /**
- * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written, and of
- * two processes that find its holder dead only one can break it.
+ * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written. If
+ * two processes find its holder dead, only one can break it.
  */
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
@@ -8,7 +8,6 @@ import { encodeId } from './bytes.js'
 import { type Files, readWhole } from './files.js'
 import { noVault } from './vault-file.js'
 
-/** Tells one process from every other. */
 export interface ProcessIdentity {
   pid: number
   /** When the living process of this number started, in any fixed format; undefined when there is none. */
@@ -40,13 +39,13 @@ export interface LockOptions {
   /** How long to wait for one holder. */
   patienceMs: number
   isServer?: boolean
-  /** Ends the wait at once: throws if it is in vain to wait for this living holder. */
+  /** Throws, to end the wait at once, if it is in vain to wait for this living holder. */
   checkHolder?(holder: LockHolder): void
 }
 
 export interface Lock {
   holder: LockHolder
-  /** Calling it again changes nothing. */
+  /** Idempotent. */
   release(): void
 }
 
@@ -56,9 +55,9 @@ const CLAIM = 'lock.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** How often a waiter leaves the free lock to one that waited longer, which may be suspended. */
+/** How often a waiter leaves the free lock to a process that waited longer: that process may be suspended. */
 const YIELDS = 20
-/** The nonce of a lock that cannot be read, which only a power cut leaves: a lock is linked when it is written. */
+/** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
 const UNREADABLE = 'unreadable'
 
 type HolderState = 'alive' | 'dead' | 'unknown'
@@ -140,9 +139,9 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
 }
 
 /**
- * Removes the lock at `path` that a dead process left. Only the holder of a claim on its nonce may do so: of two that
- * found it dead, the slower one thus cannot remove the lock that the faster one has made since. A claim is a lock too,
- * and is broken in the same way.
+ * Removes the lock that a dead process left at `path`. Only the holder of a claim on its nonce may do so: if two
+ * processes found it dead, the slower one cannot remove the lock that the faster one has made since. A claim is a lock
+ * too, and is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, identity } = options
@@ -196,7 +195,7 @@ function sweep({ files, directory, identity }: LockOptions): void {
     const path = `${directory}/${name}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
-    // One that cannot be read may be being written: then the process in its name is alive.
+    // An unreadable file may be being written: then the process in its name is alive.
     const writer = Number(name.slice(PRIVATE.length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)

@@ -59,7 +59,7 @@ export function nodeFiles(): Files {
         )
       }
       paths.set(file, path)
-      // A wider umask cannot add bits to 0600, a narrower one may have taken some away.
+      // The umask may have taken bits of 0600 away.
       if (opening === 'create') attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       return file
     },
@@ -88,7 +88,7 @@ export function nodeFiles(): Files {
     syncData: (file) => attempt('sync', pathOf(file), () => fs.fdatasyncSync(file)),
     syncDataBeside: async (path) => {
       try {
-        // A descriptor of its own: the system reports an error to each of them, so `syncData` meets it too.
+        // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
         const file = await open(path, FLAGS.write | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
         await file.datasync().finally(() => file.close())
       } catch (error) {

@@ -5,8 +5,8 @@ import type { Condition, Store, StoreReader } from './store.js'
 const PAGE_SIZE = 1000
 
 /**
- * Every record that matches, newest first. Through a reader all pages are of one unit of work; through a store each
- * page is a unit of its own. Contract: the caller changes no record of this kind meanwhile.
+ * Every record that matches, newest first. A reader reads all pages in one unit of work; a store reads each page in its
+ * own. Contract: the caller changes no record of this kind meanwhile.
  */
 export async function* eachRecord<K extends Kind>(
   source: StoreReader | Store,

@@ -1,4 +1,4 @@
-/** Identifies processes, so that a living holder of a lock is told from another process that got a dead one's number. */
+/** Identifies processes, because a new process may have the number of a dead holder of a lock. */
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -36,7 +36,7 @@ function startOf(pid: number): string | undefined {
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
 }
 
-/** Where there is no /proc: ps(1) of POSIX systems. */
+/** For systems without /proc: ps(1) of POSIX. */
 function startByPs(pid: number): string | undefined {
   // Loaded only here: it costs every command 5 ms, and most systems have /proc.
   const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess

@@ -1,8 +1,8 @@
-/** Whether an engine would answer a read and a write now: it tries, and remembers how the last write ended. */
+/** Tells whether an engine would answer a read and a write now: tries it, and remembers how the last write ended. */
 
-/** An answer is given again for so long, ms: anybody may ask. */
+/** A success is reused for this many ms, because anybody may ask. */
 const VALID_MS = 500
-/** A failed write counts for so long, ms, unless a later one succeeds. */
+/** A failed write counts for this many ms, unless a later one succeeds. */
 const FAILED_MS = 5_000
 
 export class Readiness {
@@ -11,12 +11,12 @@ export class Readiness {
   #checkedAt = Number.NEGATIVE_INFINITY
   #failure: { error: unknown; at: number } | undefined
 
-  /** `probe` tries a write and throws why it fails. */
+  /** Contract: `probe` tries a write and throws why it fails. */
   constructor(probe: () => Promise<void>) {
     this.#probe = probe
   }
 
-  /** How a write ended. */
+  /** Without `error` the write succeeded. */
   noteWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }

@@ -17,11 +17,10 @@ export interface Page {
   size: number
 }
 
-/** What a unit of work may take the clock for. */
 export interface ClockState {
   /** This unit is the first that sees a jump of the clock. */
   isJump: boolean
-  /** What expired by then, ms since the epoch, may be destroyed; 0 for nothing. */
+  /** Records that expired by then, ms since the epoch, may be destroyed; 0 for none. */
   purgeUntil: number
 }
 
@@ -31,16 +30,16 @@ export type Durability = 'now' | 'soon'
 /** The result of checking a tenant's log from its first record to its last. */
 export interface LogCheck {
   count: number
-  /** The first record, from 1, that does not follow from those before it; one past the last where the end is missing. */
+  /** The first record, from 1, that does not follow from those before it; one past the last if the end is missing. */
   brokenAt?: number
 }
 
 export interface StoreReader {
-  /** The wall clock at the beginning of this unit of work, ms since the epoch; it may have gone back since the last. */
+  /** The wall clock when this unit of work began, ms since the epoch; it may be before that of an earlier unit. */
   readonly now: number
-  /** A clock that has jumped keeps what expired from being purged. */
+  /** After a jump of the clock expired records are not purged. */
   readonly clock: ClockState
-  /** The record with this id, or undefined when there is none or it has expired. */
+  /** Undefined when there is no such record or it has expired. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Newest first, with the exact number of all that match. */
   find<K extends Kind>(
@@ -48,50 +47,48 @@ export interface StoreReader {
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ records: RecordOf[K][]; total: number }>
-  /** The same without opening a record: where each is, and how large. */
+  /** Like `find`, but opens no record: returns the location and size of each. */
   locate<K extends Kind>(
     kind: K,
     tenant: number,
     query: Page & { where?: Condition },
   ): Promise<{ locations: RecordLocation<K>[]; total: number }>
-  /** The newest matches of those below a `seq`: costs what it finds, however many match. */
+  /** The newest matches below a `seq`. The cost depends on `size`, not on the number of matches. */
   seek<K extends Kind>(
     kind: K,
     tenant: number,
     query: { size: number; below?: number | undefined; where?: Condition },
   ): Promise<RecordLocation<K>[]>
-  /** A `seq` as a text that discloses nothing, and that {@link openCursor} reads under the same tenant and `about` alone. */
+  /** Makes an opaque text of a `seq`, which {@link openCursor} accepts for the same tenant and `about` only. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
-  /** Undefined for any text but a cursor of this tenant and `about`; whatever is wrong takes the same time. */
+  /** Undefined for any text but a cursor of this tenant and `about`; all refusals take the same time. */
   openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined>
-  /** The record that was located there, in this unit of work or one before; undefined when it is there no more. */
+  /** The record at a location of this unit of work or an earlier one; undefined when it is not there any more. */
   open<K extends Kind>(location: RecordLocation<K>): Promise<RecordOf[K] | undefined>
-  /** Records of every tenant whose time is over and which may be purged now: at most `limit`, in no order. */
+  /** Expired records of all tenants that may be purged now: at most `limit`, in no order. */
   findExpired(limit: number): Promise<Expired[]>
-  /** As {@link Store.changeCounter}, for what this unit of work reads; undefined once it has changed such records. */
+  /** {@link Store.changeCounter} as of the state that this unit reads; undefined once it has changed such records. */
   changeCounter(kinds: readonly Kind[]): number | undefined
 }
 
-/** Where a record is. It holds the sealed record as it was located, unless that is large. */
+/** Locates a record, and holds it sealed unless it is large. */
 export interface RecordLocation<K extends Kind = Kind> {
   readonly kind: K
   readonly tenant: number
-  /** As it is kept, which is not less than what is shown of it. */
+  /** Stored size, which is at least the size of what is shown. */
   readonly bytes: number
   /** Goes up with every record that is created. */
   readonly seq: number
 }
 
-/** A record whose time is over, of whatever kind. */
 export type Expired = { [K in Kind]: { kind: K; tenant: number; record: RecordOf[K] } }[Kind]
 
-/** How a record is put: all of it that cannot be read off the record itself. */
 export interface PutOptions {
   /** Rendered search index values, kept only as keyed digests. */
   search?: readonly string[]
   /** ms since the epoch. */
   expires?: number
-  /** The id was drawn at random just now, so nobody has to look whether it is taken. */
+  /** The id is newly random, so nobody checks whether it is taken. */
   fresh?: boolean
 }
 
@@ -103,22 +100,22 @@ export interface StoreWriter extends StoreReader {
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
   /**
-   * Purges the record with this id if its time is over and the clock lets it, so that the id may be given again.
-   * Gives the record; undefined when nothing was purged.
+   * Purges the record with this id if it has expired and the clock allows it: the id is free then. Returns the record;
+   * undefined when nothing was purged.
    */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
   removeTenant(tenant: number): Promise<void>
-  /** Keeps the time of this unit even if it changes nothing; `isTrusted`: on somebody's word the clock is right. */
+  /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
   noteTime(options?: { isTrusted?: boolean }): void
   /**
-   * Appends a log record; it can never be replaced or removed. `at`: its `created_at`, ms since the epoch, where that is
-   * known. A promise only where there is something to wait for.
+   * Appends a log record; it can never be replaced or removed. `at`: its `created_at`, ms since the epoch, if known.
+   * Returns a promise only if there is something to wait for.
    */
   log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined
   /**
-   * Drops log records of all tenants that are older than `before`, in whole blocks: at most `limit` blocks of each
-   * tenant, whose number it gives. What has no full block yet stays.
+   * Drops blocks of log records older than `before`, at most `limit` of each tenant, and returns their number. Records
+   * that do not fill a block yet stay.
    */
   dropLogs(before: number, limit: number): Promise<number>
   /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */
@@ -128,27 +125,27 @@ export interface StoreWriter extends StoreReader {
 /**
  * Records in units of work, each all or nothing.
  *
- * A work may run more than once: an engine runs it again from the start when it collides with another, and then nothing
- * of the earlier run counts. So a work has no effect of its own until its unit is committed. What must outlive it is
- * returned, and applied after `read` or `write` has resolved. Drawing random values is no effect.
+ * If units collide, an engine discards a run and calls its work again. So a work has no effect of its own until its
+ * unit is committed: it returns what must outlive it, and the caller applies that after `read` or `write` has resolved.
+ * Drawing random values is no effect.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
   /** Resolves when the outcome is as durable as `durability` asks. A work that throws changes nothing. */
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * A number that differs after any committed change to records of these kinds; process-local, O(1). Undefined where
-   * the engine counts no changes: then nothing that was read may be kept for another unit of work.
+   * Differs after any committed change to records of these kinds; process-local, O(1). Undefined if the engine counts
+   * no changes: then nothing that was read may be cached for another unit of work.
    */
   changeCounter(kinds: readonly Kind[]): number | undefined
   /**
-   * What the change counter was lately, in a store that other processes change: a unit of work in which
-   * {@link StoreReader.changeCounter} gives the same proves, when it resolves or fails, that it still is.
+   * The last known change counter, in a store that other processes change. If {@link StoreReader.changeCounter} of a
+   * unit of work is equal, the unit proves, when it resolves or fails, that it still is.
    */
   believedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may have it open too. */
   readonly isShared: boolean
-  /** Walks a tenant's log, and checks that each record follows from those before it and that none is missing. */
+  /** Checks that each record of a tenant's log follows from those before it and that none is missing. */
   verifyLogs(tenant: number): Promise<LogCheck>
   /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
   checkReady(): Promise<void>

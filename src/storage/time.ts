@@ -11,15 +11,15 @@ export interface Times {
   time: number
   /** The time of the last change. */
   last: number
-  /** When a jump of the clock was first seen that is not settled yet; 0 for none. */
+  /** When a jump of the clock that is not settled yet was first seen; 0 for none. */
   since: number
-  /** While there is such a jump: what expired by then may be purged nevertheless. */
+  /** During such a jump, records that expired by then may still be purged. */
   until: number
 }
 
 /** A longer time without changes cannot be told from a clock that was set forward. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
-/** A jump that has lasted so long is settled: it counts as the passing of time. */
+/** A jump is settled after this long: it counts as the passing of time. */
 const SETTLING_MS = 60 * 60 * 1000
 /** A clock that goes back by less, or is behind the newest record by less, is not considered wrong. */
 const TOLERANCE_MS = 5 * 60 * 1000
@@ -27,7 +27,7 @@ const TOLERANCE_MS = 5 * 60 * 1000
 /** The times after a change at `now`. */
 export function passTime({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
-  // What expired before a silence is expired by two readings of a clock that has not gone back.
+  // If the clock has not gone back, `last` and `now` agree that what was due by `last` has expired.
   if (last > 0 && now - last > SILENCE_MS)
     return { time: newest, last: now, since: now, until: time === last ? last : 0 }
   if (now < last - TOLERANCE_MS) return { time: newest, last: now, since: now, until: 0 }

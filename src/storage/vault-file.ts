@@ -11,7 +11,6 @@ import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
 import { type Counters, createCounters } from './lsm/counters.js'
 
-/** The format this program reads and writes. */
 export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
@@ -104,7 +103,7 @@ export function hasHeader(files: Files, directory: string): boolean {
   return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }
 
-/** Makes the directories of a vault where there is none yet. @throws CofferError `conflict`, `vault_exposed`. */
+/** Creates the directories of a new vault. @throws CofferError `conflict`, `vault_exposed`. */
 export function beginVault(files: Files, directory: string): void {
   if (hasHeader(files, directory))
     throw conflict(`There is a vault in ${directory} already. Choose another directory.`)
@@ -114,7 +113,7 @@ export function beginVault(files: Files, directory: string): void {
 }
 
 /**
- * The header as it stands; its mac is the keyring's to check.
+ * Does not check the mac, which the keyring does.
  * @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`.
  */
 export async function readHeader(files: Files, directory: string): Promise<Header> {
@@ -156,7 +155,7 @@ function parse(bytes: Uint8Array, path: string): unknown {
   }
 }
 
-/** The header that was read from `path`. @throws CofferError `vault_damaged`, `vault_unsupported`. */
+/** @throws CofferError `vault_damaged`, `vault_unsupported`. */
 export function checkHeader(value: unknown, path: string): Header {
   const header = value as Partial<Record<keyof Header, unknown>> | null
   if (typeof header !== 'object' || header === null) throw malformed(path)
@@ -177,10 +176,8 @@ function malformed(path: string): CofferError {
   return new CofferError('vault_damaged', `${path} is not the header of a vault. Restore it from a backup.`)
 }
 
-/** The `state` document: `data`, `read` and `write`. */
 export type StateDocument = Low<State>
 
-/** Reads and writes sealed documents. */
 export interface DocumentContext {
   cipher: Cipher
   random: RandomSource
@@ -189,7 +186,7 @@ export interface DocumentContext {
 
 /**
  * The `state` document: `read()` fills `data`, `write()` replaces the file, sealed and bound to the vault. A state that
- * is missing, too large or does not open is damage. `next` is the one that a change of the root key puts in place.
+ * is missing, too large or does not open is damage. `next`: a change of the root key writes it and puts it in place.
  */
 export function stateDocument(
   files: Files,
@@ -198,12 +195,12 @@ export function stateDocument(
   which: 'present' | 'next' = 'present',
 ): StateDocument {
   const name = which === 'present' ? STATE_FILE : NEXT_STATE_FILE
-  return new Low<State>(sealedAdapter(files, directory, name, context, context.vault), EMPTY)
+  return new Low<State>(sealedAdapter(files, directory, name, context), EMPTY)
 }
 
 /**
- * Puts the next state in the place of the present one, if there is one that opens: ends a change of the root key that a
- * crash interrupted after the new header was in place.
+ * Ends a change of the root key that a crash interrupted after the new header was in place: replaces the present state
+ * by the next one. False if there is no next state that opens.
  */
 export function adoptNextState(files: Files, directory: string, { cipher, vault }: DocumentContext): boolean {
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)
@@ -213,24 +210,23 @@ export function adoptNextState(files: Files, directory: string, { cipher, vault 
   return true
 }
 
-function sealedAdapter<T>(
+function sealedAdapter(
   files: Files,
   directory: string,
   name: string,
-  { cipher, random }: DocumentContext,
-  associated: Uint8Array,
-): Adapter<T> {
+  { cipher, random, vault }: DocumentContext,
+): Adapter<State> {
   const path = `${directory}/${name}`
   return {
     read: async () => {
       const sealed = readWhole(files, path, STATE_LIMIT)
       if (sealed === undefined) throw damaged(`${path} is missing`)
-      const plain = cipher.open(sealed, associated)
+      const plain = cipher.open(sealed, vault)
       if (plain === undefined) throw damaged(`${path} does not open`)
-      return parse(plain, path) as T
+      return parse(plain, path) as State
     },
     write: async (content) => {
-      const sealed = cipher.seal(Buffer.from(JSON.stringify(content)), associated)
+      const sealed = cipher.seal(Buffer.from(JSON.stringify(content)), vault)
       if (sealed.length > STATE_LIMIT)
         throw new CofferError(
           'storage_failed',

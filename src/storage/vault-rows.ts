@@ -1,4 +1,4 @@
-/** The rows of a whole vault, wherever they are kept, and copying them from one place to another. */
+/** All rows of a vault, wherever they are kept: their checksum, and copying them. */
 import type { Mac } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { Row, VaultRows } from './engine.js'
@@ -15,8 +15,8 @@ export interface RowTarget {
 }
 
 /**
- * The number of rows, and a keyed digest over all of them but for the keys that they are found by, which files have in
- * their index alone. It does not depend on the order of rows.
+ * Number of rows, and a keyed digest of them that does not depend on their order. The digest omits `keys`, which files
+ * have only in their index.
  */
 export class RowChecksum {
   readonly #mac: Mac
@@ -40,12 +40,12 @@ export class RowChecksum {
   }
 }
 
-/** Rows handled so far, of about how many. */
+/** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
 /**
- * Puts the rows, reads them again, and returns the checksum of what is there.
- * @throws CofferError `storage_failed` if that is not what was sent
+ * Puts the rows, reads them again, and returns their checksum.
+ * @throws CofferError `storage_failed` if they differ from what was sent
  */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
