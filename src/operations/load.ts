@@ -1,7 +1,7 @@
-/** Loads the operations of one noun without those of the others, for commands, which end soon. */
+/** Loads the operations of one noun without those of the others, so that a command starts quickly. */
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 
-/** The registry of the one noun that `name`, `noun verb`, begins with; undefined where there is no such operation. */
+/** Loads the registry of the noun in `name` (`noun verb`); undefined if there is no such operation. */
 export async function loadNounOf(name: string): Promise<Registry | undefined> {
   const [word = ''] = name.split(' ')
   if (!/^[a-z]+$/.test(word)) return undefined
@@ -9,14 +9,14 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   try {
     noun = (await import(`./nouns/${word}.js`)).noun
   } catch {
-    // A file that exists and fails to load fails again, and is reported, where all of them are loaded.
+    // A file that exists and fails to load is reported when all nouns are loaded.
     return undefined
   }
   const registry = createRegistry([noun], { isChecked: true })
   return registry.find(name) === undefined ? undefined : registry
 }
 
-/** The registry of the noun that `name` begins with, or of all nouns where there is no such operation. */
+/** Loads the registry of the noun in `name`, or of all nouns if there is no such operation. */
 export async function loadRegistryFor(name: string): Promise<Registry> {
   return (await loadNounOf(name)) ?? (await import('./all.js')).registry
 }

@@ -1,7 +1,4 @@
-/**
- * What management operations share. A noun says once how its records are found, shown and logged; reading, listing and
- * deleting one, and what a change notes, follow from that.
- */
+/** Derives management operations of a noun from one declaration of how its records are found, shown and logged. */
 import type { EntityType } from '../domain/entity-types.js'
 import { matchesName } from '../domain/formula.js'
 import type { Permission } from '../domain/permissions.js'
@@ -14,8 +11,7 @@ import {
   operation,
   type Session,
 } from '../framework/operation.js'
-import type { List, PageRequest } from '../framework/page.js'
-import { listOutput } from '../framework/page.js'
+import { type List, listOutput, type PageRequest } from '../framework/page.js'
 import { requireRecord } from '../framework/require-record.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
 import type { Condition } from '../storage/store.js'
@@ -23,17 +19,17 @@ import type { Condition } from '../storage/store.js'
 type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
-  /** Of its commands. */
+  /** The first word of its commands. */
   name: Name
   /** In sentences, with an article. */
   called: string
-  /** At the beginning of log messages. */
+  /** The beginning of its log messages. */
   title: string
   kind: K
   /** In the log; default: its kind. */
   entity?: EntityType
   path: Path
-  /** That of all its operations, without the last word. */
+  /** The permission of all its operations, without the last word. */
   permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
   /** The schema of the property in the path. */
   id: StringSchema
@@ -41,7 +37,7 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
   /** @throws CofferError `not_found`; default: {@link requireRecord} */
   find?(context: Context, id: string): Promise<RecordOf[K]>
-  /** Where the record is; default: the caller's tenant. */
+  /** The tenant number of the record; default: the caller's. */
   tenantOf?(context: Context, record: RecordOf[K]): number
 }
 
@@ -71,7 +67,7 @@ export function manage<
     one,
     require,
 
-    /** What the declarations of its further operations begin with. */
+    /** The beginnings of the declarations of its further operations. */
     creating: {
       name: `${name} create` as const,
       permissions: allowed('create'),
@@ -138,7 +134,7 @@ export function manage<
         },
       }),
 
-    /** A page of those with these ids, a name like this one and the condition, of `tenants` (default: the caller's). */
+    /** A page of the records with these ids, a matching name and the condition, in `tenants` (default: the caller's). */
     list: (
       session: Session,
       { id: ids, name: like, ...asked }: PageRequest & { id?: readonly string[]; name?: string },
@@ -179,7 +175,7 @@ export function modified({ caller, date }: Context): { modified_by: string; modi
   return { modified_by: caller.actor.id, modified_at: date }
 }
 
-/** Matches records that have one of the values in an indexed field; all records without values. */
+/** Matches records that have one of the values in an indexed field; without `values`, all records. */
 export function anyOf(field: string, values: readonly string[] | undefined): Condition | undefined {
   return values && { or: values.map((value) => ({ field, value })) }
 }

@@ -40,7 +40,7 @@ export const permissionList = {
   maxItems: MOST_PERMISSIONS,
 } as const
 
-/** Those of an access rule; only rules of sessions have conditions. */
+/** The properties of an access rule; only rules of sessions have conditions. */
 export const ruleProperties = {
   description: { type: 'string', maxLength: 200 },
   priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
@@ -107,7 +107,7 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
   return { ...view, ...omitUndefined({ key }) }
 }
 
-/** Without `type`, checks what does not depend on it. @returns when keys expire, in ms. @throws CofferError `validation` */
+/** `type` is absent in an update. @returns when keys expire, ms since the epoch. @throws CofferError `validation` */
 export async function checkApplication(
   type: ApplicationType | undefined,
   input: Lenient<ApplicationInput>,
@@ -151,7 +151,7 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
   for (const { hash } of keys) await removeApiKey(store, hash)
 }
 
-/** The record by which a key is found; a vault copied with --skip-damaged may lack it. */
+/** Removes the record by which a key is found. A vault copied with --skip-damaged may lack it. */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
 }

@@ -1,4 +1,4 @@
-/** What the operations of the control plane have in common: for the owner, and asked of the plane alone. */
+/** Declares operations of the control plane: they are for the owner, and only the plane performs them. */
 import type { ControlPlane } from '../../framework/control-port.js'
 import { type Operation, operation } from '../../framework/operation.js'
 import {
@@ -17,14 +17,14 @@ type Declared<I extends ObjectSchema, O extends Schema | undefined, Checked, Nam
 > & {
   /** Default: {@link nothing}. */
   input?: I
-  /** Method and path below that of the control plane. */
+  /** The method, and the path below that of the control plane. */
   control: string
-  /** What follows the name of the command in its example. */
+  /** The arguments of the command in its example. */
   example?: string
   ask(control: ControlPlane, input: Infer<I>, checked: Checked): Answer<O> | Promise<Answer<O>> | Done<O>
 }
 
-/** Of an operation without an output. */
+/** The result of an operation without an output. */
 type Done<O> = O extends undefined ? void | Promise<void> : never
 
 export function controlled<

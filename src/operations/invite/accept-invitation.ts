@@ -35,7 +35,7 @@ export async function inspectLink(context: AcceptContext, secret: string): Promi
 
 export type Acceptance = { member: MemberView; invited: Invited } | Refused
 
-/** Makes the person a member with the role of the invitation, and ends the invitation and its link. Of two concurrent calls one succeeds. */
+/** Makes the person a member, and ends the invitation and its link. One of two concurrent calls succeeds. */
 export async function acceptInvitation(
   { store: vault, ...context }: AcceptContext,
   { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },

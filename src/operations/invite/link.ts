@@ -10,13 +10,13 @@ export interface SecretHashing {
   isEqualSecret(a: string, b: string): boolean
 }
 
-/** A new secret: 256 random bits, base64url (RFC 4648, 5); none that a command line would read as an option. */
+/** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */
 export function drawSecret(random: RandomSource): string {
   const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
   return secret.startsWith('-') ? drawSecret(random) : secret
 }
 
-/** The link with this secret, also if it has ended. */
+/** The link with this secret, even if it has ended. */
 export async function findLink(context: SecretHashing, reader: StoreReader, secret: string) {
   const hash = await context.hashSecret(secret, reader)
   const link = await reader.get('link', 0, hash)
@@ -28,7 +28,7 @@ export async function endLink(store: StoreWriter, id: string, ended: NonNullable
   if (link !== undefined) await store.replace('link', 0, { ...link, ended })
 }
 
-/** Gives the links in the tenant's mail other secrets, because it is a copy, whose links lead to it and not to the original. */
+/** Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the original. */
 export async function renewLinks(
   context: Pick<SecretHashing, 'hashSecret'> & { random: RandomSource },
   store: StoreWriter,

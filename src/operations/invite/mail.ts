@@ -11,7 +11,7 @@ import { readSettings } from '../config/settings-record.js'
 
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
-/** Without `url` mail stays in the outbox. `listening`: where links lead by default. @throws CofferError `vault_damaged` */
+/** Without `url` mail stays in the outbox. `listening`: the default of `publicUrl`. @throws CofferError `vault_damaged` */
 export async function readMailSettings(reader: StoreReader, listening: string = DEFAULT_PUBLIC_URL) {
   const { values } = await readSettings(reader)
   const publicUrl = settingOf(values, 'public_url') ?? listening

@@ -175,7 +175,7 @@ export const countReveals = operation({
     const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
     for (const { actor_type, actor_id, operation, created_at } of records) {
       const key = JSON.stringify([actor_id, operation])
-      // The newest comes first.
+      // Records are newest first, so the first one of a group has its last date.
       const first = { ...omitUndefined({ actor_type, actor_id }), operation, count: 0, last_at: created_at }
       const known = seen.get(key) ?? first
       seen.set(key, { ...known, count: known.count + 1 })
@@ -184,8 +184,8 @@ export const countReveals = operation({
   },
 })
 
-/** The API's log object, which has no trace id, and does not say how a token was shown. */
-export function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
+/** The API's log object has no trace id, and does not say how a token was shown. */
+function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
   return view
 }
 

@@ -109,7 +109,7 @@ function viewUser({ tenants: _, created_at: __, ...view }: UserRecord): MemberVi
   return view
 }
 
-/** Before a tenant is deleted: its members and invitation links are in records of the vault. */
+/** Called before a tenant is deleted, because records of the vault refer to its members and invitation links. */
 export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
   for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
   const where = { field: 'tenant', value: String(tenant) }

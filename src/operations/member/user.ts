@@ -19,7 +19,7 @@ export async function isMember(reader: StoreReader, tenant: number, email: strin
 
 type Person = PersonNames & { email: string }
 
-/** Makes the person a member; `createdBy` is by default the person. */
+/** `createdBy`: by default the person. */
 export async function addMember(
   store: StoreWriter,
   { number, id: tenant_id }: TenantRecord,

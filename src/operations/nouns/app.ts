@@ -1,4 +1,3 @@
-/** The noun `app` and its operations, in the order of the help. */
 import * as application from '../application/application.js'
 import * as key from '../application/application-key.js'
 

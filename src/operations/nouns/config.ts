@@ -1,4 +1,3 @@
-/** The noun `config` and its operations, in the order of the help. */
 import * as settings from '../config/settings.js'
 
 export const noun = {

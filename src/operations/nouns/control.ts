@@ -1,4 +1,3 @@
-/** The noun `control` and its operations, in the order of the help. */
 import * as control from '../control/control.js'
 import * as faults from '../control/faults.js'
 

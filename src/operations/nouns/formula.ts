@@ -1,4 +1,3 @@
-/** The noun `formula` and its operations, in the order of the help. */
 import * as formula from '../formula/formula.js'
 import { checkFormulaCode, installFormulas } from '../formula/owner-formulas.js'
 

@@ -1,4 +1,3 @@
-/** The noun `invite` and its operations, in the order of the help. */
 import { acceptInvitationLink } from '../invite/accept-invitation.js'
 import * as invite from '../invite/invite.js'
 import { readOutbox } from '../invite/outbox.js'

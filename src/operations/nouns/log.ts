@@ -1,4 +1,3 @@
-/** The noun `log` and its operations, in the order of the help. */
 import * as log from '../log/log.js'
 
 export const noun = {

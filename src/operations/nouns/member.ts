@@ -1,4 +1,3 @@
-/** The noun `member` and its operations, in the order of the help. */
 import * as member from '../member/member.js'
 
 export const noun = {

@@ -1,4 +1,3 @@
-/** The noun `proxy` and its operations, in the order of the help. */
 import * as proxy from '../proxy/proxy.js'
 import { callProxy } from '../proxy/proxy-call.js'
 

@@ -1,4 +1,3 @@
-/** The noun `reactor` and its operations, in the order of the help. */
 import { developReactor, listReactorRuns } from '../reactor/owner-reactors.js'
 import { react } from '../reactor/react.js'
 import { getResult, reactLater } from '../reactor/react-async.js'

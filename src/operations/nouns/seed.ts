@@ -1,4 +1,3 @@
-/** The noun `seed` and its operations, in the order of the help. */
 import { applySeed } from '../seed/apply-seed.js'
 import { exportSeed } from '../seed/export-seed.js'
 

@@ -1,4 +1,3 @@
-/** The noun `session` and its operations, in the order of the help. */
 import { authorizeSession, createSession } from '../session/session.js'
 
 export const noun = {

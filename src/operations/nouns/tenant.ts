@@ -1,4 +1,3 @@
-/** The noun `tenant` and its operations, in the order of the help. */
 import { createTenant, listTenants, useTenant } from '../tenant/owner-tenants.js'
 import * as tenant from '../tenant/tenant.js'
 

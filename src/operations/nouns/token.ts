@@ -1,4 +1,3 @@
-/** The noun `token` and its operations, in the order of the help. */
 import * as association from '../token/association.js'
 import * as byCursor from '../token/by-cursor.js'
 import { detokenizeTokens } from '../token/detokenize.js'

@@ -1,4 +1,3 @@
-/** The noun `vault` and its operations, in the order of the help. */
 import * as offline from '../vault/offline.js'
 import * as vault from '../vault/vault.js'
 

@@ -12,8 +12,7 @@ import {
   textMap,
   uuid,
 } from '../../framework/output.js'
-import type { Infer } from '../../framework/schema.js'
-import { idOf } from '../../framework/schema.js'
+import { type Infer, idOf } from '../../framework/schema.js'
 import { reference } from '../reactor/reactor-attributes.js'
 
 const transform = object({

@@ -1,4 +1,4 @@
-/** Calls through proxies: over HTTP as they come, and as a command. */
+/** Calls through proxies, over HTTP and as a command. */
 import { isKey } from '../../domain/base58.js'
 import { type CodeAnswer, readHeaders } from '../../domain/code-answer.js'
 import { canonicalJson, tryJson } from '../../domain/json/json.js'
@@ -17,7 +17,6 @@ import { callDestination, describeCall, findKey, type Target } from './proxy-rel
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** The prefix of headers that a command does not pass on. */
 const COMMAND_PREFIX = 'svc'
-/** The most bytes of an answer that a command prints. */
 const MOST_PRINTED_BYTES = 8 * 1024 * 1024
 
 const relay: Relay = {

@@ -1,4 +1,4 @@
-/** One call through a proxy: the destination, data of tokens, transforms, the answer. No error or log has any of the data. */
+/** One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of the data. */
 import { isKey } from '../../domain/base58.js'
 import { passAnswerHeaders, passHeaders } from '../../domain/code-answer.js'
 import type { Permission, Transform } from '../../domain/permissions.js'
@@ -22,7 +22,7 @@ import { recordAccess } from '../token/token-access.js'
 import { type TransformContext, transformAnswer, transformRequest } from './proxy-transforms.js'
 
 const MOST_TOKENS = 20
-/** Headers that are dropped from requests alone; `passHeaders` drops those of the connection. */
+/** Headers that are dropped from requests only; `passHeaders` drops those of the connection. */
 const NOT_PASSED = ['host', 'accept-encoding', 'expect']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
@@ -53,7 +53,7 @@ export async function callDestination(session: Session, request: RelayRequest, t
   const { method } = filled
   const isChanged = sending !== filled
   const headers = isChanged ? passRequestHeaders(sending.headers, request.prefix) : filled.headers
-  const sendable = { method, target: spellTarget(opened.base, filled), headers, body: sending.body }
+  const sendable = { method, target: formatTarget(opened.base, filled), headers, body: sending.body }
   let answer: OutboundAnswer
   try {
     answer = await destination.send(sendable, { sent, left: request.left })
@@ -78,12 +78,12 @@ export async function describeCall(session: Session, request: RelayRequest, targ
     const text = textOfBody(filled.headers, filled.body)
     if (text === undefined) throw validationError('The body is not UTF-8 text.')
     const body = readBodyValue(filled.headers, text) ?? undefined
-    const url = opened.base.origin + spellTarget(opened.base, filled)
+    const url = opened.base.origin + formatTarget(opened.base, filled)
     return { method: filled.method, url, headers, ...(body === undefined ? {} : { body }) }
   }, 'soon')
 }
 
-/** The tenant and proxy of a proxy key; undefined for one that is unknown. */
+/** The tenant and proxy of a proxy key; undefined for an unknown key. */
 export async function findKey(
   reader: Pick<StoreReader, 'get'>,
   hash: (text: string) => Promise<string>,
@@ -123,7 +123,7 @@ async function findByKey(context: Context, key: string): Promise<ProxyRecord> {
 
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
-/** Reads the parts of a call. Both promises are settled; their errors come when they are awaited, after those of the target. */
+/** Reads the parts of a call. Both promises are settled; they throw when awaited, after any error of the target. */
 async function readCall(session: Session, asked: RelayRequest) {
   const { method, path, query, headers, prefix, readBody } = asked
   const readRequest = async (): Promise<ProxyRequest> => {
@@ -167,7 +167,7 @@ function requireInside<T extends { filled: ProxyRequest }>(call: T): T {
   const { path, query } = call.filled
   if (leadsElsewhere(path))
     throw validationError('The path of a call has no segments such as . or .., which lead elsewhere.')
-  // A server that reads the target as a URL would end it there: `..#f` is `..` to it.
+  // A server that reads the target as a URL ends it at the #: `..#f` means `..`.
   if (`${path}${query}`.includes('#'))
     throw validationError('The path and query of a call have no #. Write it as %23.')
   return call
@@ -181,11 +181,11 @@ function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): R
   return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
 }
 
-function spellTarget({ pathname }: URL, { path, query }: ProxyRequest): string {
+function formatTarget({ pathname }: URL, { path, query }: ProxyRequest): string {
   return `${pathname.replace(/\/+$/, '') + path || '/'}${query === '' ? '' : `?${query}`}`
 }
 
-/** The answer of the destination; on 2xx after the transforms. */
+/** Returns the answer of the destination, transformed if its status is 2xx. */
 async function finish(
   session: Session,
   opened: Opened,
@@ -193,15 +193,15 @@ async function finish(
   prefix: string,
 ): Promise<OutboundAnswer> {
   const transforms = opened.proxy?.response_transforms ?? []
-  const spell = (given: ProxyMessage['headers']) => ({
+  const formatHeaders = (given: ProxyMessage['headers']) => ({
     ...passAnswerHeaders(given, prefix),
     'content-security-policy': 'sandbox',
     'x-content-type-options': 'nosniff',
     [`${prefix}-proxy-destination-status`]: String(status),
   })
   if (transforms.length === 0 || status < 200 || status > 299)
-    return { status, headers: spell(headers), ...came }
+    return { status, headers: formatHeaders(headers), ...came }
   const given = { headers, body: await came.collect(MOST_TRANSFORMED_BYTES) }
   const answer = await transformAnswer(session, opened, given)
-  return answerWhole(status, spell(answer.headers), answer.body)
+  return answerWhole(status, formatHeaders(answer.headers), answer.body)
 }

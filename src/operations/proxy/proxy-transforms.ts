@@ -28,7 +28,7 @@ export interface TransformContext {
   settings: Readonly<Record<string, unknown>>
 }
 
-/** Returns what is sent, or an answer instead. @throws CofferError that of the code, `validation` for a body that is no text */
+/** Returns what to send, or an answer. @throws CofferError that of the code, `validation` for a body that is no text */
 export async function transformRequest(
   session: Session,
   context: TransformContext,
@@ -50,7 +50,7 @@ export async function transformRequest(
   return { sending }
 }
 
-/** Returns what the transforms make of an answer. @throws CofferError that of the code, `bad_gateway` for a body that is no text */
+/** @throws CofferError that of the code, `bad_gateway` for a body that is no text */
 export async function transformAnswer(
   session: Session,
   context: TransformContext,
@@ -89,7 +89,7 @@ function toAnswer(
   return answerWhole(read.statusCode, headersOf, isBare ? new Uint8Array() : body)
 }
 
-/** Runs a transform where code of reactors runs. @throws CofferError that of the code */
+/** @throws CofferError that of the code */
 async function run(
   session: Session,
   { proxy, bound, settings }: TransformContext,
@@ -122,7 +122,7 @@ function describeMask(
   { expression, replacement }: Extract<ProxyTransform, { type: 'mask' }>,
   message: TransformInput,
 ) {
-  // As text, whatever the type of the answer.
+  // A mask is applied to text, whatever the type of the answer.
   const text = { ...message, headers: { 'content-type': 'text/plain' } }
   return { code: MASK_PROGRAM, configuration: { expression, replacement }, message: text }
 }

@@ -25,7 +25,7 @@ const proxies = manage({
   permission: 'proxy',
   id: proxyId,
   output: proxyOutput,
-  // Without an application that was deleted meanwhile.
+  // An application that was deleted meanwhile is left out.
   view: async (context, record) => {
     const { application_id: _, ...rest } = record
     const bound = await findApplicationOf(context, record)
@@ -91,7 +91,7 @@ export const patchProxy = operation({
     const before = await proxies.require(context, input.id)
     const { name, destination_url, configuration, require_auth, disable_detokenization } = before
     const { request_transforms, response_transforms } = before
-    // Without one that was deleted meanwhile.
+    // An application that was deleted meanwhile is left out.
     const bound = await findApplicationOf(context, before)
     const application = bound && { id: bound.id }
     const transforms: Record<string, unknown> = { request_transforms, response_transforms }
@@ -127,7 +127,7 @@ async function replace(context: Context, before: ProxyRecord, given: Given): Pro
   return proxies.replace(context, record)
 }
 
-/** The attributes of a record. @throws CofferError `validation` for an unsuitable application or configuration */
+/** @throws CofferError `validation` for an unsuitable application or configuration */
 async function readBody(context: Context, given: Given) {
   checkProxy(given)
   const { name, destination_url, application, require_auth, disable_detokenization } = given

@@ -24,7 +24,7 @@ import {
 import { reactorId } from './reactor-attributes.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
-/** How long a run may wait and last: 1,000 of them take less, four at a time. */
+/** How long a run may wait and last: 1,000 runs take less, four at a time. */
 const MOST_RUNNING_MS = KEPT_MS
 
 export const reactLater = operation({
@@ -50,7 +50,7 @@ export const reactLater = operation({
     let prepared: Prepared | undefined
     let claim: Claim | undefined
     try {
-      // Others that have the vault open learn from it that the run goes on.
+      // The claim tells other processes that have the vault open that the run goes on.
       claim = await claims.take(caller.tenant, id, { isLong: true })
       const answer = await session.conclude(async (context) => {
         prepared = await prepare(context, session, input, found)
@@ -64,7 +64,7 @@ export const reactLater = operation({
         }
         const options = { expires: context.now + MOST_RUNNING_MS + KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
-        // Logged when it ends well; an answer that is kept for an idempotency key is about the reactor from now on.
+        // The run is logged when it succeeds; this makes the reactor a subject of the answer to an idempotency key.
         context.audit.record('reactor', input.id, null)
         return { asyncReactorRequestId: id }
       })
@@ -95,7 +95,7 @@ export const getResult = operation({
     'coffer reactor result greet "$(coffer reactor react-async greet --args name=Ada -o value --fields asyncReactorRequestId)"',
   ],
   async runDetached({ background, claims, inUnit, caller }, { id, request_id }) {
-    // Asked first: a run that ends in between has stored its result by then.
+    // Asked before the result is read: a run that ends in between has then stored its result.
     const isRunning = background.has(request_id) || (await claims.has(caller.tenant, request_id))
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
@@ -112,7 +112,7 @@ export const getResult = operation({
   },
 })
 
-/** Each session has results of its own: another one of the application may have been granted less. */
+/** Each session has its own results: another session of the application may have fewer rights. */
 function nameStarter(caller: Caller): string {
   return caller.session === undefined ? nameCaller(caller) : `${nameCaller(caller)}/${caller.session.id}`
 }
@@ -121,7 +121,7 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
   error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
 }
 
-/** Never rejects: a result that cannot be stored is that of an interrupted run. */
+/** Never rejects. A run whose result cannot be stored counts as interrupted. */
 async function runAndKeep(session: Session, id: string, prepared: Prepared): Promise<void> {
   const keep: Keep = (context, answer) => keepResult(context, session, id, answer)
   const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
@@ -130,7 +130,7 @@ async function runAndKeep(session: Session, id: string, prepared: Prepared): Pro
     .catch(() => undefined)
 }
 
-/** Stores the result, unless a stop of the server cut the run short: a run without a result is interrupted. */
+/** Stores the result, unless a stop of the server ended the run: a run without a result counts as interrupted. */
 async function keepResult(
   { store, caller, now }: Context,
   { background }: Session,
@@ -139,7 +139,7 @@ async function keepResult(
 ): Promise<void> {
   const record = await store.get('reactor_result', caller.tenant, id)
   const isError = answer instanceof CofferError
-  // It is not there if it was deleted with its reactor, and it has ended if an error was kept with the run.
+  // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
   if (record === undefined || record.ended !== undefined || (background.isClosed() && isError)) return
   const ended = isError
     ? { error: toSent(answer) }

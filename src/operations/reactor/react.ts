@@ -67,10 +67,10 @@ export const react = operation({
   },
 })
 
-/** Keeps what a run answered for later, in the unit that stores the run. */
+/** Stores the answer of a run, in the unit that stores the run. */
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
-/** Runs the code. Without `keep` what comes of it is the answer of the operation. @throws CofferError that of the code */
+/** Runs the code. Without `keep`, its result is the answer of the operation. @throws CofferError that of the code */
 export async function invoke(
   session: Session,
   prepared: Prepared,
@@ -97,13 +97,13 @@ export async function invoke(
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
-/** The body of the request as it was sent; without one, everything but the id. */
+/** The body of the request as it was sent; if there was none, the input without the id. */
 function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
   const sent = (given as Json)[SENT_BODY]
   return isObject(sent) ? sent : given
 }
 
-/** @throws CofferError `validation` for invalid expressions, and for a way to answer that there is not */
+/** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
 export async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}

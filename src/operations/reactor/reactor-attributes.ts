@@ -14,8 +14,7 @@ import {
   textMap,
   uuid,
 } from '../../framework/output.js'
-import type { Schema } from '../../framework/schema.js'
-import { idOf } from '../../framework/schema.js'
+import { idOf, type Schema } from '../../framework/schema.js'
 import { formulaOutput } from '../formula/formula-attributes.js'
 
 const TOKEN_PERMISSIONS = (Object.keys(PERMISSIONS) as Permission[]).filter((name) =>

@@ -14,7 +14,7 @@ import { tokenize } from '../token/tokenize.js'
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
 const CODE: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
-/** The operation, and what converts the arguments of the method to its input. */
+/** The operation, and the conversion of the method's arguments to its input. */
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
 
 const CALLS = new Map<string, Call>([
@@ -46,7 +46,6 @@ function toCamelCase(name: string): string {
   return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** The calls are performed as `application`. */
 export function createClientCall(session: Session, application: Caller): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)

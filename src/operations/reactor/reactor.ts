@@ -1,5 +1,4 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
-
 import type { Audit } from '../../domain/audit.js'
 import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -104,7 +103,7 @@ export const patchReactor = operation({
   },
 })
 
-/** Replaces what is given of a reactor; what identifies it stays, and its formula unless there is code. */
+/** Replaces the attributes of a reactor. Its id, tenant and creation stay, and its formula unless code is given. */
 async function replace(context: Context, before: ReactorRecord, given: Given): Promise<ReactorRecord> {
   const { id, tenant_id, formula_id, created_by, created_at } = before
   if (formula_id === undefined && given.code === undefined)
@@ -120,7 +119,7 @@ export const deleteReactor = reactors.delete({
   before: ({ store, caller }, { id }) => removeRuns(store, caller.tenant, id),
 })
 
-/** The formula of a reactor, which cannot be deleted before the reactor; undefined if it has code of its own. */
+/** The formula of a reactor, which cannot be deleted before the reactor; undefined if the reactor has code. */
 export async function findFormulaOf(context: Context, { formula_id }: Pick<ReactorRecord, 'formula_id'>) {
   if (formula_id === undefined) return undefined
   const formula = await findFormula(context.store, context.caller.tenant, formula_id)
@@ -128,7 +127,7 @@ export async function findFormulaOf(context: Context, { formula_id }: Pick<React
   return formula
 }
 
-/** The application of a reactor; undefined without one, or if it was deleted. */
+/** The application of a reactor; undefined if there is none, or if it was deleted. */
 export async function findApplicationOf(
   context: Context,
   { application_id }: Pick<ReactorRecord, 'application_id'>,
@@ -149,7 +148,7 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
   refuseErrors(errors)
 }
 
-/** Code goes before a formula. @throws CofferError `validation` for what is unknown, unsuitable or invalid */
+/** Code takes precedence over a formula. @throws CofferError `validation` */
 async function readBody(
   { store, caller }: Context,
   { name, code, configuration, application, runtime }: Given,
@@ -178,7 +177,7 @@ async function readBody(
   }
 }
 
-/** The application that code acts as. One that is unknown or unsuitable is an error. */
+/** The application that code acts as. Adds an error if it is unknown or unsuitable. */
 export async function findBound(
   { store, caller }: Pick<Context, 'store' | 'caller'>,
   application: { id: string } | undefined,

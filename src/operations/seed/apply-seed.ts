@@ -83,7 +83,7 @@ export interface Part {
   place: string
   contents: SeedContents
   isFirst: boolean
-  /** By application, when its keys expire. */
+  /** When the keys of each application expire, ms since the epoch. */
   expiries: (number | undefined)[]
   rows: CheckedRow[]
 }
@@ -145,7 +145,7 @@ function refuseRow(row: unknown): void {
   if (row instanceof CofferError) throw row
 }
 
-/** The context of a tenant that is created here. */
+/** Creates the tenant, and returns a context for it. */
 async function enterNew(context: Context, { place, contents }: Part): Promise<Context> {
   const { store, createUuid } = context
   const keys = context.vault().generateTenantKeys()
@@ -159,7 +159,7 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
   }
 }
 
-/** Records each entity as the operation does that creates it. */
+/** Records each entity as the operation that creates it would. */
 function auditOf(recorded: AuditEntry[]): Context['audit'] {
   const logs = new Map<string, AnyOperation['log']>([
     ['application', createApplication.log],

@@ -20,7 +20,7 @@ const { application: ____, ...proxyProperties } = createProxy.input.properties
 const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 const application = { ...name, description: 'The name of an application of this tenant.' } as const
 
-/** A list whose items have no unknown property, which may be a misspelled one. */
+/** A list whose items refuse unknown properties, which may be misspelled. */
 function listOf<const I extends ObjectSchema>(items: I, maxItems = MOST_OTHERS) {
   const { additionalProperties: _, ...others } = items
   return { type: 'array', items: { ...others, additionalProperties: false }, maxItems } as const
@@ -72,7 +72,7 @@ const schema = {
 } as const
 
 type Schema = typeof schema
-/** Named: the package's declarations refer to it where they would repeat all of it. */
+/** Named, so that the package's declarations refer to it instead of repeating it. */
 export interface SeedSchema extends Schema {}
 
 export const seedSchema: SeedSchema = schema

@@ -7,7 +7,7 @@ import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../config/settings-record.js'
 
 const MOST_TENANTS = 65_535
-/** Shorter text is a name only. */
+/** Shorter text is not looked for as the beginning of an id. */
 const LEAST_BEGINNING = 4
 
 /** Creates the records of a new vault: its settings, and the user who owns it. */
@@ -26,7 +26,7 @@ export async function createVaultRecords(
   await store.insert('user', 0, { id: ownerId, created_at: formatDate(store.now) })
 }
 
-/** The vault's owner owns it. @throws CofferError `conflict` for a name in use, `unprocessable` beyond the limit */
+/** The vault's owner owns the tenant. @throws CofferError `conflict` for a name in use, `unprocessable` beyond the limit */
 export async function createTenant(
   store: StoreWriter,
   { name, keys, createUuid }: { name: string; keys: TenantKeyBytes; createUuid(): string },
@@ -75,7 +75,7 @@ export async function createTenant(
   return tenant
 }
 
-/** By id, name in any case, or the only id that begins so. @throws CofferError `not_found`, `usage` for several of the name */
+/** Finds by id, name (in any case) or unique start of an id. @throws CofferError `not_found`, `usage` for a shared name */
 export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
   for (const field of ['id', 'name']) {
     const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }

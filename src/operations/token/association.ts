@@ -49,7 +49,7 @@ export const unlinkTokens = operation({
   check: refuseItself,
   async run(context, input) {
     const { parent, child } = await requireBoth(context, input)
-    // First, so that who may not delete them is not told whether they are linked.
+    // First, so that a caller who may not delete them does not learn whether they are linked.
     requireTransform(context, 'token:delete', parent)
     requireTransform(context, 'token:delete', child)
     const { tenant } = context.caller

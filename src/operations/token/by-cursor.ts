@@ -74,7 +74,7 @@ export const searchTokensByCursor = operation({
   runDetached: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
 })
 
-/** The fields in an order that is the same for the same filters. `pathOf`: the property that has the error of a field. */
+/** Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is. */
 function checkFields(fields: readonly SearchField[], pathOf: (field: string) => string): SearchField[] {
   const errors: PropertyErrors = {}
   for (const { field, value } of fields)

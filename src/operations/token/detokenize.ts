@@ -31,7 +31,7 @@ export interface FoundExpressions {
 /** The permission that a caller needs on each token, and how its use is logged. */
 export interface Access {
   permission: Permission
-  /** Absent if `reached` has the uses logged later. */
+  /** Absent if `reached` logs the uses later. */
   log?: LogEntry
   reached?(record: TokenRecord): void
   /** The name of the whole document in error messages. */
@@ -97,7 +97,7 @@ export async function findExpressions(
   const byText = new Map<string, Found>()
   const tokens = new Set<string>()
   for (const [text, at] of places) {
-    // To compile them all could take seconds.
+    // Compiling all of them could take seconds.
     if (isFull(errors) || tokens.size > most) break
     const place = at || whole
     const expressions = await tools.expressions()
@@ -163,7 +163,7 @@ async function readTokens(context: Context, found: FoundExpressions, access: Acc
     const record = await context.store.get('token', context.caller.tenant, id)
     if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
     else records.push(record)
-    // A mask, which is shown instead of the data, may be larger than it.
+    // A mask, which is shown instead of the data, may be larger.
     size += sizeOf(transform === undefined ? record : record?.data)
     requireSize(size, access)
   }

@@ -1,4 +1,4 @@
-/** Purges expired tokens, which reads ignore before, from the disk, and log records that are kept no longer. */
+/** Purges expired tokens, which reads already ignore, and log records that are no longer kept. */
 import { formatDate } from '../../domain/dates.js'
 import type { TokenRecord } from '../../domain/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -39,7 +39,7 @@ export async function sweepExpired(
   return swept
 }
 
-/** As the setting `logs.keep` has it. A clock that has just jumped drops nothing. */
+/** Applies the setting `logs.keep`. A clock that has just jumped drops nothing. */
 async function dropOldLogs({ store }: Pick<Host, 'store'>): Promise<void> {
   const before = await store.read(async (reader) => {
     const keep = settingOf((await reader.get('settings', 0, 'vault'))?.values ?? {}, 'logs.keep')
@@ -63,7 +63,7 @@ async function purgeSome(store: StoreWriter, limit: number, traceId: string, isO
 }
 
 /**
- * Purges the token with this id, its links and the answers kept about it if it has expired, and logs the expiry.
+ * If the token has expired, purges it, its links and the answers stored about it, and logs the expiry.
  * Contract: called before an id is reused, so that no link of the old token leads to the new one.
  */
 export async function purgeToken(store: StoreWriter, tenant: number, id: string, traceId: string) {

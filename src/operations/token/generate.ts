@@ -9,7 +9,7 @@ import { type TokenView, tokenOutput } from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_GENERATED = 10_000
-/** How many are created in one unit of work. */
+/** The number of tokens created in one unit of work. */
 const AT_ONCE = 100
 
 export const generateTokens = operation({
@@ -40,7 +40,7 @@ export const generateTokens = operation({
   log: { operation: 'create', message: 'Token created' },
   async runDetached(session, { type = 'token', count = 1, seed = 1 }) {
     const draw = createDraw(`${type}/${seed}`)
-    // Drawn first, because a unit of work may run again.
+    // All data is drawn first, because a unit of work may run again.
     const drawn = Array.from({ length: count }, () => generateData(type, draw))
     const views: TokenView[] = []
     for (let left = count; left > 0; left -= AT_ONCE) {

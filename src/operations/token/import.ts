@@ -1,5 +1,4 @@
-/** Imports tokens by the batch: many in one unit of work, each created or refused by itself. */
-
+/** Imports tokens in batches: many in one unit of work, each created or refused on its own. */
 import type { ImportRecord } from '../../domain/import-record.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, conflict, type PropertyErrors } from '../../errors.js'
@@ -10,8 +9,7 @@ import { closedInput, type Infer } from '../../framework/schema.js'
 import { type CheckedRow, checkRows, loadRows } from './load-tokens.js'
 import type { TokenView } from './token-attributes.js'
 
-/** The rows of one batch. */
-export const MOST_ROWS = 10_000
+const MOST_ROWS = 10_000
 /** How long a run can be resumed. */
 const RESUMABLE_MS = 30 * 24 * 3_600_000
 
@@ -78,7 +76,7 @@ async function importBatch(
   const { store, caller, now } = context
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
   if (before !== undefined) {
-    // The batch was committed, and whoever sent it did not learn that.
+    // The batch was committed, but its sender did not learn of it.
     const isAgain = before.first === first && before.results.length > 0
     if (before.actor_id === caller.actor.id && isAgain) return { results: before.results }
     if (before.actor_id !== caller.actor.id || before.first + before.results.length !== first)
@@ -88,7 +86,7 @@ async function importBatch(
       `Nothing is known of this run any more; after 30 days it is forgotten. Import the rows after the first ${first} anew.`,
     )
   const results = (await loadRows(context, prepared, { stops })).map(describeRow)
-  // A row that ended the run is not done: the run may be resumed with a better one in its place.
+  // A refused row that ended the run is not done: the run may be resumed with a corrected row.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results
   if (rehearses) throw new Rehearsed(results)
   // An empty batch asks how far the run came.

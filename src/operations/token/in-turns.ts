@@ -1,6 +1,6 @@
 import type { Turns } from '../../domain/turns.js'
 
-/** Gives the items in order. Other requests have their turn after every `count` of them. */
+/** Yields the items in order. Other requests get their turn after every `count` items. */
 export async function* inTurns<T>(
   items: Iterable<T> | AsyncIterable<T>,
   count: number,

@@ -1,4 +1,4 @@
-/** Loads tokens by the batch, of imports and of seeds: each row is checked, then created or refused, by itself. */
+/** Loads tokens in batches, for imports and seeds: each row is checked, then created or refused, on its own. */
 import { Budget } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import type { TokenDraft } from '../../domain/token/token.js'
@@ -12,8 +12,7 @@ import { checkNewToken, createFrom } from './token-write.js'
 /** A row that was checked: what it creates, or why it is refused. */
 export type CheckedRow = TokenDraft | CofferError
 
-/** Codes that are about one row. */
-const OF_ROW: readonly string[] = ['validation', 'too_much_work', 'forbidden', 'conflict']
+const ROW_ERRORS: readonly string[] = ['validation', 'too_much_work', 'forbidden', 'conflict']
 /** Rows in one turn of the event loop, unless their expressions take long. */
 const ROWS_IN_A_TURN = 50
 
@@ -34,8 +33,8 @@ export async function checkRows(rows: readonly unknown[], tools: CheckTools): Pr
 }
 
 /**
- * Creates the tokens of a batch within one unit of work, in order. A refusal comes before the first write of its row, so
- * what is written of the batch stays whole. `stops`: the first refused row is the last.
+ * Creates the tokens of a batch within one unit of work, in order. A row is refused before its first write, so the rows
+ * that are written stay whole. `stops`: the first refused row is the last.
  */
 export async function loadRows(
   context: Context,
@@ -57,6 +56,6 @@ export async function loadRows(
 
 /** The error, if it refuses one row. @throws any other */
 function requireOfRow(error: unknown): CofferError {
-  if (error instanceof CofferError && OF_ROW.includes(error.code)) return error
+  if (error instanceof CofferError && ROW_ERRORS.includes(error.code)) return error
   throw error
 }

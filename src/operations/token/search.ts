@@ -105,7 +105,7 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (settingOf(values, 'search.masked_data') || first === undefined) return condition
   if (dependsOnId === true) return { or: [] }
-  // Not by the caller itself, because an explanation would note these decisions.
+  // The caller itself would note these decisions in an explanation.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
   return { and: [condition, await whereContainers(context, isRevealed)] }
@@ -122,7 +122,7 @@ function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition
   }
 }
 
-/** The first and last ms of the date: of a whole day, or twice the same. */
+/** The first and last ms of a day; equal for a date with a time. */
 function readDate(text: string, column: number): { first: number; last: number } {
   try {
     const first = parseLogDate(text)

@@ -54,7 +54,7 @@ export function requireTransform(context: Context, permission: Permission, token
   throw new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
 }
 
-/** The token as answered after writing: masked, even if the rule reveals. */
+/** The answer to a write: masked, even if the rule reveals. */
 export function viewWritten(record: TokenRecord, transform: Transform): TokenView {
   return addExtras(viewMasked(record, transform), false)
 }
@@ -74,7 +74,7 @@ export async function filterConditions(context: Context, filters: TokenFilters):
   return [...ids, ...anyType, ...notes, ...(places.length === 0 ? [] : [{ or: places }])]
 }
 
-/** How tokens of a list are shown and logged. The containers of one may have changed since it was located. */
+/** How tokens of a list are shown and logged. A token's containers may have changed since it was located. */
 export const SHOWN_TOKENS: Listing<'token', TokenView> = {
   kind: 'token',
   show: ({ caller }, record) => {
@@ -99,8 +99,8 @@ export async function listTokensWhere(
 }
 
 /**
- * For a caller whose rules depend on the id of a token: whether it has token:read and `needed` on a token. The index of
- * containers cannot tell, so that each token is looked at. Undefined for another caller.
+ * Tests whether the caller has token:read and `needed` on a token. Undefined unless the rules of the caller depend on
+ * token ids: then the index of containers cannot decide, and each token is tested.
  */
 export function matchesId(
   caller: Caller,
@@ -113,7 +113,7 @@ export function matchesId(
 
 /**
  * Restricts `conditions` to the container sets on which the caller has token:read and `needed`, unless {@link matchesId}
- * has to. Sets are few and tokens many, so the rules are evaluated per set and the tokens are found by the index of sets.
+ * does. Sets are few and tokens many, so the rules are evaluated per set and the tokens are found by the index of sets.
  */
 export async function whereGranted(
   context: Context,

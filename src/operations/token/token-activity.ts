@@ -1,7 +1,7 @@
 /**
- * In which months tokens were active, and when one was last created, for the usage report. A token that does not expire
- * counts for the month of its creation by itself, with {@link TokenRecord.counts}; a record is written for what no token
- * tells: use in a later month, and a token that is gone, expires, or has an id that was active in the month before.
+ * Activity of tokens by month, and the last creation of each type, for the usage report. A token that does not expire
+ * counts for the month of its creation by itself, with {@link TokenRecord.counts}. An activity record is written for a use
+ * in a later month, and for a token that is gone, expires, or has an id that was active earlier in the month.
  */
 import { monthOf } from '../../domain/dates.js'
 import type { ActivityRecord, TokenRecord } from '../../domain/records.js'
@@ -17,7 +17,7 @@ export async function recordUse(context: Context, { id, created_at }: Reached): 
   await insert(context, activity)
 }
 
-/** Notes a token's creation; gives whether it is to count by itself. `isFresh`: its id was never used before. */
+/** Records a token's creation. Returns whether the token counts by itself. `isFresh`: its id was never used before. */
 export async function recordCreation(
   context: Context,
   { id, type, expires }: { id: string; type: string; expires: number | undefined },
@@ -33,7 +33,7 @@ export async function recordCreation(
   return false
 }
 
-/** Writes down what a token counted for by itself, because from now on it does not. */
+/** Writes activity records for a token that no longer counts by itself. */
 export async function settleActivity(context: Context, record: TokenRecord): Promise<void> {
   const { id, type, created_at, counts } = record
   if (counts === undefined) return

@@ -167,7 +167,7 @@ export type TokenView = Infer<typeof tokenOutput>
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
   const details = transform === 'redact' ? undefined : DETAILS.get(record.type)?.(record.data)
-  // One literal, because reads and creations spend microseconds on an object whose names are in a list.
+  // One literal: an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
     tenant_id: record.tenant_id,
@@ -220,7 +220,7 @@ function describeCard({ number, expiration_month, expiration_year }: CardData): 
 /** The token object as answered to a create or update request; `deduplicated`: it is an existing token. */
 export function addExtras(view: TokenView, deduplicated: boolean): TokenView {
   const behavior = deduplicated ? ({ deduplication_behavior: 'read_existing' } as const) : {}
-  // Not a copy: of an object whose members were set one by one that costs a microsecond.
+  // A copy of an object whose members were set one by one would cost a microsecond.
   return Object.assign(view, { _extras: { deduplicated, ...behavior } })
 }
 
@@ -256,7 +256,7 @@ export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>
 
 export type TokenFilters = Infer<{ type: 'object'; properties: typeof tokenFilters }>
 
-/** The types of the filter; undefined without one. */
+/** The types of the filter; undefined if there is none. */
 export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {
   return type === undefined && types === undefined
     ? undefined

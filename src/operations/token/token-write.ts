@@ -1,5 +1,4 @@
-/** Creates and updates tokens, for every operation that does. */
-
+/** Creates and updates tokens, for all operations that do. */
 import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { stricterTransform } from '../../domain/permissions.js'
@@ -33,7 +32,7 @@ const ID_DRAWS = 10
 /** The most characters of JSON of a token's data after merging. */
 const LARGEST_DATA = 4 * 1024 * 1024
 
-/** Validates create-token attributes. @throws CofferError `validation`, `too_much_work` */
+/** @throws CofferError `validation`, `too_much_work` */
 export async function checkNewToken(
   input: Readonly<Record<string, unknown>>,
   tools: CheckTools,
@@ -64,7 +63,7 @@ async function readRules(
 
 /** Creates the token of a valid `draft`, or answers with its duplicate. @throws CofferError `forbidden`, `conflict` */
 export async function createFrom(context: Context, draft: TokenDraft) {
-  const { containers } = draft.record
+  const { containers, type } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
@@ -76,10 +75,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
   const { id, isFresh } =
     draft.id === undefined ? { id: context.createUuid(), isFresh: true } : await chooseId(context, draft.id)
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
-  const {
-    expires,
-    record: { type },
-  } = draft
+  const { expires } = draft
   const counts = (await recordCreation(context, { id, type, expires }, isFresh)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
@@ -96,7 +92,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
   return viewWritten(record, transform)
 }
 
-/** Applies a merge patch, or changes nothing and gives the duplicate. @throws CofferError `validation`, `forbidden` */
+/** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
 export async function updateFrom(
   context: Context,
   before: TokenRecord,
@@ -147,14 +143,14 @@ function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promi
   return context.store.fingerprint(context.caller.tenant, fingerprintText)
 }
 
-/** By the token's attribute, else by the tenant's setting. */
+/** The token's attribute overrides the tenant's setting. */
 function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boolean {
   return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
 /**
- * The oldest token with this fingerprint. With the setting deduplicate.reveals_existing false only tokens that the caller
- * may read are looked at, so that the answer does not depend on others.
+ * The oldest token with this fingerprint. If the setting deduplicate.reveals_existing is false, only tokens that the caller
+ * may read are considered, so that the answer does not depend on other tokens.
  */
 async function findByFingerprint(
   context: Context,

@@ -2,8 +2,7 @@
 import { onVault, operation } from '../../framework/operation.js'
 import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
-import type { VaultHeader } from '../../framework/vault-port.js'
-import { holderOutput, vaultFacts, verification } from '../../framework/vault-port.js'
+import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/vault-port.js'
 
 export const describeVault = operation({
   name: 'vault status',
@@ -84,7 +83,7 @@ export const backUpVault = operation({
   }),
 })
 
-/** For the process that changes the key slots, because only that one has the secrets. */
+/** For the process that changes the key slots, because no other has the secrets. */
 export const readHeader = operation({
   ...onVault,
   name: 'vault header',
