@@ -3,6 +3,7 @@
  * exceed the limits are refused before their data is in memory.
  */
 import { CofferError } from '../errors.js'
+import { RequestTurns } from './request-turns.js'
 
 /** The bodies and responses of all requests in progress, in bytes. */
 const MOST_BYTES = 96 * 1024 * 1024
@@ -10,12 +11,14 @@ const MOST_BYTES = 96 * 1024 * 1024
 const MOST_OF_ONE = 2 / 3
 /** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
 const SMALL_BYTES = 64 * 1024
+/** Bytes of a body that take as long as a request without one. */
+const BYTES_OF_A_UNIT = 4 * 1024
 
 export class ByteBudget {
   readonly #mostBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
-  #lastTurn: Promise<unknown> = Promise.resolve()
+  readonly turns = new RequestTurns()
 
   /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {
@@ -31,12 +34,6 @@ export class ByteBudget {
       (others === 0 || others + wanted <= this.#mostBytes) &&
       (own === 0 || own + wanted <= this.#mostBytes * MOST_OF_ONE)
     )
-  }
-
-  /** Resolves in a later iteration of the event loop than the call before, so that large bodies are parsed one by one. */
-  async turn(): Promise<void> {
-    this.#lastTurn = this.#lastTurn.then(() => new Promise(setImmediate))
-    await this.#lastTurn
   }
 
   /** Adds `change`, which can be negative, to the bytes of `holder`. */
@@ -67,7 +64,8 @@ export class ByteLease {
 
   /** Call when the body is complete; resolves when it may be parsed. */
   async arrive(): Promise<void> {
-    if (this.#body > SMALL_BYTES) await this.#budget.turn()
+    const units = this.#body > SMALL_BYTES ? Number.POSITIVE_INFINITY : this.#body / BYTES_OF_A_UNIT
+    await this.#budget.turns.take(units)
   }
 
   /** Counts received bytes of the body. @throws CofferError `unavailable` if they exceed the limits */

@@ -3,6 +3,7 @@ import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:ht
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../errors.js'
 import { ALL_METHODS, answerProblem, type HttpResponse } from './exchange.js'
+import { HEALTH_PATH } from './pages/pages.js'
 import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
@@ -50,8 +51,16 @@ export class Connection {
     this.#last = message
     this.#open++
     if (this.#open > MOST_AHEAD) this.#socket.pause()
-    if (this.#open === 1) void request.serve()
+    if (this.#open === 1) this.#start(request)
     else this.#waiting.push(request)
+  }
+
+  /** Requests of many connections take turns too. The check of health never waits, as it tells that the server is alive. */
+  #start(request: ServedRequest): void {
+    const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.turns.take()
+    const serve = () => this.#socket.writable && void request.serve()
+    if (turn === undefined) serve()
+    else void turn.then(serve)
   }
 
   /** Call when a request is answered, or the client has disconnected. */
@@ -60,7 +69,7 @@ export class Connection {
     if (this.#open === MOST_AHEAD) this.#socket.resume()
     const next = this.#waiting.shift()
     // In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others.
-    if (next !== undefined && this.#socket.writable) setImmediate(() => void next.serve())
+    if (next !== undefined) setImmediate(() => this.#start(next))
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
   }
 

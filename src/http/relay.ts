@@ -43,6 +43,7 @@ export function toRelayRequest(
     prefix: prefix.toLowerCase(),
     readBody: async () => {
       const bytes = await request.readBody(bodyLimitBytes)
+      await request.lease?.arrive()
       if (bytes !== undefined) return bytes
       throw new CofferError('too_large', `The body is larger than the limit of ${bodyLimitBytes} bytes.`)
     },

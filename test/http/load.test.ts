@@ -186,6 +186,62 @@ t.test('requests that come together are worked on one after another', async (t) 
   t.equal(most, 1)
 })
 
+t.test('requests and bodies of many connections are spread over turns of the event loop', async (t) => {
+  let turn = 0
+  let isOver = false
+  const count = () => {
+    turn++
+    if (!isOver) setImmediate(count)
+  }
+  const turns = new Map<string, number[]>()
+  const note = (what: string) => turns.set(what, [...(turns.get(what) ?? []), turn])
+  const server = await startServer({
+    answerer: async (request) => {
+      const { method, target, lease } = request
+      note(target)
+      if (method === 'POST') await request.readBody(MIB)
+      await lease?.arrive()
+      note(`${target} read`)
+      return answerText(200, 'text/plain', target)
+    },
+    addresses: ['127.0.0.1'],
+    port: 0,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+  })
+  t.teardown(() => server.stop())
+  const ask = async (texts: readonly string[]) => {
+    const sockets = await Promise.all(
+      texts.map(async () => {
+        const socket = connect(server.port, '127.0.0.1')
+        await new Promise((resolve) => socket.once('connect', resolve))
+        return socket
+      }),
+    )
+    await wait(20)
+    isOver = false
+    count()
+    const ends = sockets.map((socket) => new Promise((resolve) => socket.resume().once('close', resolve)))
+    for (const [at, socket] of sockets.entries()) socket.write(texts[at]!)
+    await Promise.all(ends)
+    isOver = true
+  }
+  const mostInATurn = (what: string) => {
+    const all = turns.get(what) ?? []
+    return Math.max(...[...new Set(all)].map((one) => all.filter((each) => each === one).length))
+  }
+  const close = { Connection: 'close' }
+  const plain = Array.from({ length: 200 }, () => spellRequest('GET /plain', close))
+  await ask([...plain, spellRequest('GET /healthz', close)])
+  t.equal(turns.get('/plain')?.length, 200)
+  t.ok(mostInATurn('/plain') <= 50, `${mostInATurn('/plain')} in one turn`)
+  t.ok(turns.get('/healthz')![0]! < turns.get('/plain')!.at(-1)!, 'health is answered before those that wait')
+  const body = 'x'.repeat(60_000)
+  await ask(Array.from({ length: 40 }, () => spellRequest('POST /body', close, body)))
+  t.equal(turns.get('/body read')?.length, 40)
+  t.ok(mostInATurn('/body read') <= 4, `${mostInATurn('/body read')} bodies in one turn`)
+})
+
 t.test('HEAD is answered like GET, without a body', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())

@@ -7,6 +7,8 @@ import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
 import { readScript } from './script.js'
 
+export const HEALTH_PATH = '/healthz'
+
 /** Answers for one path, without a key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
@@ -21,7 +23,7 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
     return texts
   }
   return new Map<string, () => HttpResponse>([
-    ['/healthz', () => answerResult(200, { status: 'ok' })],
+    [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
     ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])
