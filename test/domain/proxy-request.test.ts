@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
+import { findTexts } from '../../src/domain/json/find-texts.js'
 import { isJsonContent } from '../../src/domain/proxy-body.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../src/domain/proxy-request.js'
 import { MASK_PROGRAM } from '../../src/domain/proxy-transform.js'
@@ -176,4 +177,26 @@ t.test('a mask covers what groups match, and nothing of it is left', async (t) =
     ['a1'.repeat(200_000), '([0-9])', 'a*'.repeat(200_000)],
   ] as const)
     t.equal(await mask(text, expression), masked, expression)
+})
+
+t.test('a body of as many values as fit is searched in about the time of parsing it', async (t) => {
+  const text = `["{{ x }}",${'[],'.repeat(340_000)}{"a":["{{ y }}"]}]`
+  const value = JSON.parse(text)
+  const measure = (work: () => unknown) => {
+    const times = [1, 2, 3, 4, 5].map(() => {
+      const before = process.cpuUsage()
+      work()
+      const { user, system } = process.cpuUsage(before)
+      return user + system
+    })
+    return Math.min(...times)
+  }
+  const parsing = measure(() => JSON.parse(text))
+  const searching = measure(() => findTexts(value, 'body', new Map()))
+  t.ok(searching < 4 * parsing, `${searching} µs, where parsing takes ${parsing}`)
+  const found = [...findTexts(value, 'body', new Map())]
+  t.same(found, [
+    ['{{ x }}', 'body[0]'],
+    ['{{ y }}', 'body[340001].a[0]'],
+  ])
 })

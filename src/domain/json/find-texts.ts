@@ -2,15 +2,27 @@
 
 /** Adds every text with an expression to `found`, with the path of its first occurrence; `path` is that of `value`. */
 export function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
-  if (typeof value === 'string' && value.includes('{{') && !found.has(value)) found.set(value, path)
-  if (typeof value !== 'object' || value === null) return found
-  for (const [name, inner] of Object.entries(value))
-    findTexts(
-      inner,
-      Array.isArray(value) ? `${path}[${name}]` : path === '' ? name : `${path}.${name}`,
-      found,
-    )
+  // Spelled for what is found alone: paths of 300,000 values would take longer than the rest.
+  const names: (string | number)[] = []
+  visit(value)
   return found
+
+  function visit(inner: unknown): void {
+    if (typeof inner === 'string' && inner.includes('{{') && !found.has(inner))
+      found.set(inner, names.reduce<string>(appendName, path))
+    if (typeof inner !== 'object' || inner === null) return
+    const isArray = Array.isArray(inner)
+    for (const name of isArray ? inner.keys() : Object.keys(inner)) {
+      names.push(name)
+      visit((inner as Record<string | number, unknown>)[name])
+      names.pop()
+    }
+  }
+}
+
+function appendName(path: string, name: string | number): string {
+  if (typeof name === 'number') return `${path}[${name}]`
+  return path === '' ? name : `${path}.${name}`
 }
 
 /** Every text with an expression, in order, as often as it occurs. */
