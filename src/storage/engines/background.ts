@@ -1,6 +1,6 @@
 /**
  * Background jobs: flush, compaction, and reading all rows. In a server they run beside units of work, in small slices,
- * and change what counts only while nothing else runs. Decides when a job runs; the tree does it.
+ * and put their results in place only while nothing else runs. Decides when a job runs; the tree does it.
  */
 import type { VaultRows } from '../engine.js'
 import { copyCounters } from '../lsm/counters.js'
@@ -17,17 +17,17 @@ export interface Size {
   keys?: number
 }
 
-/** A job beside units of work lets them run after this long. */
+/** A background job lets units of work run after this long. */
 const SLICE_MS = 5
-/** While there are more than this many tables: after so much of the time that units took, which in an import are long. */
+/** With more than `MANY_TABLES` tables, a slice grows to this share of the time that units of work took. */
 const SHARE = 1 / 8
 const MANY_TABLES = 32
-/** With so many tables those that can be are merged before the next unit of work. */
+/** With this many tables, those that can be merged are merged before the next unit of work. */
 const MOST_TABLES = 64
-/** A compaction that failed is tried again after so long. */
+/** A failed compaction is tried again after this long. */
 const RETRY_MS = 30_000
 
-/** Runs work after everything before it was committed, and nothing else meanwhile. */
+/** Runs work alone, after everything before it was committed. */
 type RunExclusive = <T>(work: () => Promise<T>) => Promise<T>
 
 export class BackgroundJobs {
@@ -39,9 +39,9 @@ export class BackgroundJobs {
   #compacting: Promise<void> | undefined
   /** Paths of tables that a compaction under way reads. */
   readonly #busy = new Set<string>()
-  /** How many tables there were when compaction was begun or ended last. */
+  /** Number of tables when a compaction last began or ended. */
   #seen = 0
-  /** When a compaction failed, by the wall clock. */
+  /** When a compaction last failed, by the wall clock. */
   #failedMs = 0
   #isClosing = false
 
@@ -51,7 +51,7 @@ export class BackgroundJobs {
     this.#runExclusive = runExclusive
   }
 
-  /** Ends what runs beside units of work; a flush that was begun ends when the vault is opened next. */
+  /** Ends the background jobs; the next opening of the vault completes a flush that had begun. */
   async close(): Promise<void> {
     this.#isClosing = true
     await this.#flushing
@@ -62,7 +62,7 @@ export class BackgroundJobs {
     return attempt(this.#tree.options.notice, what, work)
   }
 
-  /** Flushes a log that has more than `size`, or begins to. Contract: nothing else runs meanwhile. */
+  /** Flushes a log of more than `size`, or begins to. Contract: nothing else runs meanwhile. */
   async flushIfLarger(size: Size): Promise<void> {
     if (!this.#tree.isLargerThan(size)) return
     const isBeside = this.#isConcurrent && !this.#isClosing && this.#flushing === undefined
@@ -96,7 +96,7 @@ export class BackgroundJobs {
   async #mergeAtOnce(): Promise<void> {
     while (this.#tree.manifest.sstables.length >= MOST_TABLES) {
       const plan = this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY, this.#busy)
-      // All others are as large as a table may be.
+      // No two of the free tables fit into one.
       if (plan === undefined) return
       await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
     }
@@ -110,7 +110,6 @@ export class BackgroundJobs {
     if (!(await this.#attempt('compacted', work))) this.#failedMs = Date.now()
   }
 
-  /** Compacts what is due beside units of work, if those can run meanwhile. */
   #compactSoon(): void {
     if (this.#isConcurrent && !this.#isClosing && this.#mayCompact())
       void this.#attemptCompaction(() => this.compactAll())
@@ -164,7 +163,7 @@ export class BackgroundJobs {
     })
   }
 
-  /** Steps until one says that it was the last; false when the vault closes before. */
+  /** Steps until `step` returns true; false when the vault closes before. */
   async #inSlices(step: () => boolean): Promise<boolean> {
     let sliceMs = SLICE_MS
     for (let beganMs = performance.now(); !step(); ) {
@@ -179,7 +178,6 @@ export class BackgroundJobs {
     return !this.#isClosing
   }
 
-  /** Runs `work` over all rows as they are now, beside units of work. */
   async withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
     let release = async () => {}
     try {

@@ -34,7 +34,7 @@ export interface FileEngineOptions {
   keys: EngineKeys
   clock: Clock
   random: RandomSource
-  /** Takes messages for a person that no program needs, such as that a torn frame was cut off. */
+  /** Takes messages for a person, such as that a torn frame was cut off. */
   notice(text: string): void
   /** A command flushes when it closes and caches little; a server flushes in the background. */
   role: RoleName
@@ -55,9 +55,9 @@ export class FileEngine implements Engine, EngineMaintenance {
   readonly #groupCommit: GroupCommit
   readonly #background: BackgroundJobs
   readonly #tasks: TaskQueue
-  /** A frame without changes, which notes the time. */
+  /** The probe writes a frame without changes, which stores the time. */
   readonly #readiness = new Readiness(() => this.write((writer) => writer.noteTime()))
-  /** Jobs that are to be done soon, each once. */
+  /** Scheduled jobs. */
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isSyncing = false
   #closing: Promise<void> | undefined
@@ -86,7 +86,6 @@ export class FileEngine implements Engine, EngineMaintenance {
     return this
   }
 
-  /** Index blocks opened so far. */
   get blocksOpened(): number {
     return this.#tree.cache.opened
   }
@@ -135,7 +134,6 @@ export class FileEngine implements Engine, EngineMaintenance {
     return this.#runExclusive(async () => this.#tree.status())
   }
 
-  /** Flushes the write-ahead log, whatever its size. */
   flush(): Promise<void> {
     return this.#runExclusive(() => this.#tree.flush())
   }
@@ -145,7 +143,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     await this.#background.compactAll()
   }
 
-  /** Others wait meanwhile. */
+  /** Units of work wait meanwhile. */
   verify(check: CheckRow, progress?: (rows: number) => void): Promise<Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('../lsm/maintenance/verify.js')
@@ -197,7 +195,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     })
   }
 
-  /** Runs `work` after everything before it was committed, and nothing meanwhile. */
+  /** Runs `work` alone, after everything before it was committed. */
   #runExclusive<T>(work: () => Promise<T>): Promise<T> {
     return this.#runBetween(async () => {
       await this.#groupCommit.commitAll()
@@ -210,21 +208,21 @@ export class FileEngine implements Engine, EngineMaintenance {
     await this.#background.flushIfLarger(this.#flushAt)
     await this.#background.keepFewTables()
     this.#syncSoon()
-    // Replaced rows are overwritten when the log is flushed, which a small log would wait for too long.
+    // A flush overwrites replaced rows; a small log would be flushed too late for that.
     if (this.#tree.memtable.isErasing)
       this.#later('flushed', this.#options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
         this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)),
       )
   }
 
-  /** A command syncs when it closes; a server would keep others waiting for ever. */
+  /** A server syncs in the background; a command syncs when it closes. */
   #syncSoon(): void {
     const { isUnsynced, hasFailed } = this.#groupCommit
     // A write that the disk has refused is tried again by the next unit of work and on closing.
     if (isUnsynced && !hasFailed && !this.#isSyncing) this.#later('synced', SOON_MS, () => this.#syncBeside())
   }
 
-  /** Syncs the log while units of work go on: a read does not wait for the disk. */
+  /** Syncs the log while units of work run: a read does not wait for the disk. */
   async #syncBeside(): Promise<void> {
     if (!this.#groupCommit.isUnsynced) return
     this.#isSyncing = true
@@ -237,13 +235,13 @@ export class FileEngine implements Engine, EngineMaintenance {
     } finally {
       this.#isSyncing = false
     }
-    // Reads never wait for a commit, after which a log that has grown would be flushed.
+    // Only the commit of a round flushes a log that has grown, and reads never wait for one.
     if (this.#closing === undefined && this.#tree.isLargerThan(this.#flushAt))
       await this.#runExclusive(() => this.#background.flushIfLarger(this.#flushAt))
     this.#syncSoon()
   }
 
-  /** Has a server do what is due, once. */
+  /** Schedules a job of a server, unless it is scheduled already. */
   #later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
     if (this.#options.role === 'command' || this.#timers.has(what)) return
     const timer = setTimeout(() => {

@@ -1,4 +1,4 @@
-/** The engine of an ephemeral vault: one overlay, nothing on disk, gone when closed. */
+/** The engine of an ephemeral vault: all rows in memtables, nothing on disk, gone when closed. */
 import type { Clock } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
@@ -11,22 +11,22 @@ import { INSERT } from '../lsm/sstable/row-change.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 import { createReader, Transaction } from '../lsm/transaction.js'
 
-/** With more layers than this, they are merged before another is added. */
+/** If there are this many layers, they are merged before another is added. */
 const MOST_LAYERS = 8
 
 interface MemoryState extends EngineState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
-  /** What forks begin with, once there was one. */
+  /** The rows that forks begin with, once there was a fork. */
   forked?: Memtable
 }
 
 export function createMemoryEngine({ clock, from }: { clock: Clock; from?: MemoryState }): Engine {
-  /** Youngest first. All but the first are part of saved states, and do not change. */
+  /** Youngest first. All but the first belong to saved states, and do not change. */
   let layers: readonly Memtable[] = [new Memtable(), ...(from?.layers ?? [])]
   let counters = from === undefined ? createCounters() : copyCounters(from.counters)
   const changeCounters = new ChangeCounters()
-  const pace = new TimeSlice()
+  const timeSlice = new TimeSlice()
   let sealer: LogSealer | undefined
   let last: Promise<unknown> = Promise.resolve()
   let waiting = 0
@@ -35,12 +35,11 @@ export function createMemoryEngine({ clock, from }: { clock: Clock; from?: Memor
   const view = (): View => ({ memtables: layers, uncommitted: 0, sstables: [], held: [], changeCounters })
   const rest = async () => {
     waiting--
-    if (waiting > 0 && pace.isOver) await pace.yieldToOthers()
+    if (waiting > 0 && timeSlice.isOver) await timeSlice.yieldToOthers()
   }
-  /** Works run one after another, in the order they came. */
   const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
     if (isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
-    if (waiting++ === 0) pace.begin()
+    if (waiting++ === 0) timeSlice.begin()
     const result = last.then(work)
     last = result.catch(() => undefined).then(rest)
     return result
@@ -82,7 +81,7 @@ export function createMemoryEngine({ clock, from }: { clock: Clock; from?: Memor
           for (const change of transaction.changes) {
             changeCounters.note(change)
             const { kind, row } = change
-            // Copies, because views would keep the pool that they are in.
+            // Copies, because views would keep their whole pool in memory.
             const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
             layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
           }
@@ -103,7 +102,7 @@ export function createMemoryEngine({ clock, from }: { clock: Clock; from?: Memor
   }
 }
 
-/** The live rows of the kinds that `keeps` names, as one. */
+/** Makes one memtable of the live rows whose kinds `keeps` accepts. */
 function merge(layers: readonly Memtable[], keeps: (kind: number) => boolean): Memtable {
   const merged = new Memtable()
   for (let depth = layers.length - 1; depth >= 0; depth--)

@@ -9,7 +9,7 @@ interface Role {
   flushAt: Size
   /** A larger log is flushed when the engine closes: the next command reads every row that is left. */
   closing: Size
-  /** Bytes of the one compaction that is done when the engine closes. */
+  /** Most bytes of the one compaction when the engine closes. */
   closingCompaction: number
 }
 

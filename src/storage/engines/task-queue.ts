@@ -1,21 +1,21 @@
-/** Runs units of work one after another, in rounds: those of a round share what follows them. */
+/** Runs units of work one after another, in rounds: the units of a round share one commit. */
 import { CofferError } from '../../errors.js'
 import { TimeSlice } from '../lsm/time-slice.js'
 
-/** A unit of work, or what runs between two of them. */
-export interface Task {
+/** A unit of work, or work between two of them. */
+interface Task {
   run(): Promise<void>
   /** Receives what `run` throws. */
   refuse(error: unknown): void
 }
 
-export interface TaskQueueOptions {
+interface TaskQueueOptions {
   /** A round waits for everything that comes in the same turn of the event loop. */
   gathers: boolean
   /** Whether somebody waits for the end of the round. */
   isAwaited(): boolean
   end(): Promise<void>
-  /** Called instead after tasks that nobody waits for. */
+  /** Called instead of `end` when nobody waits. */
   pass(): void
 }
 
@@ -39,7 +39,7 @@ export class TaskQueue {
     this.#running ??= this.#run()
   }
 
-  /** Refuses every task from here on; resolves when those before have ended. */
+  /** Refuses further tasks; resolves when those before have ended. */
   async close(): Promise<void> {
     this.#isClosed = true
     await this.#running
@@ -67,8 +67,8 @@ export class TaskQueue {
   }
 
   /**
-   * Runs the tasks that wait now: those that come meanwhile must not delay the sync of the others. It stops after a slice,
-   * because tasks that are answered together are answered in one go.
+   * Runs the tasks that wait now: later ones must not delay the sync of these. Stops after a slice, because a round
+   * answers all its tasks in one turn of the event loop.
    */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
