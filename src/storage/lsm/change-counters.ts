@@ -1,4 +1,4 @@
-/** Counts the changes of each kind of row in this process: what was read is valid while its count is the same. */
+/** Counts the changes of each kind of row in this process: a cached read is valid while the count is unchanged. */
 import { type Change, DROP } from './sstable/row-change.js'
 
 const KINDS = 256

@@ -33,7 +33,7 @@ function tierOf(bytes: number): number {
   return tier < 0 ? TIERS.length : tier
 }
 
-/** The first tables, at most `width`, that make one table together. Those that do not fit are passed over. */
+/** The first tables that fit into one table together, at most `width`; others are passed over. */
 function takeFitting(sstables: readonly LiveSSTable[], width: number, limit: number): LiveSSTable[] {
   const taken: LiveSSTable[] = []
   let bytes = 0

@@ -1,6 +1,6 @@
 /**
- * Compaction: writes several sorted tables, or one with many dead rows, as one without dead rows. Records are copied as
- * they are, indexes are merged block by block. Runs in small steps, between which other work can run.
+ * Compaction: writes several sorted tables, or one with many dead rows, as one table without dead rows. Copies records
+ * as they are, merges indexes block by block. Runs in small steps, between which other work can run.
  */
 import { DICT, EXPIRY, IDS, POST, ROWS, readRecordLocation } from './sstable/format.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
@@ -52,7 +52,7 @@ class RecordCopier {
   }
 }
 
-/** Ended early, it removes the unfinished file. @throws CofferError `vault_damaged`, `storage_failed` */
+/** Removes the unfinished file if it is ended early. @throws CofferError `vault_damaged`, `storage_failed` */
 export function* compactSSTables(
   context: SSTableContext,
   inputs: readonly LiveSSTable[],
@@ -206,7 +206,7 @@ class Dictionary {
   }
 }
 
-/** The new table; rows that died since `inputs` were taken are dead and due in it too. `current`: those tables now. */
+/** Rows that died since `inputs` were taken are dead and due in the new table too. `current`: the inputs now. */
 export function adoptCompacted(
   context: SSTableContext,
   meta: SSTableMeta,

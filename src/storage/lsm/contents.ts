@@ -26,7 +26,7 @@ export function encodeContents(contents: Contents): State {
   }
 }
 
-export function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
+function encodeSSTable({ sstable, dead, due, dropped }: LiveSSTable): StateSSTable {
   const { id, tag, bytes, rows, from, to } = sstable.meta
   return {
     id: encodeId(id),
@@ -52,7 +52,7 @@ export function decodeContents(state: State, context: SSTableContext): Contents 
   }
 }
 
-export function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
+function decodeSSTable(entry: StateSSTable, context: SSTableContext): LiveSSTable {
   const { bytes, rows, from, to } = entry
   const name = { id: decodeId(entry.id)!, tag: fromBase64(entry.tag), bytes, rows, from, to }
   return new LiveSSTable(
@@ -63,7 +63,6 @@ export function decodeSSTable(entry: StateSSTable, context: SSTableContext): Liv
   )
 }
 
-/** By lowest `seq`, so that neighbours are side by side. */
 export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
   return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
 }

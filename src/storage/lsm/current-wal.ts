@@ -1,4 +1,4 @@
-/** The write-ahead log that a tree appends to now. It changes when the one before is flushed. */
+/** The write-ahead log that a tree appends to now. A flush replaces it by a new one. */
 import type { RandomSource } from '../../crypto/ports.js'
 import type { WalPosition } from './frames.js'
 import { createWal, removeWal, type Wal, type WalContext } from './wal.js'
@@ -24,12 +24,12 @@ export class CurrentWal {
     return this.#wal.position
   }
 
-  /** Says in the log's head how far the log was synced. */
+  /** Records in the head of the log how far the log was synced. */
   acknowledge(): void {
     try {
       this.#wal.acknowledge()
     } catch {
-      // The frames are synced; the head before this one covers fewer of them.
+      // The frames are synced; the head on disk covers fewer of them.
       this.#notice(
         'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
       )

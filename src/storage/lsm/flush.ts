@@ -5,7 +5,7 @@ import { LiveSSTable } from './sstable/live-sstable.js'
 import type { SSTableContext } from './sstable/reader.js'
 import { writeSSTables } from './sstable/row-writer.js'
 
-/** A memtable that takes no more changes while it is flushed in steps, beside other work. */
+/** A memtable that does not change while it is flushed in steps, beside other work. */
 export class FrozenMemtable {
   readonly memtable: Memtable
   /** As of its last change. */
@@ -21,7 +21,7 @@ export class FrozenMemtable {
     this.counters = counters
   }
 
-  /** Does one step; after one that failed it begins anew. @throws CofferError `storage_failed`. */
+  /** Does one step; after a failed step the next call begins anew. @throws CofferError `storage_failed`. */
   advance(): void {
     if (this.written !== undefined) return
     this.#steps ??= writeSSTables(this.#context, this.memtable.live())
@@ -39,7 +39,7 @@ export class FrozenMemtable {
   }
 }
 
-/** The table below the memtable: rows that were replaced, removed or dropped are dead and due to be erased. */
+/** Marks rows that the memtable replaced, removed or dropped as dead and due to be erased. */
 export function markShadowed(live: LiveSSTable, memtable: Memtable): LiveSSTable {
   const { sstable, dead, due, dropped } = live
   const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
@@ -48,7 +48,7 @@ export function markShadowed(live: LiveSSTable, memtable: Memtable): LiveSSTable
   return new LiveSSTable(sstable, addRows(dead, rows), addRows(due, rows), new Set([...dropped, ...tenants]))
 }
 
-/** Both, ascending, each once. */
+/** The union, ascending. */
 function addRows(rows: Uint32Array, more: readonly number[]): Uint32Array {
   return Uint32Array.from(new Set([...rows, ...more])).sort()
 }

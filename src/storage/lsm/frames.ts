@@ -4,11 +4,11 @@ import { decodeFrame, FRAME_HEAD, type Frame } from './sstable/row-change.js'
 
 /** "COFFERJ1" 8 | format u16 | 0 u16 | log id 16 | vault id 16 | 0 … */
 export const WAL_HEADER = 64
-/** Bytes at most of a frame after its length words: nonce 24, ciphertext, tag 16. */
+/** Most bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
 export const FRAME_LIMIT = 4 * 1024 * 1024
 /** Bytes a sealed frame has beyond its plain ones. */
 export const SEAL_BYTES = 40
-export const LENGTH_WORDS = 8
+const LENGTH_WORDS = 8
 const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
 export interface WalPosition {
@@ -73,8 +73,8 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 }
 
 /**
- * The first frame after the broken one at `position` that opens, whatever of that one is broken: a frame is chained to
- * the 16 bytes before it, and its number is not much higher.
+ * Finds the first frame that opens after the broken one at `position`. A frame is chained to the 16 bytes before it,
+ * and the bytes between limit its number.
  */
 export function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
@@ -90,7 +90,6 @@ export function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
   return undefined
 }
 
-/** What of a log can be read, and what cannot. */
 export interface ReadableFrames {
   frames: Frame[]
   /** Bytes that are in no frame that opens, and the number of frames that open before them. */

@@ -1,6 +1,6 @@
 /**
- * Group commit: transactions that come together share a frame and a sync, and each is answered when what it saw and did
- * is durable. The engine decides when to commit.
+ * Group commit: transactions that come together share a frame and a sync, and each is answered when everything that it
+ * saw and did is durable. The engine decides when to commit.
  */
 
 import { toText } from '../bytes.js'
@@ -15,16 +15,16 @@ import { type Change, FRAME_HEAD, INSERT, isRemoval, MAX_CHANGES, REPLACE } from
 import { Transaction } from './transaction.js'
 import type { LsmTree } from './tree.js'
 
-/** Plain bytes of changes that one frame takes. */
+/** Most plain bytes of changes in a frame. */
 const GROUP_BYTES = FRAME_LIMIT - SEAL_BYTES - FRAME_HEAD
-/** Of these, what log entries take beyond their own bytes: joined into blocks, with the rows that lead to them. */
+/** Reserved in a frame for the blocks that log entries are joined into, and the rows that lead to them. */
 const LOG_BYTES = 256 * 1024
 const LOG_CHANGES = 1024
 /** A packed and sealed entry, with its digest and its share of the rows, is at most this many times its size. */
 const PACKED = 4
 
 /** A unit of work that has ended and waits for its answer. */
-export interface Waiter {
+interface Waiter {
   done(): void
   fail(error: unknown): void
 }
@@ -32,15 +32,15 @@ export interface Waiter {
 interface Group {
   changes: Change[]
   entries: LogEntry[]
-  /** Those of them that were answered already. */
-  owed: LogEntry[]
+  /** Entries of reads that were answered already. */
+  answered: LogEntry[]
   bytes: number
   /** Whether a frame is written, for its time, even if there are no changes. */
   isNoted: boolean
   /** Whether somebody waits for the sync. */
   isUrgent: boolean
-  /** Since when the first of `owed` waits, ms by the wall clock. */
-  owedSince: number
+  /** Since when the first of `answered` waits, ms by the wall clock. */
+  answeredSince: number
   waiting: Waiter[]
 }
 
@@ -48,32 +48,31 @@ function createGroup(): Group {
   return {
     changes: [],
     entries: [],
-    owed: [],
+    answered: [],
     bytes: 0,
     isNoted: false,
     isUrgent: false,
-    owedSince: 0,
+    answeredSince: 0,
     waiting: [],
   }
 }
 
 export class GroupCommit {
-  /** As the next transaction finds them. */
+  /** For the next transaction. */
   counters: Counters
-  /** Makes rows of log entries. */
   sealer: LogSealer | undefined
   readonly #tree: LsmTree
   readonly #now: () => number
   readonly #noteWrite: (error?: unknown) => void
-  /** Why entries that nobody waits for could not be stored the last time. */
+  /** Why the last group could not be stored. */
   #failure: unknown
   #group = createGroup()
   /** Entries of rows that are written but not synced, and since when the first of them waits. */
   #written: LogEntry[] = []
   #writtenSince = 0
-  /** What only writers see: changes of the group, and those written but not synced. */
+  /** Visible to writers only: changes of the group, and changes written but not synced. */
   #unsynced = new Memtable()
-  /** The last view, and the one that it was made of. */
+  /** The last view, and the view of the tree that it was made of. */
   #view: View | undefined
   #below: View | undefined
 
@@ -93,15 +92,15 @@ export class GroupCommit {
     return this.#tree.isUnsynced || this.#group.entries.length > 0
   }
 
-  /** Whether the last group could not be stored; its entries are tried again with the next one. */
+  /** The entries of a failed group are tried again with the next one. */
   get hasFailed(): boolean {
     return this.#failure !== undefined
   }
 
-  /** Entries of committed transactions that are in no row yet which readers see. */
+  /** Entries of committed transactions that are in no row that readers see. */
   get held(): readonly LogEntry[] {
     const written = this.#unreadable()
-    return written.length === 0 ? this.#group.owed : [...written, ...this.#group.owed]
+    return written.length === 0 ? this.#group.answered : [...written, ...this.#group.answered]
   }
 
   #unreadable(): LogEntry[] {
@@ -111,8 +110,9 @@ export class GroupCommit {
 
   /** @throws CofferError `unavailable` if an entry of a read that was answered waits for too long */
   refuseUnstored(): void {
-    const { owed, owedSince } = this.#group
-    const since = this.#unreadable().length > 0 ? this.#writtenSince : owed.length > 0 ? owedSince : undefined
+    const { answered, answeredSince } = this.#group
+    const groupSince = answered.length > 0 ? answeredSince : undefined
+    const since = this.#unreadable().length > 0 ? this.#writtenSince : groupSince
     // After a failure the next unit of work tries again and is told the reason.
     if (this.#failure !== undefined || since === undefined || Date.now() - since <= MOST_PENDING_MS) return
     throw logUnavailable('The disk does not sync them. Check the disk.')
@@ -136,8 +136,8 @@ export class GroupCommit {
   }
 
   /**
-   * Adds a transaction to the group; one that is too large for a frame is stored at once. `again` runs its work anew:
-   * where the group is committed before, the rows of its log take numbers that the transaction has given to its own.
+   * Adds a transaction to the group; one that is too large for a frame is stored at once. If the group is committed
+   * first, the rows of its log take numbers that the transaction gave to its own: `again` then runs its work anew.
    */
   async take(
     transaction: Transaction,
@@ -178,8 +178,8 @@ export class GroupCommit {
     if (!isHeld || this.#failure !== undefined || this.#group.isUrgent || !this.#tree.isSound)
       this.#group.waiting.push(waiting)
     else {
-      if (this.#group.owed.length === 0) this.#group.owedSince = Date.now()
-      this.#group.owed.push(...entries)
+      if (this.#group.answered.length === 0) this.#group.answeredSince = Date.now()
+      this.#group.answered.push(...entries)
       waiting.done()
     }
   }
@@ -203,7 +203,7 @@ export class GroupCommit {
     if (failure !== undefined) throw failure
   }
 
-  /** Ends what {@link LsmTree.syncBeside} began, which is `publish`. */
+  /** `publish`: the function that {@link LsmTree.syncBeside} resolved to. */
   endSync(publish: () => void): void {
     try {
       publish()
@@ -228,7 +228,8 @@ export class GroupCommit {
       else if (group.isUrgent) this.#tree.sync()
       if (group.isUrgent) this.#unsynced = new Memtable()
       else {
-        if (written.length === 0) this.#writtenSince = group.owed.length > 0 ? group.owedSince : Date.now()
+        if (written.length === 0)
+          this.#writtenSince = group.answered.length > 0 ? group.answeredSince : Date.now()
         written.push(...group.entries)
       }
       if (isWritten || group.isUrgent) this.#failure = undefined
@@ -237,9 +238,9 @@ export class GroupCommit {
       this.reset()
       this.#failure = error
       this.#noteWrite(error)
-      this.#group.entries.push(...group.owed)
-      this.#group.owed.push(...group.owed)
-      this.#group.owedSince = group.owedSince
+      this.#group.entries.push(...group.answered)
+      this.#group.answered.push(...group.answered)
+      this.#group.answeredSince = group.answeredSince
       for (const { fail } of group.waiting) fail(error)
       return error
     }

@@ -1,6 +1,6 @@
 /**
  * The sorted tables of a vault, and the `state` document that lists them. Tables are added, compacted, erased and
- * removed each by one new `state`: a file counts from the moment that `state` names it.
+ * removed each by one new `state`: a file belongs to the vault once `state` names it.
  */
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
@@ -27,7 +27,7 @@ export class Manifest {
   readonly #state: StateDocument
   #contents: Contents
   #broken: CofferError | undefined
-  /** How many read all rows at this moment, and what is to be removed and erased after them. */
+  /** Readers of all rows now, and the tables and rows to remove and erase after them. */
   #readers = 0
   #unused: LiveSSTable[] = []
   #erasures: (() => void)[] = []
@@ -70,7 +70,7 @@ export class Manifest {
     return older.filter(hasNoLiveRows)
   }
 
-  /** After a crash while the header was replaced: only the header in place is valid from now on. */
+  /** After a crash during {@link replaceHeader}: accepts only the header in place from now on. */
   async settleHeader(digest: string): Promise<void> {
     if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
   }
@@ -108,7 +108,7 @@ export class Manifest {
   }
 
   eraseRows(ids: readonly RowId[]): void {
-    // Not in later tables: there may be a new row of the same id by then.
+    // Not in later tables, which may have new rows of these ids by then.
     const { sstables } = this
     const erase = () => {
       for (const live of sstables) eraseIn(live, ids)
@@ -118,8 +118,8 @@ export class Manifest {
   }
 
   /**
-   * A compaction that is due, of at most `limit` bytes and without the tables whose paths are `busy`; undefined when none
-   * is. Its steps write new files only, and between them the vault may change.
+   * A compaction that is due, of at most `limit` bytes and without the tables whose paths are `busy`; undefined if none
+   * is. Its steps only write new files; the vault may change between them.
    */
   planCompaction(limit: number, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
@@ -128,8 +128,8 @@ export class Manifest {
   }
 
   /**
-   * Replaces the inputs of a compaction by its output, with the rows that died since marked as dead. Where an input is
-   * gone the output is thrown away. `removed` are ids whose rows may have been copied before they were overwritten.
+   * Replaces the inputs of a compaction by its output, with the rows that died since marked as dead. If an input is
+   * gone, the output is discarded. `removed` are ids whose rows may have been copied before they were overwritten.
    */
   async finishCompaction(
     inputs: readonly LiveSSTable[],
@@ -172,8 +172,8 @@ export class Manifest {
   }
 
   /**
-   * Replaces `vault.json` by `write`. While that is under way `state` accepts the old header and the new one, so that
-   * the vault opens after a crash at any moment.
+   * Replaces `vault.json` by `write`. Meanwhile `state` accepts the old header and the new one, so that the vault opens
+   * after a crash at any moment.
    */
   async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
     this.refuseIfBroken()
@@ -187,7 +187,7 @@ export class Manifest {
     for (const { sstable } of this.#contents.sstables) sstable.close()
   }
 
-  /** From here on nothing is written, because it is unknown what the disk holds. */
+  /** Refuses further writes, because it is unknown what the disk holds. */
   break(cause: unknown): void {
     this.#broken = new CofferError(
       'storage_failed',

@@ -11,13 +11,13 @@ import { lowerBound } from './sstable/binary-search.js'
 import { type Change, DROP, INSERT, REMOVE } from './sstable/row-change.js'
 
 /** A version of a row; not live once a later one replaced or removed it. */
-export interface Item {
+interface Item {
   row: Row
   isLive: boolean
 }
 
-/** What is known of an id: its live row, or (a tombstone) that it has none any more. */
-export interface Entry {
+/** The newest version of an id: its live row, or none (a tombstone). */
+interface Entry {
   item: Item | undefined
   /** Whether an older memtable or table may hold a row of this id. */
   isShadowing: boolean
@@ -31,7 +31,7 @@ const NOBODY: ReadonlySet<number> = new Set()
 /** Rows in the order they were added, and (once asked for) by key. */
 class Rows {
   items: Item[] = []
-  /** Of all items that were added. */
+  /** Counts every item that was added. */
   keyCount = 0
   /** Most keys have one item, which is kept without an array. */
   #byKey: Map<string, Item | Item[]> | undefined
@@ -94,9 +94,9 @@ export class Memtable {
   readonly shadowed: RowId[] = []
   /** Tenants whose older rows are all gone. */
   dropped: ReadonlySet<number> = NOBODY
-  /** Whether older versions of rows hold what is to be overwritten soon. */
+  /** Whether rows in older memtables or tables are to be overwritten soon. */
   isErasing = false
-  /** By the kinds of changed rows, so that the many keys of logs are in no index until logs are asked for. */
+  /** By kind, so that the many keys of logs are not indexed until logs are read. */
   readonly #rows = new Map<number, Rows>()
   readonly #entries = new Map<string, Entry>()
 
@@ -140,7 +140,7 @@ export class Memtable {
     if (!entry.isShadowing) this.#entries.delete(text)
   }
 
-  /** Notes that older versions of the row are gone; an insert has none. */
+  /** Records that older versions of the row are gone; an insert has none. */
   #shadow(row: Row, kind: Change['kind']): boolean {
     if (kind === INSERT || this.dropped.has(row.tenant)) return false
     this.shadowed.push(row.id)
@@ -159,7 +159,7 @@ export class Memtable {
     return this.#rows.has(kind) || this.dropped.size > 0
   }
 
-  /** What is known here of the id, given as text; undefined when that is to be asked of what is older. */
+  /** By id as text; undefined if older memtables and tables decide. */
   entry(text: string): Entry | undefined {
     return this.#entries.get(text)
   }
@@ -183,7 +183,7 @@ export class Memtable {
     return [...this.#rows.values()].reduce((sum, { items }) => sum + items.length, 0)
   }
 
-  /** Keys of all rows that were put, which take most of the memory where rows have many, as those of logs. */
+  /** Keys of all rows that were put: if rows have many, as those of logs, keys take most of the memory. */
   get keyCount(): number {
     return [...this.#rows.values()].reduce((sum, { keyCount }) => sum + keyCount, 0)
   }
@@ -202,7 +202,7 @@ export class Memtable {
     return found
   }
 
-  /** Gives the newest row that {@link search} would find below a `seq`, which goes down from call to call. */
+  /** Returns a function that finds the newest row of {@link search} below a `seq`. Contract: `below` never goes up. */
   seek(
     kind: number,
     tenant: number,
@@ -219,7 +219,7 @@ export class Memtable {
       const found = ids.flatMap((id) => this.#entries.get(toText(id))?.item ?? [])
       return found.map(({ row }) => row.seq).sort((left, right) => left - right)
     }
-    // Items stay under keys that their rows have lost, so what is sought is only what may match.
+    // Items stay under keys that their rows have lost, so each candidate is matched again.
     const source = { posting, withIds, test: () => () => true }
     const everything = rows.withKey(all)
     const next = createSeek(source, { and: [{ key: all }, where] })

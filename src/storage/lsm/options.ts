@@ -17,7 +17,7 @@ export interface LsmOptions {
   keys: EngineKeys
   random: RandomSource
   clock: Clock
-  /** Takes messages for a person that no program needs. */
+  /** Takes messages for a person. */
   notice(text: string): void
   /** Bytes of opened index blocks to cache. */
   cacheBytes: number
@@ -47,7 +47,7 @@ export function createContexts(options: LsmOptions): LsmContexts {
   }
 }
 
-/** What the sealed documents of this vault are read and written with. @throws CofferError `vault_damaged`. */
+/** @throws CofferError `vault_damaged` if the header names no vault. */
 export function documentContext({ header, keys, random }: LsmOptions): DocumentContext {
   const vault = decodeId(header.vault)
   if (vault !== undefined) return { cipher: keys.state, random, vault }

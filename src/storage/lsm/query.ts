@@ -13,14 +13,14 @@ export interface View {
   /** How many of the memtables, from the first, hold changes that may still be undone. */
   uncommitted: number
   sstables: readonly LiveSSTable[]
-  /** Entries of logs that are in no row yet, oldest first. */
+  /** Log entries that are in no row yet, oldest first. */
   held: readonly LogEntry[]
   changeCounters: ChangeCounters
 }
 
 const NO_KEYS = new Uint8Array(0)
 
-/** A row of a memtable as callers see it, which is as tables give it: without its keys, which are only in indexes. */
+/** Without its keys, as tables return a row: only indexes have keys. */
 function bare(row: Row): Row {
   const { kind, tenant, id, seq, rev, created, modified, expires, sealed } = row
   return { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
@@ -82,7 +82,6 @@ function sourcesOf(view: View, query: Wanted, now: number): Source[] {
   return sources
 }
 
-/** The page that is asked for, newest first, and the number of all that match. */
 export function findRows(view: View, query: Query, now: number): RowPage {
   const sources = sourcesOf(view, query, now)
   const total = sources.reduce((sum, { count }) => sum + count, 0)
@@ -91,7 +90,6 @@ export function findRows(view: View, query: Query, now: number): RowPage {
   return { rows: collect(sources, skip, query.size, query.mostBytes), total }
 }
 
-/** At most `size` rows that match, newest first, of those below a `seq`. */
 export function seekRows(view: View, query: SeekQuery, now: number): Row[] {
   const { below = Number.MAX_SAFE_INTEGER, size, mostBytes = Number.POSITIVE_INFINITY } = query
   const cursors = cursorsOf(view, query, below - 1, now)
@@ -154,7 +152,6 @@ function cursorsOf({ memtables, sstables }: View, query: SeekQuery, most: number
   return [...ofMemtables, ...ofTables]
 }
 
-/** Expired records that were not removed yet, of every tenant: at most `limit`, in no order. */
 export function findExpired({ memtables, sstables }: View, limit: number, now: number): Row[] {
   const found: Row[] = []
   memtables.forEach((memtable, depth) => {

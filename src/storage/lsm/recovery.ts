@@ -21,12 +21,12 @@ import {
   walPath,
 } from './wal.js'
 
-/** What a vault's first log is chained to. */
+/** The first log of a vault is chained to this tag. */
 export const NO_TAG = new Uint8Array(16)
-/** Begins the name of a log that was set aside. */
+/** Prefix of the name of a log that was set aside. */
 export const ASIDE = 'aside-'
 
-/** A new vault's files, all but its header, which the caller writes last. */
+/** Creates the files of a new vault, except the header, which the caller writes last. */
 export async function createLsmTree(options: LsmOptions): Promise<LsmTree> {
   const { random, header, keys } = options
   const contexts = createContexts(options)
@@ -112,8 +112,8 @@ function openWals(options: LsmOptions, context: WalContext, contents: Contents) 
 }
 
 /**
- * Cuts off a torn tail after the whole log was set aside. Its head is not synced, so it may be older than it looks: bytes
- * that do not open are never deleted on its word alone.
+ * Cuts off a torn tail after it set a copy of the whole log aside. The head is not synced, so it may be out of date:
+ * bytes that do not open are never deleted on its word alone.
  */
 function repairTail(options: LsmOptions, { wal, torn, acknowledged }: OpenedWal): void {
   const { notice } = options

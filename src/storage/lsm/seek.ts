@@ -1,12 +1,12 @@
 /**
- * Seeks the rows that match from the highest number down, by leapfrog over postings: rows passed over are not read. The
- * numbers are those of a table's rows, or the `seq`s of a memtable's.
+ * Seeks matching rows from the highest number down, by leapfrog over postings, and reads none of the rows between. The
+ * numbers are those of the rows of a table, or the `seq`s of a memtable.
  */
 import type { Key, RowId, Where } from '../engine.js'
 import { lowerBound } from './sstable/binary-search.js'
 
 /** Numbers, ascending. */
-export interface Ascending {
+interface Ascending {
   count: number
   at(index: number): number
 }
@@ -20,7 +20,7 @@ export interface SeekSource {
 }
 
 /** The highest match up to `most`, or -1. Contract: `most` is never higher than at the call before. */
-export type Seek = (most: number) => number
+type Seek = (most: number) => number
 
 export function createSeek(source: SeekSource, where: Where): Seek {
   if ('key' in where) return seekAlong(source.posting(where.key))
@@ -32,7 +32,7 @@ export function createSeek(source: SeekSource, where: Where): Seek {
     const meets = source.test(where)
     let found = Number.POSITIVE_INFINITY
     return (most) => {
-      // What was passed over is not tested again, because the test takes ever lower numbers.
+      // Numbers that were passed over are not tested again, because `test` takes ever lower ones.
       if (most < found) for (found = most; found >= 0 && !meets(found); ) found--
       return found
     }
@@ -49,10 +49,10 @@ export function createSeek(source: SeekSource, where: Where): Seek {
 }
 
 function seekAlong({ count, at }: Ascending): Seek {
-  /** All from here on are above the last `most`. */
+  /** All numbers from this index on are above the last `most`. */
   let end = count
   return (most) => {
-    // The next one is near most of the time.
+    // The next number is near most of the time.
     let step = 1
     while (step < end && at(end - step) > most) step *= 2
     const from = Math.max(0, end - step)

@@ -1,7 +1,7 @@
 /** The result of work that may fail, as a value. */
 import { CofferError } from '../../errors.js'
 
-export type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown }
+type Settled<T> = { ok: true; value: T } | { ok: false; error: unknown }
 
 export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>> {
   try {
@@ -11,7 +11,7 @@ export async function settle<T>(work: () => T | Promise<T>): Promise<Settled<T>>
   }
 }
 
-/** Does work that no answer depends on, as all is stored already: `notice` gets a failure. Returns whether it was done. */
+/** Does work that no answer depends on; `notice` receives its failure. Returns whether it was done. */
 export async function attempt(notice: (text: string) => void, what: string, work: () => Promise<void>) {
   const settled = await settle(work)
   if (settled.ok) return true

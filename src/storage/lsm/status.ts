@@ -1,4 +1,4 @@
-/** Counts and sizes of a vault. Reads tables only where a tenant was dropped. */
+/** Counts and sizes of a vault. Reads tables only if a tenant was dropped. */
 import { toText } from '../bytes.js'
 import type { EngineStatus, Row } from '../engine.js'
 import type { Contents } from './contents.js'

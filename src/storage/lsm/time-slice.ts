@@ -2,7 +2,7 @@
 
 const SLICE_MS = 10
 
-/** By the wall clock, because to load Node's other one costs a command a millisecond; a jump of it ends the slice. */
+/** Uses the wall clock, because loading `performance` costs a command 1 ms; a jump of the clock ends the slice. */
 export class TimeSlice {
   #beganMs = Date.now()
 

@@ -48,22 +48,22 @@ export function createReader(view: () => View, times: Times, now: number): Engin
 
 export class Transaction implements EngineWriter {
   readonly now: number
-  /** Whether it is committed, for its time, even if it changes nothing. */
+  /** Whether its time is committed even if it changes nothing. */
   isNoted = false
   readonly changes: Change[] = []
-  /** What it logs: rows are made of it when the unit is committed. */
+  /** Log entries, made into rows when the unit is committed. */
   readonly entries: LogEntry[] = []
   /** Bytes that the changes take in a frame. */
   bytes = 0
   readonly #below: View
   readonly #counters: Counters
   #memtable: Memtable | undefined
-  /** What is below, and the memtable on top of it. */
+  /** The memtable on top of `#below`. */
   #view: View | undefined
   /** How many of the changes are in the memtable. */
   #applied = 0
   #seq: number
-  /** Of a clock that somebody confirmed. */
+  /** Set when a person confirmed the clock. */
   #confirmed: Times | undefined
   #isOver = false
 
@@ -83,7 +83,7 @@ export class Transaction implements EngineWriter {
     return judgeClock(this.#counters, this.now)
   }
 
-  /** The changes as rows; applied when they are asked for, because most units of work only write at their end. */
+  /** Applies the changes when it is read, because most units of work write only at their end. */
   get memtable(): Memtable {
     this.#memtable ??= new Memtable()
     while (this.#applied < this.changes.length) this.#memtable.apply(this.changes[this.#applied++]!)
@@ -127,7 +127,6 @@ export class Transaction implements EngineWriter {
     return changeCounterOf(this.#viewAll(), kind)
   }
 
-  /** Whether there is anything to commit. */
   get hasEffect(): boolean {
     return this.changes.length > 0 || this.entries.length > 0 || this.isNoted
   }
@@ -149,7 +148,7 @@ export class Transaction implements EngineWriter {
     this.#take(REPLACE, this.#rowOf(draft, seq, draft.created))
   }
 
-  /** Written out, here and below, so that all rows have one shape, because there are many of them. */
+  /** Lists the fields, here and below, so that all rows have one shape: there are many of them. */
   #rowOf(draft: Draft, seq: number, created: number): Row {
     const { kind, tenant, id, modified, expires, keys } = draft
     const rev = this.#revision
@@ -170,7 +169,7 @@ export class Transaction implements EngineWriter {
     return pendingOf(this.#below, tenant)
   }
 
-  /** Makes rows of entries; also once the work has ended. */
+  /** Puts the rows of log entries, even after {@link end}. */
   async seal(sealer: LogSealer, entries: readonly LogEntry[]): Promise<void> {
     this.#isOver = false
     await sealer.seal(this, entries)

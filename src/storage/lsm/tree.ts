@@ -1,6 +1,6 @@
 /**
  * The LSM tree on disk: changes are appended to the write-ahead log and kept in the memtable, which is flushed into
- * sorted tables. Which changes share a frame and when to flush is decided elsewhere.
+ * sorted tables. The engine decides which changes share a frame and when to flush.
  */
 
 import { toText } from '../bytes.js'
@@ -24,14 +24,13 @@ import { finish, writeSSTables } from './sstable/row-writer.js'
 import { describeContents } from './status.js'
 import type { Wal } from './wal.js'
 
-/** What a tree is made of; `recovery.ts` brings it together. */
-export interface LsmParts extends LsmContexts {
+interface LsmParts extends LsmContexts {
   contents: Contents
   wal: Wal
 }
 
 export class LsmTree {
-  /** With the header as it is now. */
+  /** With the present header. */
   options: LsmOptions
   /** Synced rows of the current log. */
   memtable = new Memtable()
@@ -39,7 +38,7 @@ export class LsmTree {
   pending: Change[] = []
   /** Whether a frame is written but not synced; one that only notes the time has no changes. */
   isUnsynced = false
-  /** Of the synced changes. */
+  /** Counts synced changes. */
   readonly changeCounters = new ChangeCounters()
   /** As of the last change that was written. */
   counters: Counters
@@ -47,7 +46,7 @@ export class LsmTree {
   readonly manifest: Manifest
   readonly #log: CurrentWal
   #frozen: FrozenMemtable | undefined
-  /** The last one; nothing in it changes but what its memtables hold. */
+  /** Valid until the tables or the memtable are replaced. */
   #view: View | undefined
 
   constructor(options: LsmOptions, { sstables, wals, state, contents, wal }: LsmParts) {
@@ -58,13 +57,12 @@ export class LsmTree {
     this.counters = copyCounters(contents.counters)
   }
 
-  /** Whether the current log has more than this. */
   isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
     const { count, keyCount } = this.memtable
     return this.#log.position.end > bytes || count > rows || keyCount > (keys ?? Infinity)
   }
 
-  /** What readers see: everything that is synced. */
+  /** All that is synced, which is what readers see. */
   view(): View {
     const { changeCounters, memtable } = this
     const { sstables } = this.manifest
@@ -140,9 +138,9 @@ export class LsmTree {
   }
 
   /**
-   * Begins to sync everything written so far while other work runs. The function that it resolves to lets readers see it,
-   * or syncs anew if more was written meanwhile; contract: called between two units of work. A failure is left to
-   * {@link sync}, which meets it too.
+   * Syncs everything written so far while other work runs. Resolves to a function that lets readers see it, or syncs
+   * anew if more was written meanwhile. Contract: that function is called between two units of work. A failure is left
+   * to {@link sync}, which meets it too.
    */
   async syncBeside(): Promise<() => void> {
     const { wal } = this.#log
@@ -155,7 +153,7 @@ export class LsmTree {
     }
   }
 
-  /** Flushes all rows of the log into sorted tables. Whatever fails, nothing is lost or half done. */
+  /** Flushes all rows of the log into sorted tables. A failure loses nothing and leaves nothing half done. */
   async flush(): Promise<void> {
     this.sync()
     while (!this.advanceFlush());
@@ -171,9 +169,7 @@ export class LsmTree {
     await this.#flushMemtable(memtable, counters)
   }
 
-  /**
-   * Adds tables to `state`, with the memtable's. Contract: nothing is frozen, and all is synced.
-   */
+  /** Adds tables, and the memtable's, to `state`. Contract: nothing is frozen, and all is synced. */
   addTables(tables: readonly LiveSSTable[], counters: Counters): Promise<void> {
     return this.#flushMemtable(this.memtable, counters, tables)
   }

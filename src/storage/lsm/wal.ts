@@ -1,7 +1,7 @@
 /**
- * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and a file `head-*` of the
- * same id, which says how far the frames were acknowledged. Both exist before `state` names the log, so a vault without
- * one of them is damaged.
+ * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and a file `head-*` with
+ * its id, which says how far the frames were acknowledged. Both exist before `state` names the log, so a vault
+ * without one of them is damaged.
  */
 import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { CofferError, damaged } from '../../errors.js'
@@ -26,7 +26,6 @@ const MAGIC = Buffer.from('COFFERJ1')
 /** log id 16 | frames u48 | end u48 | last tag 16 */
 const HEAD_PLAIN = 44
 
-/** What logs are read and written with. */
 export interface WalContext {
   files: Files
   directory: string
@@ -35,7 +34,6 @@ export interface WalContext {
   head: Cipher
 }
 
-/** Names a log. */
 export interface WalRef {
   id: Uint8Array
   /** The tag that its first frame is chained to. */
@@ -104,7 +102,7 @@ export class Wal {
     this.#context.files.syncData(this.#file)
   }
 
-  /** The same while the process goes on. Resolves to whether it worked. */
+  /** Syncs without blocking the process. Resolves to whether that worked. */
   syncBeside(): Promise<boolean> {
     const { files, directory } = this.#context
     return files.syncDataBeside(walPath(directory, this.id)).then(
@@ -113,7 +111,6 @@ export class Wal {
     )
   }
 
-  /** Removes what was appended after `position`. */
   truncate(position: WalPosition): void {
     this.#context.files.truncate(this.#file, position.end)
     this.#position = position
@@ -180,7 +177,6 @@ export interface OpenedWal {
   frames: Frame[]
   /** Bytes after the last whole frame. */
   torn: number
-  /** How far the log was acknowledged. */
   acknowledged: WalPosition
 }
 
@@ -202,7 +198,7 @@ export function openWal(context: WalContext, ref: WalRef): OpenedWal {
   return { wal, frames, torn: bytes.length - position.end, acknowledged }
 }
 
-/** What can be read of a damaged log, from `previous` on. @throws CofferError `vault_damaged` when there is no file */
+/** Reads every frame that opens. @throws CofferError `vault_damaged` when there is no file */
 export function readDamagedWal(context: WalContext, { id, previous }: WalRef): ReadableFrames {
   const bytes = readWal(context, walPath(context.directory, id))
   return readFrames(context.wal, bytes, id, { frames: 0, end: WAL_HEADER, tag: previous })
@@ -240,7 +236,7 @@ function readIntact(
   return { frames, position }
 }
 
-/** How far the log was acknowledged. @throws CofferError `vault_damaged` if its head does not say that */
+/** @throws CofferError `vault_damaged` if the head is missing or does not open */
 function readHead(context: WalContext, id: Uint8Array): WalPosition {
   const { files, directory, vault } = context
   const path = headPath(directory, id)

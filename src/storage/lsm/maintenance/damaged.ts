@@ -14,11 +14,10 @@ import { SSTable, type SSTableContext } from '../sstable/reader.js'
 import type { Change, Frame } from '../sstable/row-change.js'
 import { openWal, readDamagedWal, type WalContext, type WalRef } from '../wal.js'
 
-/** The write-ahead log, as the place of a finding. */
 export const WAL_PLACE = 'the write-ahead log'
 
 /** Without `contents`, when `state` does not open, it is unknown which rows were replaced or removed. */
-export interface DamagedVault {
+interface DamagedVault {
   contents: Contents | undefined
   /** From the write-ahead logs. */
   changes: readonly Change[]
@@ -147,7 +146,7 @@ function readDamaged(context: WalContext, ref: WalRef, findings: Finding[]): Fra
   }
 }
 
-/** Without `state`: every log there is. What its first frame is chained to is known only of a vault's first log. */
+/** Without `state`: every log there is. `previous` is right only for a vault's first log. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files
     .list(directory)

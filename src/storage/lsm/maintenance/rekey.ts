@@ -15,10 +15,10 @@ import { createWal } from '../wal.js'
 
 export interface RekeyOptions {
   present: LsmOptions
-  /** Its new header and the keys that the new root key gives. */
+  /** The new header, and the keys of the new root key. */
   header: Header
   keys: EngineKeys
-  /** Given all rows; returns what seals a row anew. */
+  /** Receives all rows; returns a function that seals a row anew. */
   prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
   progress: Progress
 }
@@ -63,7 +63,7 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
   changed.close()
 }
 
-/** Writes the new state beside the present one; then the new header, which decides; then puts the state in place. */
+/** Writes the new state beside the present one, then the header, which decides; then puts the state in place. */
 async function switchKeys(tree: LsmTree, next: LsmOptions, written: readonly LiveSSTable[]): Promise<void> {
   const { files, directory, random, header, keys } = next
   const wal = createWal(createContexts(next).wals, random, NO_TAG)

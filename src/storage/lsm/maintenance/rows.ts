@@ -1,4 +1,4 @@
-/** Makes a vault's files of rows, and reads the rows of a vault's files. */
+/** Creates a vault's files from rows, and reads the rows of a vault's files. */
 import type { Row } from '../../engine.js'
 import type { Times } from '../../time.js'
 import { createCounters } from '../counters.js'
@@ -7,7 +7,7 @@ import { createLsmTree, openLsmTree } from '../recovery.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
 import { readLiveRows } from '../sstable/scan.js'
 
-/** Makes the files of a new vault, all but its header, of rows in any order. Contract: the directory exists. */
+/** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
 export async function createFromRows(
   options: LsmOptions,
   rows: AsyncIterable<Row>,

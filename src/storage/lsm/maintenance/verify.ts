@@ -1,4 +1,4 @@
-/** Reads every byte that a vault, which may not open, relies on: what is damaged, what is readable. Changes nothing. */
+/** Reads every byte that a vault relies on, and reports what is damaged and what is readable. Changes nothing. */
 import { formatDate } from '../../../domain/dates.js'
 import { CofferError } from '../../../errors.js'
 import { asBuffer, toText } from '../../bytes.js'
@@ -51,7 +51,7 @@ function noteDate(result: Verification, family: 'records' | 'logs', created: num
 
 const count = ({ readable }: Verification) => readable.records + readable.logs
 
-/** Every block of every section, their agreement with one another, and every live record. */
+/** Checks every block of every section, their agreement with one another, and every live record. */
 function* verifySSTable(
   live: LiveSSTable,
   memtable: Memtable,

@@ -25,22 +25,19 @@ export function hasBit(bits: Bitset, row: number): boolean {
   return (bits[row >>> 5]! & (1 << (row & 31))) !== 0
 }
 
-/** Takes out of `bits` what is not in `other`. */
 export function intersect(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! &= other[word]!
 }
 
-/** Puts into `bits` what is in `other`. */
 export function unite(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! |= other[word]!
 }
 
-/** Takes out of `bits` what is in `other`. */
 export function subtract(bits: Bitset, other: Bitset): void {
   for (let word = 0; word < bits.length; word++) bits[word]! &= ~other[word]!
 }
 
-/** Takes out every row below `from` and from `below` on. */
+/** Keeps the rows from `from` to `below`, exclusive. */
 export function keepBetween(bits: Bitset, from: number, below: number): void {
   for (let word = 0; word < bits.length; word++) {
     const first = word * 32

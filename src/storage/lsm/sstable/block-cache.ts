@@ -1,9 +1,9 @@
-/** A bounded cache of index blocks and small records of sorted tables. They never change, so nothing gets out of date. */
+/** A bounded cache of index blocks and small records of sorted tables, which never change. */
 import { BLOCK_BYTES, BLOCK_SEAL, type Section } from './format.js'
 
 /**
- * Bytes by number, up to `limit`, in two generations: the older one is dropped when the younger one has filled its half.
- * Cheaper than an exact order of use, and as good here.
+ * Bytes by number, up to `limit`, in two generations: once the younger one has filled its half, the older one is
+ * dropped. Cheaper than an exact order of use, and as good here.
  */
 class Generations {
   readonly #half: number
@@ -35,7 +35,7 @@ export class BlockCache {
   readonly #blocks: Generations
   readonly #records: Generations
   #sstables = 0
-  /** What a sealed block is read into, to be opened at once: a buffer for each would be garbage of its size. */
+  /** Takes a sealed block that is opened at once: a buffer for each would be garbage of its size. */
   readonly sealed = Buffer.allocUnsafeSlow(BLOCK_BYTES + BLOCK_SEAL)
   /** Blocks opened since the cache was made, for tests of cold reads. */
   opened = 0

@@ -13,10 +13,9 @@ export const FOOTER = 0
 
 export type Section = typeof IDS | typeof ROWS | typeof DICT | typeof POST | typeof EXPIRY
 
-export const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
+const SECTIONS: readonly Section[] = [IDS, ROWS, DICT, POST, EXPIRY]
 
 export const BLOCK_BYTES = 8192
-/** Bytes of one entry. */
 export const ENTRY_BYTES: Readonly<Record<Section, number>> = Object.freeze({
   [IDS]: 12,
   [ROWS]: 64,
@@ -24,8 +23,7 @@ export const ENTRY_BYTES: Readonly<Record<Section, number>> = Object.freeze({
   [POST]: 4,
   [EXPIRY]: 12,
 })
-/** Entries of a whole block. */
-const PER_BLOCK: Readonly<Record<Section, number>> = Object.freeze({
+const ENTRIES_PER_BLOCK: Readonly<Record<Section, number>> = Object.freeze({
   [IDS]: 682,
   [ROWS]: 128,
   [DICT]: 512,
@@ -34,25 +32,25 @@ const PER_BLOCK: Readonly<Record<Section, number>> = Object.freeze({
 })
 
 export function blockOf(section: Section, entry: number): number {
-  return Math.floor(entry / PER_BLOCK[section])
+  return Math.floor(entry / ENTRIES_PER_BLOCK[section])
 }
 
 export function offsetOf(section: Section, entry: number): number {
-  return (entry % PER_BLOCK[section]) * ENTRY_BYTES[section]
+  return (entry % ENTRIES_PER_BLOCK[section]) * ENTRY_BYTES[section]
 }
 
 /** Bytes of the entries of a whole block. */
 export function wholeBlock(section: Section): number {
-  return PER_BLOCK[section] * ENTRY_BYTES[section]
+  return ENTRIES_PER_BLOCK[section] * ENTRY_BYTES[section]
 }
 
 /** Nonce 24 and tag 16 around each block. */
 export const BLOCK_SEAL = 40
 export const TAG_BYTES = 16
 export const TAIL_LENGTH = 32
-/** Rows of a table at most, so that compacting it is bounded work. */
+/** Most rows of a table, so that compacting it is bounded work. */
 export const MAX_ROWS = 262_144
-/** Bytes of records of a table at most, apart from its last record. */
+/** Most bytes of the records of a table, apart from its last record. */
 export const MAX_BYTES = 256 * 1024 * 1024
 
 const MAGIC = Buffer.from('COFFERS1')
@@ -68,9 +66,9 @@ export interface Footer {
   rows: number
   seq: Range
   created: Range
-  /** Whether rows ascend by `created` too: not where the clock went back between them. */
+  /** Whether rows ascend by `created` too: they do not if the clock went back between them. */
   isOrdered: boolean
-  /** Of the rows that expire; both 0 when none does. */
+  /** Expiry times; both 0 if no row expires. */
   expires: Range
   /** Bytes of the records, which lie from offset 0 on. */
   recordBytes: number
@@ -82,10 +80,9 @@ export interface Footer {
   keyFences: Buffer
 }
 
-/** What is known of a row without reading its record. */
+/** The fields of a row that are outside its record. */
 export type RowMeta = Omit<Row, 'keys' | 'sealed' | 'unread'>
 
-/** The sealed bytes of a row in the file. */
 export interface RecordLocation {
   offset: number
   length: number
@@ -93,7 +90,6 @@ export interface RecordLocation {
 
 export type RowEntry = RowMeta & RecordLocation
 
-/** Path of a table's file under the vault's directory. */
 export function sstablePath(directory: string, id: Uint8Array): string {
   return `${directory}/segments/${encodeId(id)}`
 }
@@ -181,7 +177,7 @@ export function encodeTail(position: number, length: number): Uint8Array {
   return bytes
 }
 
-/** Where the sealed footer lies by this tail, or undefined when the bytes are no tail. */
+/** Locates the sealed footer; undefined when the bytes are no tail. */
 export function decodeTail(tail: Uint8Array): { position: number; length: number } | undefined {
   const bytes = asBuffer(tail)
   if (bytes.length !== TAIL_LENGTH) return undefined
@@ -204,12 +200,12 @@ export function writeRowEntry(bytes: Buffer, at: number, row: RowMeta, { offset,
   bytes.writeUInt32LE(0, at + 60)
 }
 
-/** Where the record of the row entry at `at` lies. */
+/** Reads the row entry at `at`. */
 export function readRecordLocation(bytes: Buffer, at: number): RecordLocation {
   return { offset: bytes.readUIntLE(at + 46, 6), length: bytes.readUInt32LE(at + 52) }
 }
 
-/** Copies a row entry with another offset of its record. Returns what the footer summarizes. */
+/** Copies a row entry with another offset of its record. Returns the fields that the footer summarizes. */
 export function copyRowEntry(from: Buffer, at: number, to: Buffer, target: number, offset: number) {
   from.copy(to, target, at, at + ENTRY_BYTES[ROWS])
   to.writeUIntLE(offset, target + 46, 6)

@@ -1,24 +1,24 @@
-/** A Bloom filter of a table's ids: it knows of nearly every id that is not there, without a search of the index. */
+/** A Bloom filter of a table's ids: excludes nearly every id that the table does not have, without a search. */
 import { ENTRY_BYTES, IDS } from './format.js'
 
 /** A command searches a table less often than this, and then needs no filter. */
 const SEARCHES_BEFORE = 64
-/** At least, for each row. */
+/** Fewest bits per row. */
 const BITS = 8
 const PROBES = 4
 
 /**
- * It takes in one block of ids with each search, so that none waits for all of them, and knows nothing before it has
- * them all. Ids are keyed digests, whose bytes are as good as hashes of them.
+ * Each search adds one block of ids, so that none waits for all of them; until all are added, nothing is excluded. Ids
+ * are keyed digests, whose bytes are as good as hashes of them.
  */
 export class IdFilter {
-  /** Bits, a power of two many, so that a mask of a hash is the number of one. */
+  /** The number of bits is a power of two, so that a masked hash is the number of a bit. */
   #words = new Int32Array(0)
   #mask = 0
   #nextBlock = -SEARCHES_BEFORE
   #isWhole = false
 
-  /** Whether the table of `count` ids in `blocks` has not this one; false where that is not known. */
+  /** True if the table of `count` ids in `blocks` does not have this id; false if that is unknown. */
   excludes(id: Buffer, count: number, blocks: number, block: (number: number) => Buffer): boolean {
     if (!this.#isWhole) {
       this.#takeNext(count, blocks, block)
@@ -47,7 +47,7 @@ export class IdFilter {
       for (let at = 0; at < ids.length; at += ENTRY_BYTES[IDS]) this.#add(ids, at)
       this.#isWhole = number === blocks - 1
     } catch {
-      // A block that is damaged is reported by the searches that need it, and the table has no filter.
+      // The searches that need a damaged block report it; the table has no filter.
       this.#nextBlock = Number.NEGATIVE_INFINITY
     }
   }
@@ -63,7 +63,7 @@ export class IdFilter {
   }
 }
 
-/** Odd, so that no two probes are of one bit. */
+/** Odd, so that no two probes hit one bit. */
 function stepOf(ids: Buffer, at: number): number {
   return ids.readInt32BE(at + 4) | 1
 }

@@ -10,7 +10,7 @@ const KEPT_BITSETS = 8
 
 const NO_ROWS = new Uint32Array(0)
 
-/** A table and which of its rows are dead. Immutable: a new `state` brings a new object. */
+/** Immutable: a new `state` brings a new object. */
 export class LiveSSTable {
   readonly sstable: SSTable
   /** Row numbers, ascending. */
@@ -74,7 +74,7 @@ export class LiveSSTable {
   }
 }
 
-/** Newer changes that hide rows of a table: those of a memtable. */
+/** The part of a memtable that hides rows of tables. */
 export interface Shadows {
   /** Ids of rows that were replaced or removed, in that order. */
   readonly shadowed: readonly RowId[]

@@ -2,7 +2,7 @@
 import type { Row } from '../../engine.js'
 
 /** Keys and rows, ascending by key (as bytes), then in the order they were added. */
-export class RadixSortedKeys {
+class RadixSortedKeys {
   #high: Uint32Array
   #low: Uint32Array
   #rows: Uint32Array
@@ -42,23 +42,21 @@ export class RadixSortedKeys {
       from = to
       to = swapped
     }
-    // So that reading them in order reads memory in order.
+    // Later reads in this order then read memory in order.
     this.#high = gather(this.#high, from)
     this.#low = gather(this.#low, from)
     this.#rows = gather(this.#rows, from)
   }
 
-  /** The row at a position of the order. */
   row(position: number): number {
     return this.#rows[position]!
   }
 
-  /** The first word of the key at a position, big-endian. */
+  /** The words of the key at a position, big-endian. */
   high(position: number): number {
     return this.#high[position]!
   }
 
-  /** The second word. */
   low(position: number): number {
     return this.#low[position]!
   }

@@ -1,4 +1,4 @@
-/** Reads an immutable sorted table, a sealed block at a time. Which rows are dead is known to {@link LiveSSTable}. */
+/** Reads an immutable sorted table, a sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
 import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { damaged } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
@@ -41,7 +41,7 @@ export interface SSTableContext {
   open: OpenFiles
 }
 
-/** What `state` holds of a table. */
+/** A table as `state` describes it. */
 export interface SSTableMeta {
   id: Uint8Array
   /** The sealed footer's tag, 16 bytes. */
@@ -135,7 +135,7 @@ export class SSTable {
     return this.#context.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
   }
 
-  /** The same without the cache, for scans of everything. */
+  /** Bypasses the cache, for scans of everything. */
   openBlock(section: Section, number: number): Buffer {
     const { start, length } = this.footer.sections[section]
     const whole = wholeBlock(section)
@@ -177,7 +177,7 @@ export class SSTable {
   }
 
   /**
-   * The row as it was written, but without its keys, which are only in the index. One of more than `most` sealed bytes
+   * The row as it was written, but without its keys, which only the index has. A row of more than `most` sealed bytes
    * is left unread unless it is small enough to be cached.
    */
   row(number: number, most = Number.POSITIVE_INFINITY): Row {
@@ -190,7 +190,7 @@ export class SSTable {
     return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
   }
 
-  /** The number of the row with this id. Opens one block of `ids`, and one of `rows` where the id's first half matches. */
+  /** Returns the number of the row. Opens one block of `ids`, and one of `rows` if the first half of the id matches. */
   find(id: RowId): number | undefined {
     const { idFences, rows } = this.footer
     const key = asBuffer(id)
@@ -198,7 +198,7 @@ export class SSTable {
     for (let number = lastFence(idFences, key); number >= 0; number--) {
       const row = this.#findIn(this.#idBlock(number), key)
       if (row !== undefined) return row
-      // Only where this block begins with the first half may ids with it lie in the block before.
+      // Ids with this first half lie in the block before only if this block begins with one of them.
       if (!isKeyAt(idFences, number * 8, key)) return undefined
     }
     return undefined

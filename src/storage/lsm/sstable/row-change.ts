@@ -3,7 +3,7 @@ import { CofferError, damaged } from '../../../errors.js'
 import { asBuffer, MAX_U48 } from '../../bytes.js'
 import type { Row } from '../../engine.js'
 
-/** What a change does, as it is encoded in a frame. */
+/** Kinds of changes, as encoded in a frame. */
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
@@ -11,13 +11,12 @@ export const DROP = 4
 
 export type ChangeKind = typeof INSERT | typeof REPLACE | typeof REMOVE | typeof DROP
 
-/** Of a removed row only kind, tenant, id and rev count; of a dropped tenant only tenant and rev. */
+/** A removal uses only kind, tenant, id and rev of the row, a drop only tenant and rev. */
 export interface Change {
   kind: ChangeKind
   row: Row
 }
 
-/** Whether the change takes a row away for good. */
 export function isRemoval({ kind }: Change): boolean {
   return kind === REMOVE
 }
@@ -35,7 +34,7 @@ const FRAME_VERSION = 1
 export const FRAME_HEAD = 15
 /** op u8 | kind u8 | tenant u16 | id 16 | seq, created, modified, expires u48 | keys u8 | length u32 */
 const ROW_HEAD = 49
-/** Changes that a frame can count. */
+/** Most changes of a frame, whose count is a u16. */
 export const MAX_CHANGES = 65_535
 
 const NOTHING = new Uint8Array(0)
@@ -103,7 +102,7 @@ export function changeLength({ row }: Change): number {
   return ROW_HEAD + row.keys.length + row.sealed.length
 }
 
-/** A row of which only its name counts. */
+/** The row of a removal or a drop. */
 export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: number): Row {
   return {
     kind,
@@ -120,12 +119,12 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
 }
 
 /**
- * The frame's plain bytes. Contract: at most {@link MAX_CHANGES} changes of consecutive `rev`. A frame of none notes the
- * time; its `rev` is that of the change that comes `next`.
+ * The frame's plain bytes. Contract: at most {@link MAX_CHANGES} changes of consecutive `rev`. A frame without changes
+ * stores the time; its `rev` is `next`.
  */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
   const length = changes.reduce((sum, change) => sum + changeLength(change), FRAME_HEAD)
-  // Not out of a pool: rows read from a frame keep its bytes for long, and would keep the pool's.
+  // Not out of a pool: rows of a decoded frame keep its bytes for long, and would keep the whole pool.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUInt8(FRAME_VERSION, 0)
   bytes.writeUInt16LE(changes.length, 1)
@@ -180,7 +179,7 @@ export function decodeFrame(plain: Uint8Array): Frame {
   return frame
 }
 
-/** Where the change that begins at `start` ends. @throws CofferError `vault_damaged` when it is none. */
+/** The offset after the change at `start`. @throws CofferError `vault_damaged` when it is none. */
 function endOfChange(bytes: Buffer, start: number): number {
   if (start + ROW_HEAD > bytes.length) throw malformed()
   const kind = bytes.readUInt8(start)
@@ -195,7 +194,7 @@ function malformed(): CofferError {
   return damaged('A frame of the write-ahead log opens but holds no rows')
 }
 
-/** Refuses what the files' fields cannot hold; every row passes here before it is taken. */
+/** @throws CofferError `internal` if the files cannot hold the row; every row passes here before it is taken. */
 export function checkRow(row: Row): void {
   const isTimed = isU48(row.created) && isU48(row.modified) && isU48(row.expires)
   const isNamed = row.id.length === 16 && isWhole(row.kind, 0xff) && isWhole(row.tenant, 0xffff)

@@ -17,8 +17,7 @@ export function finish<T>(steps: Generator<undefined, T>): T {
 
 /**
  * Writes rows, ascending by `seq` and with their keys, as one table or several. Files and names are durable at the end;
- * ended early or failing, it removes what it wrote.
- * @throws CofferError `storage_failed`.
+ * if it fails or is ended early, it removes them.
  */
 export function* writeSSTables(
   context: SSTableContext,
@@ -41,7 +40,6 @@ export function* writeSSTables(
 const BATCH_ROWS = 16_384
 const BATCH_BYTES = 16 * 1024 * 1024
 
-/** Rows in batches that fit in memory. */
 export async function* inBatches(rows: AsyncIterable<Row>): AsyncGenerator<Row[]> {
   let batch: Row[] = []
   let bytes = 0

@@ -8,10 +8,10 @@ const NO_MAP = new Uint32Array(0)
 
 /** A position in one section of one table. */
 export class Cursor {
-  /** New numbers of the table's rows, where a compaction gives them new ones. */
+  /** New row numbers, in a compaction. */
   readonly map: Uint32Array
   readonly sstable: SSTable
-  /** What the section is sorted by, as two numbers: in `ids` and `dict` the words of the first 8 bytes. */
+  /** The order of the section, as two numbers: in `ids` and `dict` the words of the first 8 bytes. */
   high = 0
   low = 0
   /** Offset of the entry in the block. */
@@ -61,12 +61,11 @@ export class Cursor {
     else if (this.#section === EXPIRY) this.high = this.#block.readUIntLE(this.at, 6)
   }
 
-  /** Whether its entry sorts before the other's. */
   isBefore(other: Cursor): boolean {
     return this.high < other.high || (this.high === other.high && this.low < other.low)
   }
 
-  /** Whether its entry sorts as the other's does. */
+  /** Whether both entries sort alike. */
   isLevel(other: Cursor): boolean {
     return this.high === other.high && this.low === other.low
   }

@@ -1,6 +1,6 @@
 /**
- * Finds the rows of one sorted table that match a condition, by bit sets and postings, rarest first, without those that
- * are dead, expired or hidden by a memtable. Order and pages over several tables are the business of `query.ts`.
+ * Finds the rows of one sorted table that match a condition, by bit sets and postings, rarest first, without rows that
+ * are dead, expired or hidden by a memtable. `query.ts` orders and pages over several tables.
  */
 import type { Query, RowId, Where } from '../../engine.js'
 import type { RangeField } from '../../store.js'
@@ -27,16 +27,17 @@ import type { LiveSSTable, Shadows } from './live-sstable.js'
 import type { Posting, SSTable } from './reader.js'
 
 /** Matching rows of a table, ascending. */
-export interface Matches {
+interface Matches {
   count: number
   /** Row number of the `index`-th. */
   row(index: number): number
 }
 
-export const NO_MATCHES: Matches = { count: 0, row: () => -1 }
+const NO_MATCHES: Matches = { count: 0, row: () => -1 }
 
-/** A posting this many times longer than the rows that are left is searched for each of them instead of read. */
+/** If a posting is this many times longer than the rows that are left, it is searched for each row instead of read. */
 const PROBE_FACTOR = 64
+
 /** Live rows of the query's tenant and kind that match, at time `now`. */
 export function search(
   live: LiveSSTable,
@@ -63,7 +64,7 @@ export function search(
   return selectFrom(bits)
 }
 
-/** The newest live match below a `seq`, which goes down call by call; -1 without one. `isHidden`: by a memtable. */
+/** Returns a function: the newest live match below a `seq`, or -1. Contract: `below` never goes up. */
 export function seekRow(
   live: LiveSSTable,
   { tenant, all, where }: Pick<Query, 'tenant' | 'all' | 'where'>,
@@ -116,7 +117,7 @@ function isBound(where: Where): boolean {
   return 'or' in where && where.or.every(isBound)
 }
 
-/** How many rows have expired: the first so many of the expiry section. */
+/** The number of expired rows, which are the first of the expiry section. */
 function expiredCount(sstable: SSTable, now: number): number {
   const { low } = sstable.footer.expires
   if (low === 0 || low > now) return 0
@@ -194,7 +195,7 @@ function evaluateAll(live: LiveSSTable, parts: readonly Where[], universe: Bitse
   return bits ?? fullBitset(live.sstable.footer.rows)
 }
 
-/** About how many rows match; Infinity where the condition has to read rows. */
+/** An estimate; Infinity if the condition has to read rows. */
 function estimate(sstable: SSTable, where: Where): number {
   if ('key' in where) return sstable.posting(where.key)?.count ?? 0
   if ('ids' in where) return where.ids.length
@@ -222,7 +223,7 @@ function evaluateRange(
   return bits
 }
 
-/** Where rows ascend by `created`, a range of times is a range of row numbers. */
+/** If rows ascend by `created`, a range of times is a range of row numbers. */
 function cutCreated(sstable: SSTable, bits: Bitset, from: number, below: number): Bitset {
   const { created, rows, isOrdered } = sstable.footer
   const isCut = created.low < below && created.high >= from && (created.low < from || created.high >= below)

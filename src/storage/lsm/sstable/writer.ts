@@ -109,7 +109,6 @@ export class SSTableWriter {
     this.#sections = { [IDS]: none(), [ROWS]: none(), [DICT]: none(), [POST]: none(), [EXPIRY]: none() }
   }
 
-  /** Appends a row's record. */
   addRecord(row: Row): RecordLocation {
     const offset = this.#output.position
     this.#output.add(row.sealed)
@@ -117,7 +116,7 @@ export class SSTableWriter {
     return { offset, length: this.#recordBytes - offset }
   }
 
-  /** Appends records as another table has them. */
+  /** Appends bytes of records of another table. */
   addBytes(bytes: Uint8Array): void {
     this.#output.add(bytes)
     this.#recordBytes = this.#output.position
@@ -138,7 +137,7 @@ export class SSTableWriter {
     this.#noteRow(row.seq, row.created, row.tenant)
   }
 
-  /** Adds the entry at `at` of another table's `block`, with another offset of its record. */
+  /** Adds the entry at `at` of another table's `block`, with a new offset of its record. */
   copyRow(block: Buffer, at: number, offset: number): void {
     const { seq, created, tenant } = copyRowEntry(block, at, this.#block, this.#slot(ROWS), offset)
     this.#noteRow(seq, created, tenant)
@@ -224,7 +223,7 @@ export class SSTableWriter {
     this.#context.files.remove(this.path)
   }
 
-  /** Where the next entry goes in the block under way. */
+  /** The offset of the next entry in its block. */
   #slot(section: Section): number {
     if (this.#section !== section)
       throw new CofferError('internal', 'A sorted table was written out of order.')
