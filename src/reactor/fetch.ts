@@ -87,9 +87,8 @@ async function send(connections: Connections, { url, method, headers, body }: Ho
     return await connections.send(url, { method, headers: [...named].flat(), body, signal })
   } catch (cause) {
     if (cause instanceof CofferError) throw cause
-    throw new CofferError('unavailable', `the connection failed (${describeConnectionError(cause)})`, {
-      cause,
-    })
+    const message = `the connection failed (${describeConnectionError(cause)})`
+    throw new CofferError('unavailable', message, { cause })
   }
 }
 
@@ -113,9 +112,8 @@ async function readResponse(response: IncomingMessage, { url }: Hop, redirected:
 async function readBody(response: IncomingMessage): Promise<Buffer> {
   // Ending the iteration early destroys the connection.
   const bytes = await collectBytes(response, MOST_ANSWER_BYTES).catch((cause: unknown) => {
-    throw new CofferError('unavailable', `the connection broke (${describeConnectionError(cause)})`, {
-      cause,
-    })
+    const message = `the connection broke (${describeConnectionError(cause)})`
+    throw new CofferError('unavailable', message, { cause })
   })
   if (bytes !== undefined) return bytes
   throw new CofferError('too_large', `the answer has more than ${MOST_ANSWER_BYTES} bytes`)

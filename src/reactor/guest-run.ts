@@ -47,7 +47,7 @@ export interface RunOutcome {
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
-export interface Work {
+interface Work {
   message: HostMessage
   body: Uint8Array | undefined
   client: ClientCall | null

@@ -60,11 +60,10 @@ export function toError(failure: GuestFailure): CofferError {
 }
 
 export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
-  if (reason === 'time')
-    return new CofferError(
-      'reactor_timeout',
-      `The reactor ran longer than ${limits.timeMs} ms and was stopped.`,
-    )
+  if (reason === 'time') {
+    const message = `The reactor ran longer than ${limits.timeMs} ms and was stopped.`
+    return new CofferError('reactor_timeout', message)
+  }
   if (reason === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
   return failed(STOP_MESSAGES[reason](limits))
 }
