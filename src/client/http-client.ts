@@ -132,8 +132,7 @@ async function send(
   } catch (error) {
     if (error instanceof CofferError) throw error
     if (signal.aborted) throw interrupted()
-    const isRead = method === 'GET'
-    const doubt = isRead ? '' : ' It may have performed the request: look before you repeat it.'
+    const doubt = method === 'GET' ? '' : ' It may have performed the request: look before you repeat it.'
     if (late.aborted) {
       const message = `The server did not answer within ${timeoutMs / 1000} s.${doubt}`
       throw new CofferError('request_timeout', message, { cause: error })

@@ -35,11 +35,8 @@ export function readProblem(
     retryAfterSeconds: retryAfter,
     errors: readErrors(definition, problem.errors),
   })
-  return new CofferError(
-    findCode(definition, status, problem),
-    message.slice(0, MOST_CHARACTERS) + advice,
-    details,
-  )
+  const code = findCode(definition, status, problem)
+  return new CofferError(code, message.slice(0, MOST_CHARACTERS) + advice, details)
 }
 
 /** Our servers name the code; for other servers the status decides. */
