@@ -11,7 +11,8 @@ import { formatDate } from '../domain/dates.js'
 import { conflict } from '../errors.js'
 import type { ChooseSlots, SlotFacts } from '../framework/vault-port.js'
 import type { Header } from '../storage/vault-file.js'
-import { completeEffects, reachVault, type VaultLocation } from './open.js'
+import { completeEffects, type VaultLocation } from './location.js'
+import { reachVault } from './open.js'
 import {
   type ChooseOpener,
   choosePrimitives,

@@ -56,19 +56,14 @@ export function createMaintenance(
     backup: (path) =>
       engine.withRows(async (rows) => {
         const { writeBackup } = await import('../storage/backup-file.js')
-        const { header } = engine
-        return writeBackup({ files, random, keys: keyring.engine }, path, {
-          header,
-          rows,
-          progress: () => {},
-        })
+        const content = { header: engine.header, rows, progress: () => {} }
+        return writeBackup({ files, random, keys: keyring.engine }, path, content)
       }),
     readHeader: () => engine.header,
     async replaceHeader(header, replaces) {
-      const next = header as Header
       if (engine.header.mac !== replaces)
         throw conflict('Another process changed the key slots meanwhile. Try again.')
-      await engine.replaceHeader(next)
+      await engine.replaceHeader(header as Header)
     },
   }
 }

@@ -42,13 +42,8 @@ async function mendSettings(
     if ((await writer.get('settings', 0, 'vault')) !== undefined) return
     const next_tenant = Math.max(0, ...tenants.map(({ number }) => number)) + 1
     const owner_id = tenants[0]?.owner_id ?? createUuid()
-    await writer.insert('settings', 0, {
-      id: 'vault',
-      secrets_key: secretsKey,
-      owner_id,
-      next_tenant,
-      values: {},
-    })
+    const settings = { id: 'vault' as const, secrets_key: secretsKey, owner_id, next_tenant, values: {} }
+    await writer.insert('settings', 0, settings)
   })
 }
 

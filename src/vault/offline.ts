@@ -14,7 +14,8 @@ import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { readProcessIdentity } from '../storage/process-identity.js'
 import { lsmOptions, runUnlocked } from './exclusive.js'
 import { changeKeySlots } from './key-slots.js'
-import { completeEffects, isStore, reachVault, requireDirectory, type VaultLocation } from './open.js'
+import { completeEffects, isStore, requireDirectory, type VaultLocation } from './location.js'
+import { reachVault } from './open.js'
 import type { ChooseOpener, NewOpener } from './unlock.js'
 
 /** The effects of the run: locations, secrets and progress. */

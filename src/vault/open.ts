@@ -40,14 +40,7 @@ import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 export type { Clock } from '../crypto/ports.js'
 export { parseStoreAddress } from '../storage/postgres/address.js'
-export {
-  completeEffects,
-  type Effects,
-  isStore,
-  requireDirectory,
-  resolveDirectory,
-  type VaultLocation,
-} from './location.js'
+export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
 export type { LockedVault, NewOpener, Opener } from './unlock.js'
 
 /** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
