@@ -162,7 +162,7 @@ export const spell = (value: unknown) =>
 
 export const time = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2')
 
-export const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /** A command line for the request. The key is a variable, so that no shell history has it. */
 export function curl(

@@ -118,7 +118,7 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
 const HIDDEN = '(not shown on this page)'
 
 /** Hides data of tokens, keys of proxies, and the whole of an answer that is only data. */
-export function conceal(text: string, isSecret: boolean): string {
+function conceal(text: string, isSecret: boolean): string {
   if (text === '') return '(empty)'
   if (isSecret) return HIDDEN
   const hide = (value: unknown): unknown => {
