@@ -14,7 +14,7 @@ export const MAX_KEYS = 20
 export const API_KEY = 'key_'
 
 /** A holder of permissions; a session may have the permissions of private applications. */
-export type Holder = ApplicationType | 'session'
+type Holder = ApplicationType | 'session'
 
 export function mayHold(holder: Holder, permission: Permission): boolean {
   const type = holder === 'session' ? 'private' : holder

@@ -4,7 +4,6 @@ export interface ImportRecord {
   actor_id: string
   /** The number of rows in earlier batches. */
   first: number
-  /** The outcome of each row of the batch. */
   results: {
     status: 'created' | 'deduplicated' | 'refused'
     id?: string

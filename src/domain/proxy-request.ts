@@ -22,7 +22,7 @@ interface ProxyDocument<T = string> {
   body: readonly T[]
 }
 
-export interface Template {
+interface Template {
   /** undefined if the request has no expression. */
   document: ProxyDocument | undefined
   /** The path of each text of the document, as the caller wrote it: `body.card.number`, `query.q`. */

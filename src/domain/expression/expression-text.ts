@@ -17,7 +17,7 @@ export interface OutputPiece {
   comma?: number
 }
 
-export type Piece = OutputPiece | { text: string }
+type Piece = OutputPiece | { text: string }
 
 export function isOutput(piece: Piece): piece is OutputPiece {
   return !('text' in piece)

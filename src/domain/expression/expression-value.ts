@@ -14,9 +14,7 @@ export interface Scope {
 
 /** A copy as JSON, with undefined replaced by null. */
 export function asJson(value: unknown, budget: Budget): unknown {
-  if (value === undefined || value === null) return null
-  if (typeof value !== 'object') return value
-  budget.read(value)
+  if (typeof value === 'object' && value !== null) budget.read(value)
   return copyJson(value)
 }
 

@@ -1,7 +1,6 @@
 /** Finds syntax errors and unsafe constructs, which `JSON.parse` would accept, in a JSON text without building its value. */
 import { exactNumber } from './json-number.js'
 
-/** The maximum nesting of arrays and objects. */
 export const MAX_JSON_DEPTH = 64
 
 const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
@@ -9,7 +8,7 @@ const WORD = /true|false|null/y
 const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
 
-export interface Fault {
+interface Fault {
   at: number
   reason: string
 }

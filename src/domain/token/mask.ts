@@ -9,18 +9,17 @@ import { collect, collectLater } from '../property-errors.js'
 /** The maximum number of values in a mask, including arrays and objects. */
 const MAX_MASK_VALUES = 2000
 
-/** Adds errors under paths that begin with `path`. @throws CofferError `validation` for a mask that is too large or too deep */
+/** Paths of errors begin with `mask`. @throws CofferError `validation` for a mask that is too large or too deep */
 export async function compileMask(
   mask: unknown,
   expressions: Expressions,
   errors: PropertyErrors,
   budget: Budget,
-  path = 'mask',
 ) {
   const texts: [text: string, path: string][] = []
   const compiled = new Map<string, Expression>()
   let values = 0
-  findTexts(mask, path, 0)
+  findTexts(mask, 'mask', 0)
   for (const [text, at] of texts) {
     if (budget.isTurnOver) await budget.pause()
     const expression =
@@ -51,7 +50,6 @@ export async function compileMask(
   }
 }
 
-/** The members of an array or object, with the path of each. */
 function membersOf(value: unknown, path: string): [value: unknown, path: string][] {
   if (Array.isArray(value)) return value.map((item, index) => [item, `${path}[${index}]`])
   if (typeof value !== 'object' || value === null) return []

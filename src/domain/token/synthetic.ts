@@ -3,7 +3,7 @@ import { isObject } from '../json/json.js'
 import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 
 /** An integer from 0, below `below`. */
-export type Draw = (below: number) => number
+type Draw = (below: number) => number
 
 /** Draws that are equal for equal seeds (mulberry32 over FNV-1a). Not for secrets. */
 export function createDraw(seed: string): Draw {

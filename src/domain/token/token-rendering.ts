@@ -17,7 +17,6 @@ export interface Rendering {
   /** Errors are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
-  /** The budget of the request. */
   budget: Budget
 }
 

@@ -35,7 +35,6 @@ export interface TokenDraft {
   >
   /** Absent if the vault generates the id, and after a patch. */
   id?: GivenId
-  /** The text that the fingerprint is computed from. */
   fingerprintText: string
   /** Rendered search indexes, in lower case, without repetitions. */
   searchValues: string[]

@@ -29,7 +29,7 @@ export interface FoundExpressions {
 }
 
 /** The permission that a caller needs on each token, and how its use is logged. */
-export interface Access {
+interface Access {
   permission: Permission
   /** Absent if `reached` logs the uses later. */
   log?: LogEntry

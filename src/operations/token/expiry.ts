@@ -22,7 +22,7 @@ const DAY_MS = 24 * 60 * 60 * 1000
 export async function sweepExpired(
   host: Pick<Host, 'store' | 'createUuid'>,
   limit: number,
-  isOver: () => boolean = () => false,
+  isOver: () => boolean,
 ): Promise<number> {
   await dropOldLogs(host)
   let swept = 0

@@ -10,7 +10,6 @@ import { type CheckedRow, checkRows, loadRows } from './load-tokens.js'
 import type { TokenView } from './token-attributes.js'
 
 const MOST_ROWS = 10_000
-/** How long a run can be resumed. */
 const RESUMABLE_MS = 30 * 24 * 3_600_000
 
 const resultOutput = object({

@@ -7,7 +7,6 @@ export function findChildLinks(store: StoreReader, tenant: number, parentId: str
   return readAll(store, 'association', tenant, { field: 'parent', value: parentId })
 }
 
-/** Removes every link from and to a deleted token. */
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
   const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
   for (const { id } of await readAll(store, 'association', tenant, where))
