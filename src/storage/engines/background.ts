@@ -3,7 +3,6 @@
  * and put their results in place only while nothing else runs. Decides when a job runs; the tree does it.
  */
 import type { VaultRows } from '../engine.js'
-import { copyCounters } from '../lsm/counters.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
 import { attempt } from '../lsm/settle.js'
 import { finish } from '../lsm/sstable/row-writer.js'
@@ -184,7 +183,7 @@ export class BackgroundJobs {
       const { sstables, times } = await this.#runExclusive(async () => {
         await this.#tree.flush()
         release = this.#tree.manifest.keepFiles()
-        return { sstables: this.#tree.manifest.sstables, times: copyCounters(this.#tree.counters) }
+        return { sstables: this.#tree.manifest.sstables, times: { ...this.#tree.counters } }
       })
       const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
       async function* rows() {

@@ -4,7 +4,7 @@ import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { Engine, EngineBranches, EngineState, LogSealer } from '../engine.js'
 import { ChangeCounters } from '../lsm/change-counters.js'
-import { type Counters, copyCounters, createCounters } from '../lsm/counters.js'
+import { type Counters, createCounters } from '../lsm/counters.js'
 import { Memtable } from '../lsm/memtable.js'
 import type { View } from '../lsm/query.js'
 import { INSERT } from '../lsm/sstable/row-change.js'
@@ -24,7 +24,7 @@ interface MemoryState extends EngineState {
 export function createMemoryEngine({ clock, from }: { clock: Clock; from?: MemoryState }): Engine {
   /** Youngest first. All but the first belong to saved states, and do not change. */
   let layers: readonly Memtable[] = [new Memtable(), ...(from?.layers ?? [])]
-  let counters = from === undefined ? createCounters() : copyCounters(from.counters)
+  let counters = from === undefined ? createCounters() : { ...from.counters }
   const changeCounters = new ChangeCounters()
   const timeSlice = new TimeSlice()
   let sealer: LogSealer | undefined
@@ -52,14 +52,14 @@ export function createMemoryEngine({ clock, from }: { clock: Clock; from?: Memor
         const isChanged = youngest!.count + youngest!.shadowed.length > 0
         const saved = isChanged || youngest!.dropped.size > 0 ? layers : older
         layers = [new Memtable(), ...saved]
-        return { branches: 'of this process', layers: saved, counters: copyCounters(counters) }
+        return { branches: 'of this process', layers: saved, counters: { ...counters } }
       }),
     restore: (state) =>
       inTurn(async () => {
         const saved = state as MemoryState
         const { seq, rev } = counters
         layers = [new Memtable(), ...saved.layers]
-        counters = { ...copyCounters(saved.counters), seq, rev }
+        counters = { ...saved.counters, seq, rev }
         changeCounters.noteAll()
       }),
     fork: (state, { clock, keeps }) => {

@@ -176,7 +176,7 @@ function* collectPosted(cursors: readonly Cursor[]): Generator<undefined, number
   return isSorted ? rows : Array.from(Uint32Array.from(rows).sort())
 }
 
-/** The keys of the new table and where their postings are. */
+/** The keys of the new table, each with the position of its postings. */
 class Dictionary {
   #bytes = Buffer.alloc(16 * 1024)
   #length = 0

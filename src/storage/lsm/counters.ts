@@ -9,7 +9,3 @@ export interface Counters extends Times {
 export function createCounters(): Counters {
   return { seq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0 }
 }
-
-export function copyCounters(counters: Counters): Counters {
-  return { ...counters }
-}

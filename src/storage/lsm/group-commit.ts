@@ -6,7 +6,7 @@
 import { toText } from '../bytes.js'
 import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
-import { type Counters, copyCounters } from './counters.js'
+import type { Counters } from './counters.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
 import { Memtable } from './memtable.js'
 import type { View } from './query.js'
@@ -81,7 +81,7 @@ export class GroupCommit {
     this.#tree = tree
     this.#now = now
     this.#noteWrite = noteWrite
-    this.counters = copyCounters(tree.counters)
+    this.counters = { ...tree.counters }
   }
 
   get isAwaited(): boolean {
@@ -175,7 +175,7 @@ export class GroupCommit {
     this.#group.isNoted ||= transaction.isNoted
     if (durability === 'now' || transaction.changes.some(isRemoval)) this.#group.isUrgent = true
     // Reads do not wait for their entries, unless those before could not be stored.
-    if (!isHeld || this.#failure !== undefined || this.#group.isUrgent || !this.#tree.isSound)
+    if (!isHeld || this.#failure !== undefined || this.#group.isUrgent || !this.#tree.manifest.isSound)
       this.#group.waiting.push(waiting)
     else {
       if (this.#group.answered.length === 0) this.#group.answeredSince = Date.now()
@@ -185,7 +185,7 @@ export class GroupCommit {
   }
 
   async #store(transaction: Transaction, waiting: Waiter): Promise<void> {
-    const counters = copyCounters(this.counters)
+    const counters = { ...this.counters }
     const settled = await settle(async () => {
       if (transaction.entries.length > 0) await transaction.seal(this.sealer!, transaction.entries)
       transaction.advance(counters)
@@ -274,7 +274,7 @@ export class GroupCommit {
 
   /** Continues from what the tree has written: changes of a failed group are forgotten. */
   reset(): void {
-    this.counters = copyCounters(this.#tree.counters)
+    this.counters = { ...this.#tree.counters }
     this.#unsynced = new Memtable(this.#tree.pending)
   }
 }

@@ -11,7 +11,7 @@ import { type Header, headerText, type StateDocument } from '../vault-file.js'
 import { adoptCompacted, type CompactionResult, compactSSTables } from './compaction.js'
 import { chooseInputs } from './compaction-choice.js'
 import { type Contents, encodeContents, sortSSTables } from './contents.js'
-import { type Counters, copyCounters } from './counters.js'
+import type { Counters } from './counters.js'
 import { hasNoLiveRows, markShadowed } from './flush.js'
 import type { Memtable } from './memtable.js'
 import { sstablePath } from './sstable/format.js'
@@ -62,7 +62,7 @@ export class Manifest {
     const kept = older.filter((live) => !hasNoLiveRows(live))
     await this.#commit({
       ...this.#contents,
-      counters: copyCounters(counters),
+      counters: { ...counters },
       wals: [{ id: wal.id, previous: wal.previous }],
       sstables: sortSSTables([...kept, ...written]),
     })
@@ -75,7 +75,7 @@ export class Manifest {
     if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
   }
 
-  /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and notes that in `state`. */
+  /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and updates `state`. */
   async cleanUp(unused: readonly LiveSSTable[]): Promise<void> {
     if (this.#readers > 0) {
       this.#unused.push(...unused)
@@ -196,6 +196,7 @@ export class Manifest {
     )
   }
 
+  /** Whether the disk is known to hold what it should. */
   get isSound(): boolean {
     return this.#broken === undefined
   }

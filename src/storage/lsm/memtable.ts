@@ -79,7 +79,7 @@ function index(byKey: Map<string, Item | Item[]>, item: Item): void {
   }
 }
 
-/** Puts an item where its `seq` belongs, for an older version of its row if there is one. */
+/** Inserts an item by `seq`, in place of an older version of its row if there is one. */
 function place(items: Item[], item: Item): void {
   const at = firstFrom(items, item.row.seq)
   items.splice(at, items[at]?.row.seq === item.row.seq ? 1 : 0, item)

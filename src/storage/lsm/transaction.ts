@@ -68,7 +68,7 @@ export class Transaction implements EngineWriter {
   #isOver = false
 
   /**
-   * @param below what the work sees besides its own changes; nothing of it changes while the work runs
+   * @param below the state below the changes of the work; it does not change while the work runs
    * @param now the clock's
    */
   constructor(below: View, counters: Counters, now: number) {

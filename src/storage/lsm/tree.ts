@@ -9,7 +9,7 @@ import type { Header } from '../vault-file.js'
 import { ChangeCounters } from './change-counters.js'
 import type { CompactionResult } from './compaction.js'
 import type { Contents } from './contents.js'
-import { type Counters, copyCounters } from './counters.js'
+import type { Counters } from './counters.js'
 import { CurrentWal } from './current-wal.js'
 import { FrozenMemtable } from './flush.js'
 import type { WalPosition } from './frames.js'
@@ -36,7 +36,7 @@ export class LsmTree {
   memtable = new Memtable()
   /** Changes that are written but not synced. */
   pending: Change[] = []
-  /** Whether a frame is written but not synced; one that only notes the time has no changes. */
+  /** Whether a frame is written but not synced; a frame that only records the time has no changes. */
   isUnsynced = false
   /** Counts synced changes. */
   readonly changeCounters = new ChangeCounters()
@@ -54,7 +54,7 @@ export class LsmTree {
     this.cache = sstables.cache
     this.manifest = new Manifest(options.keys, sstables, state, contents)
     this.#log = new CurrentWal(wals, wal, options.random, (text) => this.options.notice(text))
-    this.counters = copyCounters(contents.counters)
+    this.counters = { ...contents.counters }
   }
 
   isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
@@ -91,7 +91,7 @@ export class LsmTree {
       this.#log.wal.append(plain)
       this.isUnsynced = true
       for (const change of decodeFrame(plain).changes) this.pending.push(change)
-      this.counters = copyCounters(counters)
+      this.counters = { ...counters }
       if (isUrgent) this.sync()
     } catch (error) {
       this.pending.length = waiting
@@ -174,11 +174,6 @@ export class LsmTree {
     return this.#flushMemtable(this.memtable, counters, tables)
   }
 
-  /** Whether the disk is known to hold what it should. */
-  get isSound(): boolean {
-    return this.manifest.isSound
-  }
-
   async #flushMemtable(
     memtable: Memtable,
     counters: Counters,
@@ -196,7 +191,7 @@ export class LsmTree {
     const unused = await this.#log.closeOnFailure(wal, () =>
       this.manifest.addFlushed(memtable, [...written, ...more], counters, wal),
     )
-    this.counters = copyCounters(counters)
+    this.counters = { ...counters }
     this.memtable = new Memtable()
     this.#log.switchTo(wal)
     await this.manifest.cleanUp(unused)
@@ -211,7 +206,7 @@ export class LsmTree {
     if (this.#frozen !== undefined || this.#log.position.frames === 0) return
     const wal = this.#log.createNext()
     await this.#log.closeOnFailure(wal, () => this.manifest.addWal(wal))
-    this.#frozen = new FrozenMemtable(this.manifest.context, this.memtable, copyCounters(this.counters))
+    this.#frozen = new FrozenMemtable(this.manifest.context, this.memtable, { ...this.counters })
     this.memtable = new Memtable()
     this.#log.switchTo(wal)
   }

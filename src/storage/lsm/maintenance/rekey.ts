@@ -1,4 +1,4 @@
-/** Changes the root key: seals every row anew into new tables beside the old ones, and one rename makes them count. */
+/** Changes the root key: seals every row anew into new tables beside the old ones; one rename puts them in force. */
 import type { EngineKeys } from '../../../crypto/ports.js'
 import type { Resealed, Row } from '../../engine.js'
 import { type Header, stateDocument, writeHeader } from '../../vault-file.js'

@@ -1,4 +1,5 @@
 /** Sets of row numbers, one bit a row. */
+import { lowerBound } from './binary-search.js'
 
 /** 32 rows a word; rows beyond the set's size are never in it. */
 export type Bitset = Uint32Array<ArrayBuffer>
@@ -80,16 +81,10 @@ export function selectFrom(bits: Bitset): { count: number; row(index: number): n
   return {
     count: before[bits.length]!,
     row(index) {
-      let low = 0
-      let high = bits.length
-      while (low + 1 < high) {
-        const middle = (low + high) >>> 1
-        if (before[middle]! <= index) low = middle
-        else high = middle
-      }
-      let rest = bits[low]!
-      for (let skip = index - before[low]!; skip > 0; skip--) rest &= rest - 1
-      return low * 32 + (31 - Math.clz32(rest & -rest))
+      const word = lowerBound(bits.length, (each) => before[each + 1]! > index)
+      let rest = bits[word]!
+      for (let skip = index - before[word]!; skip > 0; skip--) rest &= rest - 1
+      return word * 32 + (31 - Math.clz32(rest & -rest))
     },
   }
 }
