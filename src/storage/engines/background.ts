@@ -6,7 +6,7 @@ import type { VaultRows } from '../engine.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
 import { attempt } from '../lsm/settle.js'
 import { finish } from '../lsm/sstable/row-writer.js'
-import { readLiveRows } from '../lsm/sstable/scan.js'
+import { liveRowsOf } from '../lsm/sstable/scan.js'
 import type { LsmTree } from '../lsm/tree.js'
 
 export interface Size {
@@ -185,11 +185,7 @@ export class BackgroundJobs {
         release = this.#tree.manifest.keepFiles()
         return { sstables: this.#tree.manifest.sstables, times: { ...this.#tree.counters } }
       })
-      const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
-      async function* rows() {
-        yield* readLiveRows(sstables)
-      }
-      return await work({ times, pending: [], count, rows })
+      return await work({ times, pending: [], ...liveRowsOf(sstables) })
     } finally {
       await this.#runExclusive(release)
     }

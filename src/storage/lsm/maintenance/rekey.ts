@@ -9,7 +9,7 @@ import { createContexts, documentContext, type LsmOptions } from '../options.js'
 import { NO_TAG, openLsmTree } from '../recovery.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
-import { readLiveRows } from '../sstable/scan.js'
+import { liveRowsOf } from '../sstable/scan.js'
 import type { LsmTree } from '../tree.js'
 import { createWal } from '../wal.js'
 
@@ -34,10 +34,7 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
   const written: LiveSSTable[] = []
   try {
     await tree.flush()
-    const { sstables } = tree.manifest
-    async function* rows() {
-      yield* readLiveRows(sstables)
-    }
+    const { count, rows } = liveRowsOf(tree.manifest.sstables)
     const reseal = await prepare(rows())
     async function* resealed(): AsyncGenerator<Row> {
       for await (const row of rows()) yield { ...row, ...(await reseal(row)) }
@@ -47,11 +44,8 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
       async put(sent: AsyncIterable<Row>) {
         for await (const batch of inBatches(sent)) written.push(...finish(writeSSTables(context, batch)))
       },
-      async *read() {
-        yield* readLiveRows(written)
-      },
+      read: () => liveRowsOf(written).rows(),
     }
-    const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
     await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
     await switchKeys(tree, next, written)
   } finally {

@@ -5,7 +5,7 @@ import { createCounters } from '../counters.js'
 import type { LsmOptions } from '../options.js'
 import { createLsmTree, openLsmTree } from '../recovery.js'
 import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
-import { readLiveRows } from '../sstable/scan.js'
+import { liveRowsOf } from '../sstable/scan.js'
 
 /** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
 export async function createFromRows(
@@ -35,7 +35,7 @@ export async function createFromRows(
 export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
   const tree = await openLsmTree(options)
   try {
-    yield* readLiveRows(tree.manifest.sstables)
+    yield* liveRowsOf(tree.manifest.sstables).rows()
   } finally {
     tree.close()
   }

@@ -106,7 +106,11 @@ export function* walkRows(
   }
 }
 
-/** Live rows of the tables, by `seq`. */
-export function* readLiveRows(sstables: readonly LiveSSTable[]): Generator<Row> {
-  for (const cursor of walkRows(sstables)) yield cursor.sstable.row(cursor.index)
+/** Live rows of the tables, by `seq`. `count` includes dead rows. */
+export function liveRowsOf(sstables: readonly LiveSSTable[]) {
+  const count = sstables.reduce((sum, { sstable }) => sum + sstable.meta.rows, 0)
+  async function* rows(): AsyncGenerator<Row> {
+    for (const cursor of walkRows(sstables)) yield cursor.sstable.row(cursor.index)
+  }
+  return { count, rows }
 }
