@@ -1,11 +1,35 @@
+/** Parts that are kept as they came; more are joined, because a part of one byte takes 400 bytes of memory. */
+const MOST_PARTS = 1000
+
+/** Joins the parts of a body, in memory of about its size. */
+export class ByteCollector {
+  length = 0
+  readonly #joined: Uint8Array[] = []
+  #latest: Uint8Array[] = []
+
+  add(part: Uint8Array): void {
+    this.length += part.length
+    this.#latest.push(part)
+    if (this.#latest.length < MOST_PARTS) return
+    this.#joined.push(Buffer.concat(this.#latest))
+    this.#latest = []
+  }
+
+  /** Does not copy a single part. */
+  join(): Buffer {
+    const [first, ...more] = [...this.#joined, ...this.#latest]
+    if (first === undefined) return Buffer.alloc(0)
+    if (more.length > 0) return Buffer.concat([first, ...more])
+    return Buffer.from(first.buffer, first.byteOffset, first.byteLength)
+  }
+}
+
 /** Collects all bytes of `chunks`. Stops reading and returns undefined if there are more than `most`. */
 export async function collectBytes(chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>, most: number) {
-  const parts: Uint8Array[] = []
-  let length = 0
+  const bytes = new ByteCollector()
   for await (const part of chunks) {
-    length += part.length
-    if (length > most) return undefined
-    parts.push(part)
+    if (bytes.length + part.length > most) return undefined
+    bytes.add(part)
   }
-  return Buffer.concat(parts)
+  return bytes.join()
 }

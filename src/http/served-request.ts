@@ -1,6 +1,7 @@
 /** One request on a socket: reads its body up to a limit, and sends its response as fast as the client reads it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
+import { ByteCollector } from '../domain/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
@@ -97,16 +98,14 @@ export class ServedRequest implements HttpRequest {
     if (this.#awaitsContinue) this.#response.writeContinue()
     this.#awaitsContinue = false
     return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = []
-      let length = 0
+      const bytes = new ByteCollector()
       const read = (chunk: Buffer) => {
-        length += chunk.length
-        if (length > limitBytes) {
+        if (bytes.length + chunk.length > limitBytes) {
           message.off('data', read)
           resolve(undefined)
           return
         }
-        chunks.push(chunk)
+        bytes.add(chunk)
         try {
           this.lease.take(chunk.length)
         } catch (error) {
@@ -115,7 +114,7 @@ export class ServedRequest implements HttpRequest {
         }
       }
       message.on('data', read)
-      message.once('end', () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)))
+      message.once('end', () => resolve(bytes.join()))
       message.once('close', () => {
         // Every body ends with it; an error made for each of them would cost a tenth of a POST.
         if (message.readableEnded) return

@@ -1,5 +1,7 @@
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import { authenticate } from '../../src/framework/authenticate.js'
 import { createAnswerer } from '../../src/http/answerer.js'
@@ -240,6 +242,43 @@ t.test('requests and bodies of many connections are spread over turns of the eve
   await ask(Array.from({ length: 40 }, () => spellRequest('POST /body', close, body)))
   t.equal(turns.get('/body read')?.length, 40)
   t.ok(mostInATurn('/body read') <= 4, `${mostInATurn('/body read')} bodies in one turn`)
+})
+
+t.test('a body in chunks of one byte takes memory of about its size', async (t) => {
+  const count = 400_000
+  let length = 0
+  const server = await startServer({
+    answerer: async (request) => {
+      length = (await request.readBody(MIB))!.length
+      return answerText(200, 'text/plain', '')
+    },
+    addresses: ['127.0.0.1'],
+    port: 0,
+    traceHeader: 'svc-trace-id',
+    createTraceId: () => 'below-http',
+  })
+  t.teardown(() => server.stop())
+  setFlagsFromString('--expose-gc')
+  const collectGarbage: () => void = runInNewContext('gc')
+  const measure = () => {
+    collectGarbage()
+    const { heapUsed, arrayBuffers } = process.memoryUsage()
+    return (heapUsed + arrayBuffers) / MIB
+  }
+  const socket = connect(server.port, '127.0.0.1')
+  const closed = new Promise((resolve) => socket.resume().once('close', resolve))
+  socket.write(spellRequest('POST /', { Connection: 'close', 'Transfer-Encoding': 'chunked' }))
+  const before = measure()
+  await new Promise((resolve) => socket.write('1\r\n \r\n'.repeat(count), resolve))
+  let grown = 0
+  for (let count = 0; count < 20; count++) {
+    await wait(100)
+    grown = Math.max(grown, measure() - before)
+  }
+  t.ok(grown < 40, `${grown.toFixed(0)} MiB more`)
+  socket.write('0\r\n\r\n')
+  await closed
+  t.equal(length, count)
 })
 
 t.test('HEAD is answered like GET, without a body', async (t) => {
