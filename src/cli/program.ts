@@ -2,7 +2,7 @@
 import { Command, CommanderError, Option } from 'commander'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'
-import { takesIdempotencyKey } from '../framework/idempotency-key.js'
+import { takesIdempotencyKey } from '../framework/idempotency/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { ALL_SETTINGS } from '../global-flags.js'

@@ -4,7 +4,7 @@ import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs
 import { join } from 'node:path'
 import { isObject, tryJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { quoteWord } from '../domain/quote-word.js'
+import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, codeOf, usage } from '../errors.js'
 
 export type Texts = Readonly<Record<string, string>>

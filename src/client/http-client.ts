@@ -2,10 +2,11 @@
  * Performs operations on any server of the interface, for `--url` and for embedding programs: formats the request, sends
  * it through a function like `fetch`, tries again if the server is busy, and reads the answer or the problem.
  */
-import { collectBytes } from '../domain/collect-bytes.js'
+
 import { decodeUtf8, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
-import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-key.js'
+import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency/idempotency-key.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RoutedOperation } from '../framework/registry.js'

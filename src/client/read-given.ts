@@ -1,5 +1,5 @@
 /** Reads answers that reactor code, or the destination of a proxy, gave in full: our servers mark them. */
-import { type HeaderMap, passAnswerHeaders } from '../domain/code-answer.js'
+import { type HeaderMap, passAnswerHeaders } from '../domain/proxy/code-answer.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 

@@ -2,7 +2,7 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, ERRORS, type ErrorCode, type ErrorDetails, type PropertyErrors } from '../errors.js'
-import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency/idempotency-key.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
 /** Limits of the text that a problem may print on a terminal. */

@@ -1,7 +1,7 @@
 /** A clock that a test sets: the real one, one that runs with an offset, or a frozen one. */
 import type { Clock } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
-import type { ClockState } from '../framework/control-port.js'
+import type { ClockState } from '../framework/ports/control.js'
 
 export class TestClock {
   readonly #real: Clock

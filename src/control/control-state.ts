@@ -1,7 +1,7 @@
 /** A vault's control plane: its clock, snapshots and forks if it is in memory, its faults and its latest requests. */
-import { suggestName } from '../domain/nearest.js'
+import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
-import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/control-port.js'
+import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/ports/control.js'
 import type { EngineState } from '../storage/engine.js'
 import type { App } from '../vault/app.js'
 import type { MemoryVault } from '../vault/memory-vault.js'

@@ -1,7 +1,7 @@
 /** Wraps the sending of requests to other servers: notes where they go, and lets them fail as faults say. */
 import { setTimeout } from 'node:timers/promises'
-import { type DestinationFault, readDestinationFault } from '../domain/destination-fault.js'
-import type { RequestRecord } from '../framework/control-port.js'
+import { type DestinationFault, readDestinationFault } from '../domain/proxy/destination-fault.js'
+import type { RequestRecord } from '../framework/ports/control.js'
 import {
   answerWhole,
   type Destination,
@@ -10,7 +10,7 @@ import {
   type OnLeave,
   type Outbound,
   WAIT_MS,
-} from '../framework/outbound-port.js'
+} from '../framework/ports/outbound.js'
 
 /** Resolves after `ms`, or rejects as soon as the signal is aborted. */
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>

@@ -1,7 +1,7 @@
 /** Responses that fail on purpose. */
 import { STATUS_CODES } from 'node:http'
 import { CofferError, ERRORS, type ErrorCode } from '../errors.js'
-import type { FaultRule } from '../framework/control-port.js'
+import type { FaultRule } from '../framework/ports/control.js'
 import type { HttpResponse } from '../http/exchange.js'
 
 const FAULT_DETAIL = 'This fault was asked for with the control plane.'

@@ -1,7 +1,8 @@
 /** The rules by which requests fail on purpose, with counts of what they fit and applied to. */
-import { matchesName } from '../domain/formula.js'
+
 import { isObject } from '../domain/json/json.js'
-import type { CountedRule, FaultRule } from '../framework/control-port.js'
+import { matchesName } from '../domain/reactor/formula.js'
+import type { CountedRule, FaultRule } from '../framework/ports/control.js'
 
 /** A request, as rules see it. */
 export interface Target {

@@ -1,6 +1,6 @@
 /** Finds the vault that a request means: the one of the server, or a fork. */
 import { CofferError } from '../errors.js'
-import { authenticate } from '../framework/authenticate.js'
+import { authenticate } from '../framework/caller/authenticate.js'
 import { inspectLink } from '../operations/invite/accept-invitation.js'
 import type { ControlState } from './control-state.js'
 

@@ -1,6 +1,6 @@
 /** Opens vaults in memory with a control plane. */
 import type { RandomSource } from '../crypto/ports.js'
-import { drawKey } from '../domain/base58.js'
+import { drawKey } from '../domain/text/base58.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
 import { seedVault } from '../vault/sample-applications.js'
 import { TestClock } from './clock.js'

@@ -1,6 +1,6 @@
 /** The latest requests, without anything secret, and waiting for some. */
 import { isObject, tryJson } from '../domain/json/json.js'
-import type { RequestFilter, RequestRecord } from '../framework/control-port.js'
+import type { RequestFilter, RequestRecord } from '../framework/ports/control.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
 

@@ -1,5 +1,5 @@
 /** Puts together the HTTP service of a vault, for the command line and the library. Loaded when a server listens. */
-import { authenticate } from '../framework/authenticate.js'
+import { authenticate } from '../framework/caller/authenticate.js'
 import type { ServiceOptions } from '../http/start.js'
 import { registry } from '../operations/all.js'
 import { VERSION } from '../version.js'

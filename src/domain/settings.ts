@@ -1,6 +1,6 @@
 /** The settings of a vault: names, descriptions, allowed values and defaults. */
 import { usage, validationError } from '../errors.js'
-import { readMailServer, readSender } from './mail-server.js'
+import { readMailServer, readSender } from './invitation/mail-server.js'
 
 interface SettingEntry<T> {
   description: string

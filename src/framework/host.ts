@@ -1,10 +1,10 @@
 /** What operations run on: a vault, and the effects of its process. `vault/app.ts` implements it. */
 import type { Store, StoreReader } from '../storage/store.js'
-import type { CallerCache } from './cached-caller.js'
-import type { Caller } from './caller.js'
-import type { ControlPlane } from './control-port.js'
+import type { CallerCache } from './caller/cached-caller.js'
+import type { Caller } from './caller/caller.js'
 import type { AnyOperation, Effects } from './operation.js'
-import type { OpenVault } from './vault-port.js'
+import type { ControlPlane } from './ports/control.js'
+import type { OpenVault } from './ports/vault.js'
 
 export interface Host extends OpenVault, Effects {
   readonly store: Store

@@ -2,7 +2,7 @@
  * Reads lists, by page or by cursor, in several units of work, so that other calls are served in between, up to the size
  * limit of an answer.
  */
-import type { Kind, RecordOf } from '../domain/records.js'
+import type { Kind, RecordOf } from '../domain/records/records.js'
 import { invalid } from '../errors.js'
 import type { Condition, RecordLocation } from '../storage/store.js'
 import type { Context, Session } from './operation.js'

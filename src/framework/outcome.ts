@@ -1,5 +1,5 @@
 /** What an operation answers, and the two forms of it that are more than a result. */
-import type { CodeAnswer, HeaderMap } from '../domain/code-answer.js'
+import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 
 export interface Outcome<Result = unknown> {
   /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */

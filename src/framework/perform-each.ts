@@ -1,6 +1,6 @@
 /** Performs one operation for several inputs in one unit of work: one commit, where each by itself would have its own. */
 import { CofferError, type SentError, toSent } from '../errors.js'
-import type { Caller } from './caller.js'
+import type { Caller } from './caller/caller.js'
 import type { Host } from './host.js'
 import { type AnyOperation, type Context, mayShareUnit, type OperationInput } from './operation.js'
 import { authorize, createSession } from './perform.js'

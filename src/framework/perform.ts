@@ -1,10 +1,10 @@
 /** The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log. */
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import type { Caller } from './caller.js'
+import type { Caller } from './caller/caller.js'
 import type { Host } from './host.js'
-import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
-import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
+import { type IdempotentAnswer, runIdempotent } from './idempotency/idempotency.js'
+import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency/idempotency-key.js'
 import {
   type AnyOperation,
   type CheckTools,
@@ -14,8 +14,8 @@ import {
   type Session,
   successOf,
 } from './operation.js'
-import type { OutboundAnswer } from './outbound-port.js'
 import { Existing, HttpAnswer, type Outcome } from './outcome.js'
+import type { OutboundAnswer } from './ports/outbound.js'
 import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
 import type { RelayRequest } from './relay.js'
 import { completeValue, keepFitting } from './schema.js'

@@ -1,5 +1,5 @@
 /** The registry of operations, and what their declarations must fulfil. */
-import { PERMISSIONS, type Permission } from '../domain/permissions.js'
+import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import { type AnyOperation, CONTROL_PATH, successOf } from './operation.js'
 import { itemOutput } from './page.js'
 import { findUnknownName, type ObjectSchema, type Schema } from './schema.js'

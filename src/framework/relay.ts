@@ -2,8 +2,8 @@
  * Relayed requests: an operation that takes any method of a list, any path below its own and any body, and answers with a
  * stream. For calls that are passed on to other servers.
  */
-import type { HeaderMap } from '../domain/code-answer.js'
-import type { OnLeave, Outbound } from './outbound-port.js'
+import type { HeaderMap } from '../domain/proxy/code-answer.js'
+import type { OnLeave, Outbound } from './ports/outbound.js'
 
 export interface RelayRequest {
   method: string

@@ -1,5 +1,5 @@
 /** Reads a record that an operation needs. */
-import type { RecordOf } from '../domain/records.js'
+import type { RecordOf } from '../domain/records/records.js'
 import { CofferError } from '../errors.js'
 import type { Context } from './operation.js'
 

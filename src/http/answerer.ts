@@ -1,9 +1,9 @@
 /** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
-import { retryIfStale } from '../framework/cached-caller.js'
-import type { Caller } from '../framework/caller.js'
+import { retryIfStale } from '../framework/caller/cached-caller.js'
+import type { Caller } from '../framework/caller/caller.js'
 import type { Host } from '../framework/host.js'
-import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency/idempotency-key.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'

@@ -1,7 +1,7 @@
 /** Requests and answers as plain objects, independent of sockets. */
-import type { HeaderMap } from '../domain/code-answer.js'
+import type { HeaderMap } from '../domain/proxy/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'
-import type { OnLeave, Outbound } from '../framework/outbound-port.js'
+import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
 import { JsonText } from '../framework/recipient.js'
 import type { ByteLease } from './byte-budget.js'
 

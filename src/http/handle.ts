@@ -1,5 +1,5 @@
 /** The server as a function from `Request` to `Response`, for tests and for programs that embed one. */
-import { collectBytes } from '../domain/collect-bytes.js'
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import type { HttpRequest } from './exchange.js'
 

@@ -1,7 +1,7 @@
 /** Parsing of query strings by the schema of an operation. */
 import { isObject, parseJson } from '../domain/json/json.js'
-import { suggestName } from '../domain/nearest.js'
 import { collect } from '../domain/property-errors.js'
+import { suggestName } from '../domain/text/nearest.js'
 import { type PropertyErrors, validationError } from '../errors.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { Endpoint } from '../framework/registry.js'

@@ -1,7 +1,7 @@
 /** Requests that an operation relays: their form, and how their answers are sent. */
 import { CofferError } from '../errors.js'
 import type { Relay } from '../framework/operation.js'
-import type { OutboundAnswer } from '../framework/outbound-port.js'
+import type { OutboundAnswer } from '../framework/ports/outbound.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import type { RelayRequest } from '../framework/relay.js'
 import type { HttpRequest, HttpResponse } from './exchange.js'

@@ -2,7 +2,7 @@
 import { CofferError, validationError } from '../errors.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { Registry, RoutedOperation } from '../framework/registry.js'
-import { readAreas } from './emulation.js'
+import { readAreas } from './openapi/emulation.js'
 
 export interface Match {
   operation: RoutedOperation

@@ -1,11 +1,11 @@
 /** Assembles the HTTP service of an open vault. */
-import { ACCEPT_PATH } from '../domain/invitation.js'
+import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
 import type { Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import { answerResult, type HttpRequest } from './exchange.js'
 import { createHostCheck } from './hosts.js'
-import { createDocument } from './openapi.js'
+import { createDocument } from './openapi/openapi.js'
 import { createAcceptPage } from './pages/accept-page.js'
 import { createPages, type Page } from './pages/pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'

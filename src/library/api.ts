@@ -1,6 +1,6 @@
 /** The types of the library. */
 import type { Client } from '../client/typed-client.js'
-import type { ReactorOptions } from '../framework/reactor-runtime.js'
+import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { Rate } from '../http/rate-limit.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { Seed } from '../operations/seed/seed-schema.js'

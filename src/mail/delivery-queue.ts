@@ -3,8 +3,8 @@
  * state of the delivery, so that it goes on after a restart; a lease keeps servers of one store from delivering twice.
  */
 import { formatDate } from '../domain/dates.js'
-import type { RecordOf } from '../domain/records.js'
-import type { Delivery } from '../framework/mail-port.js'
+import type { RecordOf } from '../domain/records/records.js'
+import type { Delivery } from '../framework/ports/mail.js'
 import { findNewest, readAll } from '../storage/pages.js'
 import type { Store, StoreReader } from '../storage/store.js'
 

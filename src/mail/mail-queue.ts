@@ -1,8 +1,8 @@
 /** The delivery of mail by SMTP. The SMTP library is loaded with the first mail. */
 import { formatDate } from '../domain/dates.js'
-import { wrapLetter } from '../domain/letter.js'
-import type { MailRecord } from '../domain/records.js'
-import type { Delivery, Mailer, MailPort, Message } from '../framework/mail-port.js'
+import { wrapLetter } from '../domain/invitation/letter.js'
+import type { MailRecord } from '../domain/records/records.js'
+import type { Delivery, Mailer, MailPort, Message } from '../framework/ports/mail.js'
 import { letterOf, type MailSettings, readMailSettings, withoutSecret } from '../operations/invite/mail.js'
 import type { Store, StoreReader } from '../storage/store.js'
 import { type Connection, callLater, DeliveryQueue, delayOf } from './delivery-queue.js'

@@ -1,8 +1,8 @@
 /** Sending by SMTP with nodemailer. Error messages contain neither addresses nor passwords. */
 import { rootCertificates } from 'node:tls'
 import { createTransport } from 'nodemailer'
-import { type MailServer, readMailServer } from '../domain/mail-server.js'
-import type { Delivery, Mailer, Message } from '../framework/mail-port.js'
+import { type MailServer, readMailServer } from '../domain/invitation/mail-server.js'
+import type { Delivery, Mailer, Message } from '../framework/ports/mail.js'
 
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000

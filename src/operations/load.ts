@@ -7,7 +7,7 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   if (!/^[a-z]+$/.test(word)) return undefined
   let noun: Noun
   try {
-    noun = (await import(`./nouns/${word}.js`)).noun
+    noun = (await import(`./${word === 'app' ? 'application' : word}/noun.js`)).noun
   } catch {
     // A file that exists and fails to load is reported when all nouns are loaded.
     return undefined

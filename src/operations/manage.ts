@@ -1,8 +1,9 @@
 /** Derives management operations of a noun from one declaration of how its records are found, shown and logged. */
-import type { EntityType } from '../domain/entity-types.js'
-import { matchesName } from '../domain/formula.js'
-import type { Permission } from '../domain/permissions.js'
-import type { RecordOf } from '../domain/records.js'
+
+import type { Permission } from '../domain/access/permissions.js'
+import { matchesName } from '../domain/reactor/formula.js'
+import type { EntityType } from '../domain/records/entity-types.js'
+import type { RecordOf } from '../domain/records/records.js'
 import { readList } from '../framework/list.js'
 import {
   type Context,

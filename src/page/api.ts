@@ -2,8 +2,8 @@
 import { createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
-import type { CountedRule, RequestRecord } from '../framework/control-port.js'
-import type { ExplainedDecision } from '../framework/decisions.js'
+import type { ExplainedDecision } from '../framework/caller/decisions.js'
+import type { CountedRule, RequestRecord } from '../framework/ports/control.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 
 export type { CountedRule, ExplainedDecision, Problem, RequestRecord }

@@ -1,7 +1,7 @@
 /** Confinement of guests by the operating system: probes for the strongest wrapper command that works here. */
 import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import type { Sandbox } from '../framework/reactor-runtime.js'
+import type { Sandbox } from '../framework/ports/reactors.js'
 import {
   type Confinement,
   describeThisNode,

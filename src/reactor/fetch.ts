@@ -1,6 +1,6 @@
 /** The host's side of `fetch`, the only network access of reactor code. */
 import type { IncomingMessage } from 'node:http'
-import { collectBytes } from '../domain/collect-bytes.js'
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, validationError } from '../errors.js'
 import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 import type { FetchRequest, FetchResponse } from './messages.js'

@@ -1,7 +1,7 @@
 /** A run of a guest under limits: the host measures time, memory, console lines and calls, and kills the guest. */
 import { parseJson } from '../domain/json/json.js'
 import { CofferError, toProblem } from '../errors.js'
-import type { ClientCall, ConsoleLine } from '../framework/reactor-runtime.js'
+import type { ClientCall, ConsoleLine } from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
 import type { PoolClock } from './clock.js'
 import type { HostFetch } from './fetch.js'

@@ -1,6 +1,6 @@
 /** Sends the requests of proxies and streams the answers. */
 import type { IncomingMessage } from 'node:http'
-import { collectBytes } from '../domain/collect-bytes.js'
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError } from '../errors.js'
 import {
   answerWhole,
@@ -11,7 +11,7 @@ import {
   type OutboundRequest,
   type Sending,
   WAIT_MS,
-} from '../framework/outbound-port.js'
+} from '../framework/ports/outbound.js'
 import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 
 /** A smaller status is not final (101) or not valid. */

@@ -1,5 +1,5 @@
 /** The settings of the pool: the number of children, how they are shared between callers, and the limits of a run. */
-import type { ReactorOptions } from '../framework/reactor-runtime.js'
+import type { ReactorOptions } from '../framework/ports/reactors.js'
 import { DEFAULT_LIMITS, type ReactorLimits } from './limits.js'
 
 export interface PoolSettings {

@@ -13,7 +13,7 @@ import {
   type ReactorRun,
   type ReactorRuntime,
   type Sandbox,
-} from '../framework/reactor-runtime.js'
+} from '../framework/ports/reactors.js'
 import { startGuest } from './child.js'
 import { createPoolClock } from './clock.js'
 import { describeSandbox } from './confinement.js'

@@ -1,9 +1,10 @@
 /** Converts the outcome of a guest's run to the result and errors that operations use. */
-import { readCodeAnswer } from '../domain/code-answer.js'
+
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import { readCodeAnswer } from '../domain/proxy/code-answer.js'
 import { CofferError } from '../errors.js'
-import type { ReactorOutcome, ReactorRun } from '../framework/reactor-runtime.js'
+import type { ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
 import type { RunOutcome, StopReason } from './guest-run.js'
 import type { ReactorLimits } from './limits.js'
 import type { GuestFailure, GuestMessage } from './messages.js'

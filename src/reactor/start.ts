@@ -1,6 +1,6 @@
 /** Creates pools from the settings of a vault and the options of the process. */
 import { settingOf } from '../domain/settings.js'
-import type { ReactorOptions, ReactorRuntime } from '../framework/reactor-runtime.js'
+import type { ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import { confineThisNode } from './confinement.js'
 import { type Confinement, describeThisNode } from './launch.js'
 import { DEFAULT_LIMITS } from './limits.js'

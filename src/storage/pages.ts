@@ -1,5 +1,5 @@
 /** Reads all records that match, page by page, or the newest of them. */
-import type { Kind, RecordOf } from '../domain/records.js'
+import type { Kind, RecordOf } from '../domain/records/records.js'
 import type { Condition, Store, StoreReader } from './store.js'
 
 const PAGE_SIZE = 1000

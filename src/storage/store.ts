@@ -1,5 +1,5 @@
 /** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
-import type { Kind, LogRecord, RecordOf } from '../domain/records.js'
+import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 

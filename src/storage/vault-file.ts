@@ -5,7 +5,7 @@
 
 import { type Adapter, Low } from 'lowdb'
 import type { Cipher, RandomSource } from '../crypto/ports.js'
-import { quoteWord } from '../domain/quote-word.js'
+import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, conflict, damaged } from '../errors.js'
 import { decodeId, encodeId } from './bytes.js'
 import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'

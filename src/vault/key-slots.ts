@@ -9,7 +9,7 @@ import {
 } from '../crypto/key-slot.js'
 import { formatDate } from '../domain/dates.js'
 import { conflict } from '../errors.js'
-import type { ChooseSlots, SlotFacts } from '../framework/vault-port.js'
+import type { ChooseSlots, SlotFacts } from '../framework/ports/vault.js'
 import type { Header } from '../storage/vault-file.js'
 import { completeEffects, type VaultLocation } from './location.js'
 import { reachVault } from './open.js'

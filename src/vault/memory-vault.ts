@@ -1,9 +1,9 @@
 /** A vault in memory, whose state can be saved, restored and forked. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
-import { API_KEY } from '../domain/application.js'
-import { drawKey } from '../domain/base58.js'
-import type { ApplicationRecord } from '../domain/records.js'
+import { API_KEY } from '../domain/access/application.js'
+import type { ApplicationRecord } from '../domain/records/records.js'
+import { drawKey } from '../domain/text/base58.js'
 import { revokeKeys } from '../operations/application/application-record.js'
 import { renewLinks } from '../operations/invite/link.js'
 import type { EngineState } from '../storage/engine.js'

@@ -1,7 +1,7 @@
 /** Makes the records of a vault that was copied in part agree with each other, and writes its logs anew. */
-import { containerSet, containerSetId } from '../domain/container.js'
+import { containerSet, containerSetId } from '../domain/access/container.js'
 import { formatDate } from '../domain/dates.js'
-import type { TenantRecord } from '../domain/records.js'
+import type { TenantRecord } from '../domain/records/records.js'
 import type { RecoveredLogs } from '../storage/barrier/recovered-logs.js'
 import { eachRecord, readAll } from '../storage/pages.js'
 import type { Store } from '../storage/store.js'

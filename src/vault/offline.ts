@@ -7,7 +7,7 @@ import type {
   OfflineVault,
   VaultFacts,
   Verification,
-} from '../framework/vault-port.js'
+} from '../framework/ports/vault.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
 import { readLockHolder } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'

@@ -1,5 +1,5 @@
 /** Fills a new vault: with a seed, or with sample applications, one of each type with every permission of the type. */
-import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/permissions.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import type { AnyOperation } from '../framework/operation.js'
 import type { List } from '../framework/page.js'
 import { perform } from '../framework/perform.js'

@@ -2,9 +2,9 @@
  * Claims that all servers of a store see: records with a lease, which the claimant renews. If the claimant dies, its claim
  * is free after the lease.
  */
-import type { AnswerRecord } from '../domain/answer-record.js'
-import { type Claim, type Claims, createClaims } from '../framework/claims.js'
+import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/host.js'
+import { type Claim, type Claims, createClaims } from '../framework/ports/claims.js'
 import type { StoreReader } from '../storage/store.js'
 
 /** Longer than the clocks of servers differ by, and than a busy server pauses for. */

@@ -3,7 +3,7 @@ import { fromSent, type SentError, toSent } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
-import type { ReactorOptions } from '../framework/reactor-runtime.js'
+import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
 

@@ -5,7 +5,7 @@
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, setSetting } from '../operations/vault.js'

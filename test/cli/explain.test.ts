@@ -1,7 +1,7 @@
 /** `--explain`: which rule decides, what would be answered, and that nothing is done. */
 import t from 'tap'
 import { drawExplanation } from '../../src/cli/commands/explain.js'
-import type { Explanation } from '../../src/framework/explain.js'
+import type { Explanation } from '../../src/framework/caller/explain.js'
 import { createVaultHome } from './home.js'
 
 const RULES = [

@@ -5,7 +5,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { InputReader, SECRET_LIMIT_BYTES, VALUE_LIMIT_BYTES } from '../../src/cli/input/input.js'
-import { suggestName } from '../../src/domain/nearest.js'
+import { suggestName } from '../../src/domain/text/nearest.js'
 import { createVaultHome } from './home.js'
 
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { scanChunks } from '../../src/cli/commands/scan.js'
-import { ValueFinder } from '../../src/domain/value-finder.js'
+import { ValueFinder } from '../../src/domain/text/value-finder.js'
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 const base64 = (text: string) => Buffer.from(text).toString('base64')

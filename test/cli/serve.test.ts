@@ -16,7 +16,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
-import { PERMISSIONS } from '../../src/domain/permissions.js'
+import { PERMISSIONS } from '../../src/domain/access/permissions.js'
 import type { App } from '../../src/vault/app.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 import {

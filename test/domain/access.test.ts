@@ -7,10 +7,10 @@ import {
   holdsPermission,
   type Rule,
   type RuleCondition,
-} from '../../src/domain/access.js'
-import { API_KEY, checkGrants, mayHold } from '../../src/domain/application.js'
-import { drawKey, isKey } from '../../src/domain/base58.js'
-import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/permissions.js'
+} from '../../src/domain/access/access.js'
+import { API_KEY, checkGrants, mayHold } from '../../src/domain/access/application.js'
+import { PERMISSIONS, type Permission, stricterTransform } from '../../src/domain/access/permissions.js'
+import { drawKey, isKey } from '../../src/domain/text/base58.js'
 
 const rule = (
   priority: number,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { binLength, brandOf, CARD_BRANDS } from '../../src/domain/card-number.js'
+import { binLength, brandOf, CARD_BRANDS } from '../../src/domain/token/card-number.js'
 
 interface PublishedCard {
   brand: string

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/code-answer.js'
+import { passAnswerHeaders, passHeaders, readCodeAnswer } from '../../src/domain/proxy/code-answer.js'
 
 /** Gives the answer, or what is wrong. */
 function read(given: unknown): unknown {

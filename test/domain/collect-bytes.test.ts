@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import t from 'tap'
-import { collectBytes } from '../../src/domain/collect-bytes.js'
+import { collectBytes } from '../../src/domain/proxy/collect-bytes.js'
 
 t.test('bytes are collected up to the limit, and more than that not read to the end', async (t) => {
   const pieces = [Buffer.from('ab'), Buffer.from('c'), Buffer.from('d')]

@@ -6,8 +6,8 @@ import {
   containerSetId,
   isContainerPath,
   isContainerWithin,
-} from '../../src/domain/container.js'
-import { metadataLookups, searchField, tokenFields } from '../../src/domain/index-fields.js'
+} from '../../src/domain/access/container.js'
+import { metadataLookups, searchField, tokenFields } from '../../src/domain/records/index-fields.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 function check(value: unknown): { containers: string[]; errors: PropertyErrors } {

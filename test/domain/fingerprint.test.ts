@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { base58 } from '../../src/domain/base58.js'
+import { base58 } from '../../src/domain/text/base58.js'
 import { fingerprintText } from '../../src/domain/token/fingerprint.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))

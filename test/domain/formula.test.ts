@@ -7,7 +7,7 @@ import {
   checkContract,
   toTexts,
 } from '../../src/domain/contract.js'
-import { checkFormula, type FormulaBody, matchesName } from '../../src/domain/formula.js'
+import { checkFormula, type FormulaBody, matchesName } from '../../src/domain/reactor/formula.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
 const PNG = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='

@@ -8,7 +8,7 @@ import {
   readLink,
   readNames,
   viewInvitation,
-} from '../../src/domain/invitation.js'
+} from '../../src/domain/invitation/invitation.js'
 
 const HOUR = 3_600_000
 const START = Date.parse('2030-01-15T12:00:00Z')

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { composeLetter, describeDate, wrapLetter } from '../../src/domain/letter.js'
+import { composeLetter, describeDate, wrapLetter } from '../../src/domain/invitation/letter.js'
 
 const FACTS = {
   tenantName: 'Payments',

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { findTexts } from '../../src/domain/json/find-texts.js'
-import { isJsonContent } from '../../src/domain/proxy-body.js'
-import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../src/domain/proxy-request.js'
-import { MASK_PROGRAM } from '../../src/domain/proxy-transform.js'
+import { isJsonContent } from '../../src/domain/proxy/proxy-body.js'
+import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../src/domain/proxy/proxy-request.js'
+import { MASK_PROGRAM } from '../../src/domain/proxy/proxy-transform.js'
 
 const request = (change: Partial<ProxyRequest> = {}): ProxyRequest => ({
   method: 'POST',

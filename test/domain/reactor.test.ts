@@ -1,5 +1,5 @@
 import t from 'tap'
-import { checkReactor, readConfiguration } from '../../src/domain/reactor.js'
+import { checkReactor, readConfiguration } from '../../src/domain/reactor/reactor.js'
 import type { CofferError } from '../../src/errors.js'
 
 function errorsOf(work: () => unknown): Record<string, string[]> | undefined {

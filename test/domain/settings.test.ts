@@ -1,5 +1,5 @@
 import t from 'tap'
-import { defaultSender, readMailServer, readSender } from '../../src/domain/mail-server.js'
+import { defaultSender, readMailServer, readSender } from '../../src/domain/invitation/mail-server.js'
 import { requireSettingName, settingOf, showSetting, VAULT_SETTINGS } from '../../src/domain/settings.js'
 
 t.test('a setting is what was set, else its default', async (t) => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isTaken, nameBatch, type TakenBatches, takeBatches } from '../../src/domain/taken-batches.js'
+import { isTaken, nameBatch, type TakenBatches, takeBatches } from '../../src/domain/records/taken-batches.js'
 
 const NONE: TakenBatches = { until: 0, by: {} }
 const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])

@@ -1,7 +1,7 @@
 /** Values are found in every encoding, wherever they stand, and nothing else is. */
 import fc from 'fast-check'
 import t from 'tap'
-import { SHORTEST_VALUE, ValueFinder } from '../../src/domain/value-finder.js'
+import { SHORTEST_VALUE, ValueFinder } from '../../src/domain/text/value-finder.js'
 
 const latin1 = (text: string) => Buffer.from(text).toString('latin1')
 

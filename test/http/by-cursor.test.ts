@@ -1,6 +1,6 @@
 /** What the query of a list may be, written as clients write it. */
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { createHandler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'

@@ -2,7 +2,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { HttpResponse } from '../../src/http/exchange.js'
-import type { OpenApiDocument } from '../../src/http/openapi.js'
+import type { OpenApiDocument } from '../../src/http/openapi/openapi.js'
 
 type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService, serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'

@@ -3,11 +3,11 @@
  * asked, the answer is no fault of ours and is what the OpenAPI document says.
  */
 import fc from 'fast-check'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
-import { createDocument, type OpenApiDocument } from '../../src/http/openapi.js'
+import { createDocument, type OpenApiDocument } from '../../src/http/openapi/openapi.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'

@@ -1,5 +1,5 @@
 import t, { type Test } from 'tap'
-import type { InvitationView } from '../../src/domain/invitation.js'
+import type { InvitationView } from '../../src/domain/invitation/invitation.js'
 import type { List } from '../../src/framework/page.js'
 import type { HttpRequest, HttpResponse } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import t from 'tap'
 import type { Schema } from '../../src/framework/schema.js'
-import { createDocument } from '../../src/http/openapi.js'
+import { createDocument } from '../../src/http/openapi/openapi.js'
 import { registry } from '../../src/operations/all.js'
 import { createContract } from './contract.js'
 import { createToy } from './toy.js'

@@ -1,7 +1,7 @@
 /** Calls through proxies, sentence by sentence, to a stub of another server. */
 import t, { type Test } from 'tap'
-import type { Rule } from '../../src/domain/access.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import type { Rule } from '../../src/domain/access/access.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { createHandler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'

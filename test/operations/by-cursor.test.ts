@@ -1,8 +1,8 @@
 /** Lists by cursor, while tokens are created, changed and deleted between their pages. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Rule } from '../../src/domain/access.js'
-import { decideBy } from '../../src/framework/caller.js'
+import type { Rule } from '../../src/domain/access/access.js'
+import { decideBy } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
 import { openTestVault, requireOperation, setSetting, type TestVault } from './vault.js'
 

@@ -1,7 +1,7 @@
 /** Deduplication, and whom it tells of a token that they may not read. */
 import t from 'tap'
-import type { Permission } from '../../src/domain/permissions.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import type { Permission } from '../../src/domain/access/permissions.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { openTestVault, setSetting } from './vault.js'
 
 interface Shown {

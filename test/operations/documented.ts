@@ -1,5 +1,5 @@
 /** Every call, what it takes, and how a request for it is made and spoiled: written from the specification, not from the registry. */
-import type { ApplicationType, Permission } from '../../src/domain/permissions.js'
+import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
 
 /** Every call and what it takes, written from the specification and not from the registry. */
 export const NEEDED: Record<string, Permission[]> = {

@@ -1,11 +1,11 @@
 /** Idempotency keys: what is kept of an answer and when it goes, requests at once, and deaths between units of work. */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/authenticate.js'
-import { createClaims } from '../../src/framework/claims.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { Host } from '../../src/framework/host.js'
 import type { Outcome } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
+import { createClaims } from '../../src/framework/ports/claims.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, START } from './vault.js'
 

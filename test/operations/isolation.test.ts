@@ -3,8 +3,8 @@
  * the other, tells nothing of the other and changes nothing in it.
  */
 import t from 'tap'
-import { authenticate } from '../../src/framework/authenticate.js'
-import type { Caller } from '../../src/framework/caller.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
+import type { Caller } from '../../src/framework/caller/caller.js'
 import type { ObjectSchema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, type TestVault } from './vault.js'

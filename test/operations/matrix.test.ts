@@ -5,8 +5,8 @@
  */
 import t, { type Test } from 'tap'
 import { spellRequest } from '../../src/client/spell-request.js'
-import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/access/permissions.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createHandler, type Handler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'

@@ -1,7 +1,7 @@
 /** Roles of members: who is given which, and how they are changed. */
 import t from 'tap'
-import type { InvitationView } from '../../src/domain/invitation.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import type { InvitationView } from '../../src/domain/invitation/invitation.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { List } from '../../src/framework/page.js'
 import { createHandler } from '../../src/http/handle.js'
 import { completeService } from '../../src/http/start.js'

@@ -3,7 +3,7 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { toJsonSchema } from '../../src/framework/schema.js'
-import { describeComponents } from '../../src/http/openapi.js'
+import { describeComponents } from '../../src/http/openapi/openapi.js'
 
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 formats.default(ajv, ['uuid', 'date-time'])

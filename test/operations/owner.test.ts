@@ -41,7 +41,7 @@ t.test('a handler that an application reaches all the same gets nothing of the v
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
-  const { authenticate } = await import('../../src/framework/authenticate.js')
+  const { authenticate } = await import('../../src/framework/caller/authenticate.js')
   const { perform } = await import('../../src/framework/perform.js')
   const open = { ...registry.find('vault verify')!, audience: undefined }
   const caller = await authenticate(vault.app, key)

@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { CofferError } from '../../src/errors.js'
-import { type Caller, ownerCaller } from '../../src/framework/caller.js'
+import { type Caller, ownerCaller } from '../../src/framework/caller/caller.js'
 import { type AnyOperation, type Context, operation } from '../../src/framework/operation.js'
 import { Existing } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'

@@ -4,10 +4,10 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Rule, RuleCondition } from '../../src/domain/access.js'
-import type { Permission, Transform } from '../../src/domain/permissions.js'
-import { authenticate } from '../../src/framework/authenticate.js'
-import { CallerCache } from '../../src/framework/cached-caller.js'
+import type { Rule, RuleCondition } from '../../src/domain/access/access.js'
+import type { Permission, Transform } from '../../src/domain/access/permissions.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
+import { CallerCache } from '../../src/framework/caller/cached-caller.js'
 import { openTestVault, permissionsOf, setSetting, type TestVault } from './vault.js'
 
 interface Granted {

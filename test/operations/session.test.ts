@@ -1,9 +1,9 @@
 /** What of sessions the cases of `fixtures/operations` cannot show: what is stored, purged, limited and explained. */
 import t from 'tap'
-import type { SessionRecord } from '../../src/domain/records.js'
-import { MOST_LIVE_SESSIONS } from '../../src/domain/session.js'
-import { authenticate } from '../../src/framework/authenticate.js'
-import { explain } from '../../src/framework/explain.js'
+import { MOST_LIVE_SESSIONS } from '../../src/domain/access/session.js'
+import type { SessionRecord } from '../../src/domain/records/records.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
+import { explain } from '../../src/framework/caller/explain.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import { openTestVault, permissionsOf, requireOperation, setSetting, type TestVault } from './vault.js'
 

@@ -4,10 +4,10 @@
  */
 
 import { ControlState } from '../../src/control/control-state.js'
-import type { Rule } from '../../src/domain/access.js'
-import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/permissions.js'
+import type { Rule } from '../../src/domain/access/access.js'
+import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/access/permissions.js'
 import { CofferError } from '../../src/errors.js'
-import type { Caller } from '../../src/framework/caller.js'
+import type { Caller } from '../../src/framework/caller/caller.js'
 import type { Outcome } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import type { Schema } from '../../src/framework/schema.js'

@@ -1,7 +1,7 @@
 /** The budget of a request: what its expressions may take together, and that others have their turn meanwhile. */
 import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
 import { openTestVault, requireOperation } from './vault.js'
 

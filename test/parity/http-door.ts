@@ -1,11 +1,11 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
 import { spellRequest } from '../../src/client/spell-request.js'
-import { authenticate } from '../../src/framework/authenticate.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import type { HttpResponse as HttpAnswer } from '../../src/http/exchange.js'
-import { createDocument } from '../../src/http/openapi.js'
+import { createDocument } from '../../src/http/openapi/openapi.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/sockets.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Invocation, ReactorRun } from '../../src/framework/reactor-runtime.js'
+import type { Invocation, ReactorRun } from '../../src/framework/ports/reactors.js'
 import type { Guest, GuestListener } from '../../src/reactor/child.js'
 import type { PoolClock } from '../../src/reactor/clock.js'
 import { describeSandbox } from '../../src/reactor/confinement.js'

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import type { ClientCall, ReactorRun } from '../../src/framework/reactor-runtime.js'
+import type { ClientCall, ReactorRun } from '../../src/framework/ports/reactors.js'
 import { confine } from '../../src/reactor/confinement.js'
 import { createReactorPool } from '../../src/reactor/pool.js'
 

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import type { ReactorRuntime } from '../../src/framework/reactor-runtime.js'
+import type { ReactorRuntime } from '../../src/framework/ports/reactors.js'
 import { confine } from '../../src/reactor/confinement.js'
 import { createReactorPool } from '../../src/reactor/pool.js'
 

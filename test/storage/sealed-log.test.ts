@@ -1,8 +1,8 @@
 /** The log as blocks: found as a list of records would be, and proven whatever somebody with every key but one does. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/log-record.js'
-import type { LogRecord, RecordOf } from '../../src/domain/records.js'
+import type { LogBlockRecord, LogHeadRecord, LogIndexRecord } from '../../src/domain/records/log-record.js'
+import type { LogRecord, RecordOf } from '../../src/domain/records/records.js'
 import { ChainCache, LogChain } from '../../src/storage/barrier/log-chain.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import {

@@ -1,7 +1,7 @@
 /** CSV as rows: each column is a path of a token, such as `data.number`. csv-parse is imported here only. */
 
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
-import { quoteWord } from '../../domain/quote-word.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'

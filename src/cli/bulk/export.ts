@@ -1,7 +1,7 @@
 /** `coffer token export`: writes all tokens, or those that filters match, page by page; `token import` reads them again. */
 import { open, rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { decideTransform, type Grants } from '../../domain/access.js'
+import { decideTransform, type Grants } from '../../domain/access/access.js'
 import { CofferError, interrupted, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context.js'

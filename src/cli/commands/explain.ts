@@ -1,7 +1,7 @@
 /** `--explain`: prints what an operation on tokens would answer, and which access rules decide. */
-import type { RuleCondition } from '../../domain/access.js'
-import type { ExplainedDecision } from '../../framework/decisions.js'
-import type { Explanation } from '../../framework/explain.js'
+import type { RuleCondition } from '../../domain/access/access.js'
+import type { ExplainedDecision } from '../../framework/caller/decisions.js'
+import type { Explanation } from '../../framework/caller/explain.js'
 import type { AnyOperation } from '../../framework/operation.js'
 import type { CommandContext } from '../context.js'
 import { display, indent, layOutJson } from '../output/display.js'

@@ -1,10 +1,10 @@
 /** `coffer init`: creates a vault, its first tenant, and its key file or passphrase. */
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
+import { checkTenantName } from '../../domain/invitation/tenant-name.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
-import { quoteWord } from '../../domain/quote-word.js'
-import { checkTenantName } from '../../domain/tenant-name.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
 import type { App } from '../../vault/app.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
 import { ensureSampleApplications } from '../../vault/sample-applications.js'

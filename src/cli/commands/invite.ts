@@ -1,7 +1,7 @@
 /** `coffer invite outbox | accept | create | resend`: prints mail and its delivery state. */
 
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { quoteWord } from '../../domain/quote-word.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/outbox.js'
 import { displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'

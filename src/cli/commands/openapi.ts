@@ -1,5 +1,5 @@
 /** `coffer openapi`: prints the OpenAPI document; needs no server and no vault. */
-import { createDocument } from '../../http/openapi.js'
+import { createDocument } from '../../http/openapi/openapi.js'
 import { VERSION } from '../../version.js'
 import type { CommandContext } from '../context.js'
 import { printResult } from '../output/output.js'

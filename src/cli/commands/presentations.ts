@@ -4,7 +4,7 @@ import type { OperationName } from '../../operations/all.js'
 import type { Presentation } from '../task.js'
 
 const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
-const STORES_CODE: Presentation = { load: async () => (await import('./formula.js')).store }
+const STORES_CODE: Presentation = { load: async () => (await import('./reactor/formula.js')).store }
 const loadTenant = async () => import('./tenant.js')
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
@@ -36,7 +36,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
     options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],
-    load: async () => (await import('./formula.js')).check,
+    load: async () => (await import('./reactor/formula.js')).check,
   },
   'formula install': {
     arguments: [
@@ -45,7 +45,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
         'card-alias, matching-hmac, json-webhook, or the path of a formula as JSON; default: all included ones',
       ],
     ],
-    load: async () => (await import('./formula.js')).install,
+    load: async () => (await import('./reactor/formula.js')).install,
   },
   'reactor dev': {
     arguments: [['<file>', 'formula.js']],
@@ -55,12 +55,12 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--verbose', 'print how the code is confined on this machine'],
       ['--watch', 'run again when the file is saved, until Ctrl-C'],
     ],
-    load: async () => (await import('./reactor-dev.js')).develop,
+    load: async () => (await import('./reactor/reactor-dev.js')).develop,
   },
   'reactor logs': {
     options: [FOLLOW],
     empty: 'The reactor has not run yet.',
-    load: async () => (await import('./reactor.js')).logs,
+    load: async () => (await import('./reactor/reactor.js')).logs,
   },
   'log tail': {
     options: [FOLLOW],

@@ -1,7 +1,7 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
 import { accessSync, constants, readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { LONGEST_VALUE, OVERLAP, SHORTEST_VALUE, ValueFinder } from '../../domain/value-finder.js'
+import { LONGEST_VALUE, OVERLAP, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context.js'

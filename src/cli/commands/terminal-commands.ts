@@ -109,7 +109,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
     examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
     run: async (context, words) =>
-      (await import('./completion.js')).printCompletion(context, words as string[]),
+      (await import('./help/completion.js')).printCompletion(context, words as string[]),
   },
   {
     name: 'help',
@@ -118,7 +118,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     options: [['--json', 'all commands as JSON: flags, types, examples, permissions and outputs']],
     examples: ['coffer help token create', 'coffer help expressions', 'coffer help --json'],
     run: async (context, words, options) =>
-      (await import('./help.js')).printHelp(context, words as string[], options),
+      (await import('./help/help.js')).printHelp(context, words as string[], options),
   },
   {
     name: 'version',

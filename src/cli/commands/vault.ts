@@ -2,7 +2,7 @@
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
-import type { Verification } from '../../framework/vault-port.js'
+import type { Verification } from '../../framework/ports/vault.js'
 import { readHolder } from '../../vault/offline.js'
 import { countOf } from '../output/display.js'
 import { describePlace, findVaultDirectory, placeOf } from '../target/credentials.js'

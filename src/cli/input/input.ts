@@ -10,8 +10,8 @@ import {
   statSync,
 } from 'node:fs'
 import { resolve } from 'node:path'
-import { collectBytes } from '../../domain/collect-bytes.js'
 import { decodeUtf8 } from '../../domain/json/json.js'
+import { collectBytes } from '../../domain/proxy/collect-bytes.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
 import { printWarning } from '../output/output.js'
 import type { InputStream, Terminal } from '../output/terminal.js'

@@ -1,6 +1,6 @@
 /** Finds the ids that names and beginnings of ids stand for, in the properties whose schema says what they refer to. */
 import { isObject } from '../../domain/json/json.js'
-import { suggestName } from '../../domain/nearest.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { Schema } from '../../framework/schema.js'

@@ -1,6 +1,6 @@
 /** Tells of properties in JSON that an operation ignores, which may be misspelled. */
 import { isObject } from '../../domain/json/json.js'
-import { suggestName } from '../../domain/nearest.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { display, truncate } from '../output/display.js'
 import { printNotice } from '../output/output.js'

@@ -2,7 +2,7 @@
 
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { quoteWord } from '../../domain/quote-word.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'

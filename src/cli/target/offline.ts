@@ -2,9 +2,9 @@
 import { usage } from '../../errors.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
-import type { ReactorRuntime } from '../../framework/reactor-runtime.js'
+import type { ReactorRuntime } from '../../framework/ports/reactors.js'
+import type { NewSlot } from '../../framework/ports/vault.js'
 import { validateInput } from '../../framework/validate.js'
-import type { NewSlot } from '../../framework/vault-port.js'
 import { openReactors } from '../../vault/app.js'
 import { createOfflineVault } from '../../vault/offline.js'
 import {

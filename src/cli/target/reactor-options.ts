@@ -1,6 +1,6 @@
 /** Reactor code on this machine: the options of its runtime, and messages about its confinement. */
 import { resolve } from 'node:path'
-import type { ReactorOptions, Sandbox } from '../../framework/reactor-runtime.js'
+import type { ReactorOptions, Sandbox } from '../../framework/ports/reactors.js'
 import { CORE_DANGER, harden } from '../../vault/hardening.js'
 import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'

@@ -1,6 +1,7 @@
 /** The filters that Coffer adds to standard Liquid: functions of plain JSON values. */
-import { binLength } from '../card-number.js'
+
 import { canonicalJson, exactNumber, isObject } from '../json/json.js'
+import { binLength } from '../token/card-number.js'
 import { asCharacter, asCount, asFlag, asText, plain, refuse } from './filter-arguments.js'
 import { type CallTools, type FilterRule, HMAC_ALGORITHMS, type RandomSource } from './filter-rule.js'
 

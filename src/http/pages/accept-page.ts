@@ -1,8 +1,8 @@
 /** The page of an invitation link, and its form, which works once, and only if this server made it. */
 import { BoundedMap } from '../../bounded-map.js'
-import { encodeHtml as encode } from '../../domain/html.js'
-import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation.js'
-import { describeDate } from '../../domain/letter.js'
+import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation/invitation.js'
+import { describeDate } from '../../domain/invitation/letter.js'
+import { encodeHtml as encode } from '../../domain/text/html.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import {
   type AcceptContext,

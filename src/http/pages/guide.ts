@@ -1,6 +1,6 @@
 /** Sections of the reference: how clients are pointed at this server, and what it emulates. */
-import { encodeHtml as encode } from '../../domain/html.js'
-import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../emulation.js'
+import { encodeHtml as encode } from '../../domain/text/html.js'
+import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emulation.js'
 
 export const GUIDE_STYLE = `
 pre { tab-size: 2 } .wide { overflow-x: auto } table { border-collapse: collapse; width: 100% }

@@ -1,6 +1,6 @@
 /** HTML answers: common style, no external resources, scripts of our own alone, and a content security policy to that effect. */
 import { createHash } from 'node:crypto'
-import { encodeHtml } from '../../domain/html.js'
+import { encodeHtml } from '../../domain/text/html.js'
 import { answerText, type HttpResponse } from '../exchange.js'
 
 /** `body` is HTML in which all user text is escaped. */

@@ -1,8 +1,8 @@
 /** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
-import { encodeHtml as encode } from '../../domain/html.js'
+import { encodeHtml as encode } from '../../domain/text/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import { answerResult, answerText, type HttpRequest, type HttpResponse, JSON_TYPE } from '../exchange.js'
-import type { OpenApiDocument, OpenApiOperation } from '../openapi.js'
+import type { OpenApiDocument, OpenApiOperation } from '../openapi/openapi.js'
 import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
 import { readScript } from './script.js'

@@ -1,5 +1,5 @@
 /** The keys of an application. Each acts as the application, so that one can be replaced while another is in use. */
-import { MAX_KEYS } from '../../domain/application.js'
+import { MAX_KEYS } from '../../domain/access/application.js'
 import { CofferError, conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'

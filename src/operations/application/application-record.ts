@@ -1,13 +1,23 @@
 /** The record of an application: its view, its grants and its API keys. */
-import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access.js'
-import { API_KEY, APPLICATION_TYPES, checkGrants, type RequestedGrants } from '../../domain/application.js'
-import { drawKey } from '../../domain/base58.js'
+import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access/access.js'
+import {
+  API_KEY,
+  APPLICATION_TYPES,
+  checkGrants,
+  type RequestedGrants,
+} from '../../domain/access/application.js'
+import {
+  type ApplicationType,
+  PERMISSIONS,
+  type Permission,
+  TRANSFORMS,
+} from '../../domain/access/permissions.js'
+import { MOST_CONDITIONS } from '../../domain/access/session.js'
 import { formatDate, parseExpiry } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import { type ApplicationType, PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/permissions.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
-import type { ApplicationKey, ApplicationRecord } from '../../domain/records.js'
-import { MOST_CONDITIONS } from '../../domain/session.js'
+import type { ApplicationKey, ApplicationRecord } from '../../domain/records/records.js'
+import { drawKey } from '../../domain/text/base58.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'

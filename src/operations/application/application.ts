@@ -1,6 +1,6 @@
 /** Applications: callers with an API key, permissions and access rules. */
-import { APPLICATION_TYPES, checkGrants, MAX_RULES } from '../../domain/application.js'
-import { PERMISSIONS } from '../../domain/permissions.js'
+import { APPLICATION_TYPES, checkGrants, MAX_RULES } from '../../domain/access/application.js'
+import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import { CofferError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'

@@ -1,5 +1,5 @@
 /** The record of the vault's settings. */
-import type { SettingsRecord } from '../../domain/records.js'
+import type { SettingsRecord } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import type { StoreReader } from '../../storage/store.js'
 

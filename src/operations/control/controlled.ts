@@ -1,6 +1,7 @@
 /** Declares operations of the control plane: they are for the owner, and only the plane performs them. */
-import type { ControlPlane } from '../../framework/control-port.js'
+
 import { type Operation, operation } from '../../framework/operation.js'
+import type { ControlPlane } from '../../framework/ports/control.js'
 import {
   type Answer,
   closedInput,

@@ -1,8 +1,8 @@
 /** The faults of the control plane as operations: rules by which requests fail on purpose. */
-import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/destination-fault.js'
+import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
 import { invalid } from '../../errors.js'
-import { type FaultRule, faultRule } from '../../framework/control-port.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
+import { type FaultRule, faultRule } from '../../framework/ports/control.js'
 import { closedInput } from '../../framework/schema.js'
 import { controlled } from './controlled.js'
 

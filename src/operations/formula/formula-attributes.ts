@@ -1,5 +1,6 @@
 /** Input and output attributes of formulas. */
 import { VALUE_TYPES } from '../../domain/contract.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import {
   FORMULA_TYPES,
   type FormulaBody,
@@ -8,8 +9,7 @@ import {
   MAX_ELEMENTS,
   MAX_ICON_LENGTH,
   MAX_NAME_LENGTH,
-} from '../../domain/formula.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
+} from '../../domain/reactor/formula.js'
 import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 

@@ -1,6 +1,6 @@
 /** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
-import { checkFormula } from '../../domain/formula.js'
-import type { FormulaRecord } from '../../domain/records.js'
+import { checkFormula } from '../../domain/reactor/formula.js'
+import type { FormulaRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { pageInput } from '../../framework/page.js'

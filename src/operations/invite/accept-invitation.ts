@@ -1,8 +1,19 @@
 /** Accepting an invitation. The secret in the link authenticates the invited person, so no API key is needed. */
 import { formatDate } from '../../domain/dates.js'
-import { isExpired, isLinkSecret, type PersonNames, readLink, readNames } from '../../domain/invitation.js'
+import {
+  isExpired,
+  isLinkSecret,
+  type PersonNames,
+  readLink,
+  readNames,
+} from '../../domain/invitation/invitation.js'
 import { refuseErrors } from '../../domain/property-errors.js'
-import type { InvitationRecord, LinkRecord, MemberRecord, TenantRecord } from '../../domain/records.js'
+import type {
+  InvitationRecord,
+  LinkRecord,
+  MemberRecord,
+  TenantRecord,
+} from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'

@@ -1,10 +1,11 @@
 /** Invitations to join the tenant. Each has one valid link. */
+
+import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/access/roles.js'
 import { formatDate } from '../../domain/dates.js'
-import { checkEmail } from '../../domain/email.js'
-import { extendExpiry, firstExpiry, STATUSES, viewInvitation } from '../../domain/invitation.js'
+import { checkEmail } from '../../domain/invitation/email.js'
+import { extendExpiry, firstExpiry, STATUSES, viewInvitation } from '../../domain/invitation/invitation.js'
 import { about } from '../../domain/property-errors.js'
-import type { InvitationRecord, TenantRecord } from '../../domain/records.js'
-import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/roles.js'
+import type { InvitationRecord, TenantRecord } from '../../domain/records/records.js'
 import { conflict } from '../../errors.js'
 import { readList } from '../../framework/list.js'
 import { type Context, operation } from '../../framework/operation.js'

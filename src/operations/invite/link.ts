@@ -1,7 +1,7 @@
 /** Invitation links. Only the hash of a link's secret is stored and compared. */
 import type { RandomSource } from '../../crypto/ports.js'
-import { LINK_SECRET_BYTES } from '../../domain/invitation.js'
-import type { LinkRecord } from '../../domain/records.js'
+import { LINK_SECRET_BYTES } from '../../domain/invitation/invitation.js'
+import type { LinkRecord } from '../../domain/records/records.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 

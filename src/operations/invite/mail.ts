@@ -1,9 +1,9 @@
 /** The mail of invitations: written with the invitation, sent by `src/mail` after the commit, then updated. */
 import { formatDate } from '../../domain/dates.js'
-import { formatLink } from '../../domain/invitation.js'
-import { composeLetter, type Letter } from '../../domain/letter.js'
-import { defaultSender, readSender } from '../../domain/mail-server.js'
-import type { InvitationRecord, MailRecord } from '../../domain/records.js'
+import { formatLink } from '../../domain/invitation/invitation.js'
+import { composeLetter, type Letter } from '../../domain/invitation/letter.js'
+import { defaultSender, readSender } from '../../domain/invitation/mail-server.js'
+import type { InvitationRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'

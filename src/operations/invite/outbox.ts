@@ -1,6 +1,6 @@
 /** The outbox: the mail of a tenant and its delivery state, for the vault's owner. */
-import { formatLink } from '../../domain/invitation.js'
-import type { MailRecord } from '../../domain/records.js'
+import { formatLink } from '../../domain/invitation/invitation.js'
+import type { MailRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'

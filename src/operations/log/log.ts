@@ -1,9 +1,9 @@
 /** The audit log: reading and verifying it. */
 import { parseLogDate } from '../../domain/dates.js'
-import { ENTITY_TYPES } from '../../domain/entity-types.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
-import type { LogRecord } from '../../domain/records.js'
+import { ENTITY_TYPES } from '../../domain/records/entity-types.js'
+import type { LogRecord } from '../../domain/records/records.js'
 import type { PropertyErrors } from '../../errors.js'
 import { readList } from '../../framework/list.js'
 import { operation } from '../../framework/operation.js'

@@ -1,6 +1,7 @@
 /** Members of the tenant. Accepting an invitation creates one. */
-import type { MemberRecord, UserRecord } from '../../domain/records.js'
-import { GIVEN_ROLES, ROLES } from '../../domain/roles.js'
+
+import { GIVEN_ROLES, ROLES } from '../../domain/access/roles.js'
+import type { MemberRecord, UserRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'

@@ -1,9 +1,10 @@
 /** Users. A person is one user in the vault, found by the e-mail address, and may be a member of several tenants. */
+
+import type { Role } from '../../domain/access/roles.js'
 import { formatDate } from '../../domain/dates.js'
-import { normalizeEmail } from '../../domain/email.js'
-import type { PersonNames } from '../../domain/invitation.js'
-import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records.js'
-import type { Role } from '../../domain/roles.js'
+import { normalizeEmail } from '../../domain/invitation/email.js'
+import type { PersonNames } from '../../domain/invitation/invitation.js'
+import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records/records.js'
 import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 

@@ -1,6 +1,6 @@
 /** Input and output attributes of proxies. */
-import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
-import type { ProxyRecord } from '../../domain/records.js'
+import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
+import type { ProxyRecord } from '../../domain/records/records.js'
 import {
   arrayOf,
   audit,

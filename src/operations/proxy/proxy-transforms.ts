@@ -1,20 +1,20 @@
 /** Runs the transforms of a proxy, in the sandbox where code of reactors runs. */
-import { passAnswerHeaders, readCodeAnswer } from '../../domain/code-answer.js'
-import type { ProxyTransform } from '../../domain/proxy.js'
-import { textOfBody } from '../../domain/proxy-body.js'
-import type { ProxyRequest } from '../../domain/proxy-request.js'
+import { passAnswerHeaders, readCodeAnswer } from '../../domain/proxy/code-answer.js'
+import type { ProxyTransform } from '../../domain/proxy/proxy.js'
+import { textOfBody } from '../../domain/proxy/proxy-body.js'
+import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import {
   MASK_PROGRAM,
   orFailed,
   type ProxyMessage,
   readReturnedHeaders,
-} from '../../domain/proxy-transform.js'
-import type { ProxyRecord } from '../../domain/records.js'
+} from '../../domain/proxy/proxy-transform.js'
+import type { ProxyRecord } from '../../domain/records/records.js'
 import { CofferError, validationError } from '../../errors.js'
-import type { Caller } from '../../framework/caller.js'
+import type { Caller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
-import { answerWhole, type OutboundAnswer } from '../../framework/outbound-port.js'
-import type { Invocation, Transformed, TransformInput } from '../../framework/reactor-runtime.js'
+import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
+import type { Invocation, Transformed, TransformInput } from '../../framework/ports/reactors.js'
 import { nameCaller } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 

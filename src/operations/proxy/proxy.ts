@@ -1,10 +1,11 @@
 /** Proxies: calls to other servers, in which expressions stand for the data of tokens. */
-import { drawKey } from '../../domain/base58.js'
+
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
-import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy.js'
-import { readConfiguration } from '../../domain/reactor.js'
-import type { ProxyRecord } from '../../domain/records.js'
+import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy/proxy.js'
+import { readConfiguration } from '../../domain/reactor/reactor.js'
+import type { ProxyRecord } from '../../domain/records/records.js'
+import { drawKey } from '../../domain/text/base58.js'
 import { mergePatch } from '../../domain/token/merge-patch.js'
 import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'

@@ -1,12 +1,12 @@
 /** Runs a reactor after its call was answered, and keeps the result for a day. */
 import { sizeOf } from '../../domain/expression/budget.js'
-import type { ReactorResultRecord } from '../../domain/records.js'
+import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
-import type { Caller } from '../../framework/caller.js'
-import type { Claim } from '../../framework/claims.js'
+import type { Caller } from '../../framework/caller/caller.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { object, uuid } from '../../framework/output.js'
+import type { Claim } from '../../framework/ports/claims.js'
 import { requireRecord } from '../../framework/require-record.js'
 import { inputSchema } from '../../framework/schema.js'
 import {

@@ -1,7 +1,8 @@
 /** Input and output attributes of reactors. */
-import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/formula.js'
-import { PERMISSIONS, type Permission } from '../../domain/permissions.js'
-import { IMAGES } from '../../domain/reactor.js'
+
+import { PERMISSIONS, type Permission } from '../../domain/access/permissions.js'
+import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
+import { IMAGES } from '../../domain/reactor/reactor.js'
 import {
   arrayOf,
   boolean,

@@ -1,9 +1,9 @@
 /** The client of reactor code: each method performs an operation as the reactor's application. */
 import { CofferError, validationError } from '../../errors.js'
-import type { Caller } from '../../framework/caller.js'
+import type { Caller } from '../../framework/caller/caller.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import { authorize } from '../../framework/perform.js'
-import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/reactor-runtime.js'
+import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/ports/reactors.js'
 import { LOCAL_RECIPIENT, type Recipient } from '../../framework/recipient.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
 import { searchTokens } from '../token/search.js'

@@ -1,9 +1,9 @@
 /** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { ReactorLogRecord } from '../../domain/records.js'
+import type { ReactorLogRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import type { Context, Session } from '../../framework/operation.js'
-import type { ReactorRun } from '../../framework/reactor-runtime.js'
+import type { ReactorRun } from '../../framework/ports/reactors.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 /** Runs of one reactor that are listed. Older ones are removed in batches, because single removals are slow. */

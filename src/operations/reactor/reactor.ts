@@ -1,10 +1,11 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
-import type { Audit } from '../../domain/audit.js'
+
 import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
-import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor.js'
-import type { ApplicationRecord, ReactorRecord } from '../../domain/records.js'
+import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor/reactor.js'
+import type { Audit } from '../../domain/records/audit.js'
+import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { mergePatch } from '../../domain/token/merge-patch.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'

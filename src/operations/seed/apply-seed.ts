@@ -1,11 +1,11 @@
 /** Applies a seed: everything in it is checked before anything is written, and written in one unit of work. */
-import { API_KEY } from '../../domain/application.js'
-import { isKey } from '../../domain/base58.js'
+import { API_KEY } from '../../domain/access/application.js'
+import { DEFAULT_ROLE } from '../../domain/access/roles.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
-import { DEFAULT_ROLE } from '../../domain/roles.js'
+import { isKey } from '../../domain/text/base58.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
-import { ownerCaller } from '../../framework/caller.js'
+import { ownerCaller } from '../../framework/caller/caller.js'
 import {
   type AnyOperation,
   type AuditEntry,

@@ -6,7 +6,7 @@ import type {
   Kind,
   ProxyRecord,
   TokenRecord,
-} from '../../domain/records.js'
+} from '../../domain/records/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'

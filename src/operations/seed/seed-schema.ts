@@ -1,6 +1,7 @@
 /** A seed: what tenants contain, as data. Its parts are the inputs of the operations that create them. */
-import { MAX_NAME_LENGTH } from '../../domain/formula.js'
-import { GIVEN_ROLES } from '../../domain/roles.js'
+
+import { GIVEN_ROLES } from '../../domain/access/roles.js'
+import { MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
 import { closedInput, type Infer, type ObjectSchema } from '../../framework/schema.js'
 import { createApplication } from '../application/application.js'
 import { createFormula } from '../formula/formula.js'

@@ -1,17 +1,17 @@
 /** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
-import { checkGrants, MAX_RULES } from '../../domain/application.js'
-import { drawKey } from '../../domain/base58.js'
-import { formatDate, parseLogDate } from '../../domain/dates.js'
-import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import type { Permission } from '../../domain/permissions.js'
-import { collectLater, refuseErrors } from '../../domain/property-errors.js'
-import type { SessionRecord } from '../../domain/records.js'
+import { checkGrants, MAX_RULES } from '../../domain/access/application.js'
+import type { Permission } from '../../domain/access/permissions.js'
 import {
   LONGEST_SESSION_HOURS,
   MOST_LIVE_SESSIONS,
   SESSION_KEY,
   SESSION_MINUTES,
-} from '../../domain/session.js'
+} from '../../domain/access/session.js'
+import { formatDate, parseLogDate } from '../../domain/dates.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { collectLater, refuseErrors } from '../../domain/property-errors.js'
+import type { SessionRecord } from '../../domain/records/records.js'
+import { drawKey } from '../../domain/text/base58.js'
 import { CofferError, conflict, validationError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'

@@ -1,6 +1,7 @@
 /** Operations on all tenants of a vault, for its owner. Applications cannot see other tenants. */
+
+import { checkTenantName } from '../../domain/invitation/tenant-name.js'
 import { about } from '../../domain/property-errors.js'
-import { checkTenantName } from '../../domain/tenant-name.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf, boolean, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'

@@ -1,6 +1,6 @@
 /** Creates and finds tenants. */
 import { formatDate } from '../../domain/dates.js'
-import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records.js'
+import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, usage } from '../../errors.js'
 import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'

@@ -1,7 +1,8 @@
 /** The caller's tenant: read, update, delete, usage report. */
+
+import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/invitation/tenant-name.js'
 import { about } from '../../domain/property-errors.js'
-import type { TenantRecord } from '../../domain/records.js'
-import { checkTenantName, MAX_TENANT_NAME_LENGTH } from '../../domain/tenant-name.js'
+import type { TenantRecord } from '../../domain/records/records.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { operation } from '../../framework/operation.js'
 import { component, count, date, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'

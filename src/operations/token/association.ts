@@ -1,6 +1,6 @@
 /** Associations: links from a parent token to a child token. */
 import type { Lenient } from '../../domain/omit-undefined.js'
-import { type AssociationRecord, associationId } from '../../domain/records.js'
+import { type AssociationRecord, associationId } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'

@@ -1,8 +1,8 @@
 /** Lists and searches of tokens by cursor: pages without totals, at the same cost however many tokens there are. */
-import { isContainerPath } from '../../domain/container.js'
-import { metadataLookups } from '../../domain/index-fields.js'
-import type { Permission } from '../../domain/permissions.js'
+import { isContainerPath } from '../../domain/access/container.js'
+import type { Permission } from '../../domain/access/permissions.js'
 import { addError, refuseErrors } from '../../domain/property-errors.js'
+import { metadataLookups } from '../../domain/records/index-fields.js'
 import { parseJoinedTerms, type SearchField } from '../../domain/token/search-query.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { readListByCursor } from '../../framework/list.js'

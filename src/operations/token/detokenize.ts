@@ -1,10 +1,11 @@
 /** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
+
+import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression } from '../../domain/expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
-import type { Permission, Transform } from '../../domain/permissions.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
-import type { TokenRecord } from '../../domain/records.js'
+import type { TokenRecord } from '../../domain/records/records.js'
 import { invalid, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'

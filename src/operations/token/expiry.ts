@@ -1,9 +1,9 @@
 /** Purges expired tokens, which reads already ignore, and log records that are no longer kept. */
 import { formatDate } from '../../domain/dates.js'
-import type { TokenRecord } from '../../domain/records.js'
+import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
-import { removeAnswersAbout } from '../../framework/answer-records.js'
 import type { Host } from '../../framework/host.js'
+import { removeAnswersAbout } from '../../framework/idempotency/answer-records.js'
 import type { StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-access.js'
 import { removeLinks } from './token-links.js'

@@ -1,6 +1,7 @@
 /** Imports tokens in batches: many in one unit of work, each created or refused on its own. */
-import type { ImportRecord } from '../../domain/import-record.js'
+
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { ImportRecord } from '../../domain/records/import-record.js'
 import { CofferError, conflict, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'

@@ -1,7 +1,7 @@
 /** Token search: translates a query into a condition on the indexes of tokens. */
 import { parseLogDate } from '../../domain/dates.js'
-import { metadataLookups, searchField } from '../../domain/index-fields.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
+import { metadataLookups, searchField } from '../../domain/records/index-fields.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   MAX_QUERY_LENGTH,
@@ -12,7 +12,7 @@ import {
   type SearchTerm,
 } from '../../domain/token/search-query.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
-import { decideBy } from '../../framework/caller.js'
+import { decideBy } from '../../framework/caller/caller.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'

@@ -4,7 +4,7 @@
  * in a later month, and for a token that is gone, expires, or has an id that was active earlier in the month.
  */
 import { monthOf } from '../../domain/dates.js'
-import type { ActivityRecord, TokenRecord } from '../../domain/records.js'
+import type { ActivityRecord, TokenRecord } from '../../domain/records/records.js'
 import type { Context } from '../../framework/operation.js'
 
 type Reached = Pick<TokenRecord, 'id' | 'created_at'>

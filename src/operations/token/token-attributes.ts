@@ -1,8 +1,9 @@
 /** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
-import { binLength, brandOf, CARD_BRANDS } from '../../domain/card-number.js'
+
+import type { Transform } from '../../domain/access/permissions.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
-import type { Transform } from '../../domain/permissions.js'
-import type { TokenRecord } from '../../domain/records.js'
+import type { TokenRecord } from '../../domain/records/records.js'
+import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
 import {

@@ -1,5 +1,5 @@
 /** Records of links between tokens. */
-import { associationId } from '../../domain/records.js'
+import { associationId } from '../../domain/records/records.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 

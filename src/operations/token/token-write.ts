@@ -1,8 +1,9 @@
 /** Creates and updates tokens, for all operations that do. */
+
+import { stricterTransform } from '../../domain/access/permissions.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { stricterTransform } from '../../domain/permissions.js'
-import type { TenantRecord, TokenRecord } from '../../domain/records.js'
+import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,

@@ -2,8 +2,8 @@
 import { CofferError, conflict, usage } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf, count, object, text, texts } from '../../framework/output.js'
+import { findings, slotOutput } from '../../framework/ports/vault.js'
 import { closedInput } from '../../framework/schema.js'
-import { findings, slotOutput } from '../../framework/vault-port.js'
 
 export const restoreVault = operation({
   name: 'vault restore',

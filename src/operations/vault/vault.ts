@@ -1,8 +1,8 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
 import { onVault, operation } from '../../framework/operation.js'
 import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
+import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput } from '../../framework/schema.js'
-import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/vault-port.js'
 
 export const describeVault = operation({
   name: 'vault status',

@@ -1,7 +1,7 @@
 /** Wraps Node's functions for reactor code: copies arguments and results, and delivers nothing to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
-import { toBuffer } from './buffer-facade.js'
-import type { GuestTime } from './date.js'
+import { toBuffer } from './globals/buffer-facade.js'
+import type { GuestTime } from './globals/date.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 
 /** The object of Node's that an object of ours represents; undefined for any other. */

@@ -12,17 +12,17 @@ import {
   type HostMessage,
 } from '../messages.js'
 import { createCalls, createClient } from './calls.js'
-import { createConsole } from './console-facade.js'
 import type { Epoch } from './gate.js'
+import { createConsole } from './globals/console-facade.js'
+import { createTimers } from './globals/timers.js'
+import { createFetch } from './globals/web-facade.js'
 import { describeFailure } from './guest-failures.js'
 import type { DescribeError } from './inspect.js'
 import { createRealm, type Realm, type RunGlobals } from './realm.js'
 import { prepareSource, type Source, SourceError } from './source.js'
 import { stripProcess } from './strip.js'
-import { createTimers } from './timers.js'
 import { describeMessage, readTransformed } from './transform.js'
 import { findExports, findUsage, type Usage } from './usage.js'
-import { createFetch } from './web-facade.js'
 
 const INPUT = 0
 const OUTPUT = 1

@@ -2,14 +2,14 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'
-import { Buffer } from './buffer-facade.js'
 import { ERROR_CLASSES_SOURCE, ERROR_MODULES } from './error-classes.js'
 import { gate } from './gate.js'
+import { Buffer } from './globals/buffer-facade.js'
+import { atob, btoa, TextDecoder, TextEncoder } from './globals/text-facade.js'
+import { URL, URLSearchParams } from './globals/url-facade.js'
+import { Headers, Request, Response } from './globals/web-facade.js'
 import { type DescribeError, format, inspect, isDeepEqual } from './inspect.js'
 import { prepareSource } from './source.js'
-import { atob, btoa, TextDecoder, TextEncoder } from './text-facade.js'
-import { URL, URLSearchParams } from './url-facade.js'
-import { Headers, Request, Response } from './web-facade.js'
 
 /** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
 const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/

@@ -1,8 +1,8 @@
 /** Converts the messages of proxy transforms for the code, and its results back. The host never parses a body. */
 import { Buffer } from 'node:buffer'
 import { isObject } from '../../domain/json/json.js'
-import { readBodyValue } from '../../domain/proxy-body.js'
-import { MOST_TRANSFORMED_BYTES, type Transformed } from '../../framework/reactor-runtime.js'
+import { readBodyValue } from '../../domain/proxy/proxy-body.js'
+import { MOST_TRANSFORMED_BYTES, type Transformed } from '../../framework/ports/reactors.js'
 import type { TransformedMessage } from '../messages.js'
 
 export function describeMessage(

@@ -1,7 +1,7 @@
 /** How log records are packed into blocks, and which of them a query matches. Knows neither rows nor keys. */
 import { formatDate } from '../../domain/dates.js'
-import type { LogBlockHeader, LogBlockRecord, LogItem, LogShape } from '../../domain/log-record.js'
-import type { LogRecord } from '../../domain/records.js'
+import type { LogBlockHeader, LogBlockRecord, LogItem, LogShape } from '../../domain/records/log-record.js'
+import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry } from '../engine.js'
 import type { Condition } from '../store.js'

@@ -4,14 +4,14 @@
  */
 import { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
-import { entityField } from '../../domain/index-fields.js'
+import { entityField } from '../../domain/records/index-fields.js'
 import type {
   LogBlockHeader,
   LogBlockRecord,
   LogHeadRecord,
   LogIndexRecord,
-} from '../../domain/log-record.js'
-import type { RecordOf } from '../../domain/records.js'
+} from '../../domain/records/log-record.js'
+import type { RecordOf } from '../../domain/records/records.js'
 import { CofferError, damaged } from '../../errors.js'
 import { isEqual } from '../bytes.js'
 import { type Awaitable, type EngineReader, LOG_ROWS, type Row } from '../engine.js'

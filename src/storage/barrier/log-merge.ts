@@ -3,7 +3,7 @@
  * of each source in its order. A block is opened only if nothing else tells how many of its records match, or if records of
  * it may be on the page.
  */
-import type { LogBlockRecord } from '../../domain/log-record.js'
+import type { LogBlockRecord } from '../../domain/records/log-record.js'
 import type { Awaitable } from '../engine.js'
 import { type LogFilter, type LogPage, matchesIn, recordAt } from './log-block.js'
 

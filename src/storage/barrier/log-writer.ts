@@ -1,7 +1,7 @@
 /** Adds to a chain of a log, and drops its oldest blocks. On failure nothing of the unit of work may be committed. */
-import type { LogBlockHeader, LogHeadRecord, LogIndexRecord } from '../../domain/log-record.js'
-import type { RecordOf } from '../../domain/records.js'
-import { takeBatches } from '../../domain/taken-batches.js'
+import type { LogBlockHeader, LogHeadRecord, LogIndexRecord } from '../../domain/records/log-record.js'
+import type { RecordOf } from '../../domain/records/records.js'
+import { takeBatches } from '../../domain/records/taken-batches.js'
 import { type EngineWriter, LOG_ROWS, type LogEntry } from '../engine.js'
 import {
   BLOCK_BYTES,

@@ -1,6 +1,6 @@
 /** Log entries that were committed and are in no chain yet, sealed together. */
 import type { RecordKeys } from '../../crypto/ports.js'
-import type { LogBlockRecord } from '../../domain/log-record.js'
+import type { LogBlockRecord } from '../../domain/records/log-record.js'
 import type { LogEntry } from '../engine.js'
 import { linesOf, pack, type SealedEntry } from './log-block.js'
 

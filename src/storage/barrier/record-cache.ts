@@ -4,7 +4,7 @@
  * as long as no row of its kind changed. Neither is ever taken for another.
  */
 import { BoundedMap } from '../../bounded-map.js'
-import { KINDS, type Kind, type RecordOf } from '../../domain/records.js'
+import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 import { isEqual, toText } from '../bytes.js'
 import type { Row } from '../engine.js'
 

@@ -1,7 +1,7 @@
 /** Log records out of the rows of damaged logs, to be logged anew. */
-import { chainOf, isBlock } from '../../domain/index-fields.js'
-import type { LogBlockRecord, LogHeadRecord } from '../../domain/log-record.js'
-import type { LogRecord, RecordOf } from '../../domain/records.js'
+import { chainOf, isBlock } from '../../domain/records/index-fields.js'
+import type { LogBlockRecord, LogHeadRecord } from '../../domain/records/log-record.js'
+import type { LogRecord, RecordOf } from '../../domain/records/records.js'
 import { unpack } from './log-block.js'
 
 interface Chain {

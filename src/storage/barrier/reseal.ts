@@ -3,8 +3,8 @@
  * records and keys; walking the files is the engine's.
  */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { chainOf, isBlock } from '../../domain/index-fields.js'
-import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
+import { chainOf, isBlock } from '../../domain/records/index-fields.js'
+import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import type { CheckRow, Resealed, Row } from '../engine.js'
 import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'

@@ -1,7 +1,7 @@
 /** Reads records in a unit of work: finds their rows by keyed digests, and opens them. */
 import type { RecordKeys } from '../../crypto/ports.js'
-import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records.js'
-import type { TakenBatches } from '../../domain/taken-batches.js'
+import { KINDS, type Kind, kindOf, type RecordOf } from '../../domain/records/records.js'
+import type { TakenBatches } from '../../domain/records/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import type { EngineReader, Row, Where } from '../engine.js'
 import type { ClockState, Condition, Expired, Page, RecordLocation, StoreReader } from '../store.js'

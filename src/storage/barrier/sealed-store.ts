@@ -3,7 +3,7 @@
  * record under its tenant's keys and never learns where rows are kept.
  */
 import type { VaultKeys } from '../../crypto/ports.js'
-import { isTaken, type TakenBatches } from '../../domain/taken-batches.js'
+import { isTaken, type TakenBatches } from '../../domain/records/taken-batches.js'
 import type { Engine, EngineReader, EngineWriter } from '../engine.js'
 import type { Store } from '../store.js'
 import { ChainCache } from './log-chain.js'

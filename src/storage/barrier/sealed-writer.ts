@@ -1,8 +1,8 @@
 /** Writes records in a unit of work: as rows that are sealed, and carry the keyed digests they can be found by. */
 import type { RecordKeys } from '../../crypto/ports.js'
-import { base58 } from '../../domain/base58.js'
-import { containerSet, containerSetId } from '../../domain/container.js'
-import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records.js'
+import { containerSet, containerSetId } from '../../domain/access/container.js'
+import { KINDS, type Kind, type LogRecord, type RecordOf } from '../../domain/records/records.js'
+import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { Draft, EngineWriter, LogEntry, Row } from '../engine.js'
 import { eachRecord } from '../pages.js'

@@ -3,8 +3,8 @@
  * place that knows how the two belong together; it knows nothing of engines or units of work.
  */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { type IndexField, indexFieldsOf, searchField } from '../../domain/index-fields.js'
-import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records.js'
+import { type IndexField, indexFieldsOf, searchField } from '../../domain/records/index-fields.js'
+import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import { asBuffer, fromBase64 } from '../bytes.js'
 import type { Row } from '../engine.js'

@@ -1,6 +1,6 @@
 /** The keys of tenants, which are in their own records. It knows no other record. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { KINDS, type TenantRecord } from '../../domain/records.js'
+import { KINDS, type TenantRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import type { EngineReader, Row } from '../engine.js'
 import { digestId, openRecord, openTenantKeys } from './sealing.js'

@@ -4,7 +4,7 @@
  * that a dead server left. Entries have the order of their commits, so a chain is in the order of time.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import { nameBatch } from '../../domain/taken-batches.js'
+import { nameBatch } from '../../domain/records/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Waiting, WaitingPlace, WhichWaiting } from './log-sql.js'

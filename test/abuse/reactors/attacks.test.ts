@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
-import type { ReactorRun, ReactorRuntime } from '../../../src/framework/reactor-runtime.js'
+import type { ReactorRun, ReactorRuntime } from '../../../src/framework/ports/reactors.js'
 import { confine } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
 import { createReactorPool } from '../../../src/reactor/pool.js'

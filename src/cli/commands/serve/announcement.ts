@@ -1,8 +1,8 @@
 /** Prints, when `coffer serve` is ready, the address, the keys, and command lines to paste. */
 import type { ControlState } from '../../../control/control-state.js'
-import { quoteWord } from '../../../domain/quote-word.js'
+import { quoteWord } from '../../../domain/text/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
-import type { Sandbox } from '../../../framework/reactor-runtime.js'
+import type { Sandbox } from '../../../framework/ports/reactors.js'
 import { nameHeaders } from '../../../http/headers.js'
 import { DEFAULT_PREFIX } from '../../../http/sockets.js'
 import type { App } from '../../../vault/app.js'

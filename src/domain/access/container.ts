@@ -1,0 +1,78 @@
+/** Container paths: their syntax, their ancestors, and the canonical form of a set of them. */
+import type { PropertyErrors } from '../../errors.js'
+import { addError } from '../property-errors.js'
+
+/** These limits together bound the number of a token's index fields. */
+const MAX_CONTAINERS = 20
+const MAX_CONTAINERS_WITH_ANCESTORS = 100
+const MAX_CONTAINER_LENGTH = 400
+
+const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
+
+/** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case-sensitive. */
+export function isContainerPath(path: string): boolean {
+  return path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
+}
+
+/** The given containers without repetitions, in the order given; adds to `errors`. */
+export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
+  if (!Array.isArray(value)) {
+    addError(errors, path, 'must be an array of container paths such as "/general/high/"')
+    return []
+  }
+  if (value.length === 0) addError(errors, path, 'must name at least one container')
+  if (value.length > MAX_CONTAINERS) {
+    addError(errors, path, `must name at most ${MAX_CONTAINERS} containers`)
+    return []
+  }
+  let isWellFormed = true
+  for (const [index, item] of value.entries()) {
+    if (typeof item === 'string' && isContainerPath(item)) continue
+    addError(errors, `${path}[${index}]`, PATH_RULE)
+    isWellFormed = false
+  }
+  if (!isWellFormed) return []
+  const containers = [...new Set<string>(value)]
+  if (ancestorsOf(containers).size > MAX_CONTAINERS_WITH_ANCESTORS)
+    addError(
+      errors,
+      path,
+      `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} distinct containers on and above them`,
+    )
+  return containers
+}
+
+const PATH_RULE =
+  'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
+  `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
+
+/** The path itself and all paths above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
+export function containerAncestors(path: string): string[] {
+  const ancestors = [path]
+  for (let above = path; above !== '/'; ) {
+    above = above.slice(0, above.lastIndexOf('/', above.length - 2) + 1)
+    ancestors.push(above)
+  }
+  return ancestors
+}
+
+export function ancestorsOf(containers: readonly string[]): Set<string> {
+  const found = new Set<string>()
+  for (const path of containers) for (const ancestor of containerAncestors(path)) found.add(ancestor)
+  return found
+}
+
+/** Whether `ancestor` is `path` or is above it. */
+export function isContainerWithin(path: string, ancestor: string): boolean {
+  return path.startsWith(ancestor)
+}
+
+/** The canonical form of a set of containers: sorted by code unit, without repetitions. */
+export function containerSet(containers: readonly string[]): string[] {
+  return containers.length === 1 ? [...containers] : [...new Set(containers)].sort()
+}
+
+/** A text that is equal for equal sets only. */
+export function containerSetId(containers: readonly string[]): string {
+  return JSON.stringify(containerSet(containers))
+}

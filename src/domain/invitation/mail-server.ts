@@ -1,0 +1,67 @@
+/** Parsing of the mail settings: the mail server and the sender. */
+import { validationError } from '../../errors.js'
+import { checkEmail } from './email.js'
+
+export interface MailServer {
+  host: string
+  port: number
+  /** `implicit`: TLS from the first byte. `required`: STARTTLS must succeed. `offered`: STARTTLS if the server has it. */
+  tls: 'implicit' | 'required' | 'offered'
+  user?: string
+  password?: string
+}
+
+const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
+/** Only a server on this machine may get the password without TLS. */
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
+
+/** `smtps://…`, or `smtp://…` (STARTTLS, offered on this machine). @throws CofferError `validation`, without the password */
+export function readMailServer(text: string): MailServer {
+  const url = URL.canParse(text) ? new URL(text) : undefined
+  const port = PORTS[url?.protocol ?? '']
+  const isBare = url !== undefined && /^\/?$/.test(url.pathname) && url.search === '' && url.hash === ''
+  if (url === undefined || port === undefined || url.hostname === '' || !isBare)
+    throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
+  const [user, password] = [decode(url.username), decode(url.password)]
+  const starttls = LOOPBACK.test(url.hostname) ? 'offered' : 'required'
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, ''),
+    port: url.port === '' ? port : Number(url.port),
+    tls: url.protocol === 'smtps:' ? 'implicit' : starttls,
+    ...(user === '' ? {} : { user, password }),
+  }
+}
+
+function decode(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw validationError('must percent-encode user and password: % only before two hex digits')
+  }
+}
+
+/** A sender; `name` may be empty. */
+export interface Sender {
+  name: string
+  address: string
+}
+
+const NAME_LIMIT = 200
+
+/** Reads `Name <address>` or an address. @throws CofferError `validation` */
+export function readSender(text: string): Sender {
+  const [, given, bracketed] = /^([^<>]*)<([^<>]*)>$/.exec(text) ?? []
+  const name = (given ?? '').trim().replace(/^"(.*)"$/, '$1')
+  const address = bracketed ?? text
+  if (name.length > NAME_LIMIT || /[\p{Cc}\p{Zl}\p{Zp}]/u.test(name))
+    throw validationError(`must have a name of at most ${NAME_LIMIT} visible characters`)
+  checkEmail(address)
+  return { name, address }
+}
+
+/** The sender if none is configured: a no-reply address at the host of `publicUrl`. */
+export function defaultSender(publicUrl: string): Sender {
+  const { hostname } = new URL(publicUrl)
+  const domain = /^[a-z0-9.-]+$/.test(hostname) ? hostname : 'localhost'
+  return { name: 'Coffer', address: `no-reply@${domain}` }
+}

@@ -1,0 +1,74 @@
+/** The HTTP answer that code makes, and which headers code and other servers may not set in an answer of ours. */
+import { validationError } from '../../errors.js'
+import { isObject } from '../json/json.js'
+
+/** Names of headers, in lower case, and their values. */
+export type HeaderMap = Readonly<Record<string, string>>
+
+/** `body`: absent for none; text is sent as it is, anything else as JSON. */
+export interface CodeAnswer {
+  statusCode: number
+  headers: HeaderMap
+  body?: unknown
+}
+
+/** Headers about a connection (RFC 9110, 7.6.1), and the length, which the sender sets. */
+const OF_CONNECTION: ReadonlySet<string> = new Set(
+  `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
+  transfer-encoding upgrade`.split(/\s+/),
+)
+/** Headers that would change what a browser does with other pages of this server. */
+const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
+const OF_SERVER_START = 'access-control-'
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+/** Less than what common clients and proxies accept. */
+const MOST_HEADER_CHARACTERS = 8192
+
+/** The headers without those of the connection, the length, ours (which begin with `prefix`) and those of `isDropped`. */
+export function passHeaders(
+  headers: HeaderMap,
+  prefix: string,
+  isDropped: (name: string) => boolean = () => false,
+): Record<string, string> {
+  const named = headers.connection?.split(',').map((name) => name.trim().toLowerCase()) ?? []
+  const own = `${prefix.toLowerCase()}-`
+  const passed: Record<string, string> = {}
+  for (const name of Object.keys(headers))
+    if (!OF_CONNECTION.has(name) && !named.includes(name) && !name.startsWith(own) && !isDropped(name))
+      passed[name] = headers[name]!
+  return passed
+}
+
+/** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
+export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
+  return passHeaders(headers, prefix, (name) => OF_SERVER.includes(name) || name.startsWith(OF_SERVER_START))
+}
+
+/** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */
+export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
+  if (!isObject(given)) throw validationError('res must be an object')
+  const { statusCode, headers, body } = given
+  const status = statusCode ?? 200
+  if (typeof status !== 'number' || !Number.isInteger(status) || status < 200 || status > 599)
+    throw validationError('res.statusCode must be an integer from 200 to 599')
+  const passed = passAnswerHeaders(readHeaders(headers ?? {}, 'res.headers'), prefix)
+  return { statusCode: status, headers: passed, ...(body === undefined ? {} : { body }) }
+}
+
+/** Reads headers that code gives. Errors call them `named`. @throws CofferError `validation` */
+export function readHeaders(given: unknown, named: string): Record<string, string> {
+  if (!isObject(given)) throw validationError(`${named} must be an object`)
+  let characters = 0
+  const entries = Object.entries(given).map(([name, value]): [string, string] => {
+    if (!NAME.test(name)) throw validationError(`${named} has a name that no header can have`)
+    if (typeof value !== 'string' || !VALUE.test(value))
+      throw validationError(`${named}.${name} must be text without line breaks, in Latin-1`)
+    characters += name.length + value.length
+    return [name.toLowerCase(), value.trim()]
+  })
+  if (characters > MOST_HEADER_CHARACTERS)
+    throw validationError(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
+  return Object.fromEntries(entries)
+}

@@ -1,0 +1,185 @@
+/** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
+import { invalid } from '../../errors.js'
+import { findTexts } from '../json/find-texts.js'
+import { canonicalJson, tryJson } from '../json/json.js'
+import type { HeaderMap } from './code-answer.js'
+import { isJsonContent, mediaTypeOf, textOfBody } from './proxy-body.js'
+
+/** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
+export interface ProxyRequest {
+  method: string
+  path: string
+  query: string
+  headers: HeaderMap
+  body: Uint8Array
+}
+
+/** The texts with expressions, by place; their values have the same shape. */
+interface ProxyDocument<T = string> {
+  path: readonly T[]
+  query: readonly T[]
+  headers: Readonly<Record<string, T>>
+  body: readonly T[]
+}
+
+interface Template {
+  /** undefined if the request has no expression. */
+  document: ProxyDocument | undefined
+  /** The path of each text of the document, as the caller wrote it: `body.card.number`, `query.q`. */
+  places: ReadonlyMap<string, string>
+  /** @throws CofferError `validation` for a value that its place cannot have */
+  fill(values: ProxyDocument<unknown>): ProxyRequest
+}
+
+/** Literal text, or an expression as it is read. */
+type Piece = string | { expression: string; at: string }
+/** An expression in a URL or form; without an end it is all the rest, and invalid. */
+const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
+/** Two braces in a JSON text. */
+const BRACES = /(?:\{|\\u007b){2}/i
+const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
+/** RFC 9110, 5.5, without characters beyond ASCII. */
+const HEADER_VALUE = /^[\t\x20-\x7e]*$/
+
+/** @throws CofferError `validation` for an expression that cannot be read */
+export function findTemplate(request: ProxyRequest): Template {
+  const path = splitEncoded(request.path, 'path', decodeURIComponent)
+  const query = splitEncoded(request.query, 'query', decodeForm)
+  const body = splitBody(request)
+  const headers = Object.fromEntries(
+    Object.entries(request.headers).filter(([, text]) => text.includes('{{')),
+  )
+  const document = {
+    path: expressionsOf(path),
+    query: expressionsOf(query),
+    headers,
+    body: expressionsOf(body.pieces),
+  }
+  const count = document.path.length + document.query.length + document.body.length
+  if (count + Object.keys(headers).length === 0)
+    return { document: undefined, places: new Map(), fill: () => request }
+  const places = new Map<string, string>()
+  for (const piece of [...path, ...query]) notePlace(places, piece)
+  findTexts(headers, 'headers', places)
+  for (const piece of body.pieces) notePlace(places, piece)
+  const fill = (values: ProxyDocument<unknown>): ProxyRequest => ({
+    method: request.method,
+    path: join(path, values.path, (value) => encode(value, 'path')),
+    query: join(query, values.query, (value) => encode(value, 'query')),
+    headers: { ...request.headers, ...Object.fromEntries(Object.entries(values.headers).map(toHeader)) },
+    body:
+      document.body.length === 0
+        ? request.body
+        : new TextEncoder().encode(join(body.pieces, values.body, body.write)),
+  })
+  return { document, places, fill }
+}
+
+/** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
+export function leadsElsewhere(path: string): boolean {
+  return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment))
+}
+
+function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(value: unknown): string } {
+  const type = mediaTypeOf(headers)
+  const isForm = type === 'application/x-www-form-urlencoded'
+  const text = mayHaveExpression(body, isForm) ? textOfBody(headers, body) : undefined
+  if (text === undefined) return { pieces: [], write: textOf }
+  if (isForm)
+    return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body') }
+  if (!isJsonContent(headers, text))
+    return { pieces: text.includes('{{') ? [{ expression: text, at: 'body' }] : [], write: textOf }
+  const parsed = tryJson(text)
+  if (parsed === undefined) throw invalid('body', 'is not valid JSON')
+  const pieces = splitJson(text, findTexts(parsed, 'body', new Map()))
+  return { pieces, write: (value) => JSON.stringify(value) }
+}
+
+/** Looks at the bytes, so that a body without an expression is not even decoded. */
+function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
+  const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
+  // A brace in JSON can be written as \\u007b.
+  return (
+    bytes.includes('{{') ||
+    bytes.includes('\\u007') ||
+    (isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1')))
+  )
+}
+
+/** The strings of a JSON text that have expressions; names of properties stay. */
+function splitJson(text: string, places: ReadonlyMap<string, string>): Piece[] {
+  const COLON = /\s*:/y
+  const pieces: Piece[] = []
+  let from = 0
+  for (const { 0: literal, index } of text.matchAll(JSON_STRING)) {
+    const end = index + literal.length
+    COLON.lastIndex = end
+    if (!BRACES.test(literal) || COLON.test(text)) continue
+    const expression = JSON.parse(literal) as string
+    const at = places.get(expression)
+    if (at === undefined) continue
+    pieces.push(text.slice(from, index), { expression, at })
+    from = end
+  }
+  return [...pieces, text.slice(from)]
+}
+
+function splitEncoded(text: string, place: string, decode: (text: string) => string): Piece[] {
+  const pieces: Piece[] = []
+  let from = 0
+  let at = place
+  for (const { 0: found, index } of text.matchAll(ENCODED)) {
+    const before = text.slice(from, index)
+    const pair = before.lastIndexOf('&') + 1
+    // The name of the parameter; further expressions in its value keep it.
+    if (decode === decodeForm && (pair > 0 || from === 0))
+      at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
+    pieces.push(before, { expression: decodeOr(found, place, decode), at })
+    from = index + found.length
+  }
+  return [...pieces, text.slice(from)]
+}
+
+function decodeOr(text: string, place: string, decode: (text: string) => string): string {
+  try {
+    return decode(text)
+  } catch {
+    throw invalid(place, 'has an expression that is not percent-encoded UTF-8')
+  }
+}
+
+function decodeForm(text: string): string {
+  return decodeURIComponent(text.replaceAll('+', ' '))
+}
+
+function notePlace(places: Map<string, string>, piece: Piece): void {
+  if (typeof piece === 'object' && !places.has(piece.expression)) places.set(piece.expression, piece.at)
+}
+
+function expressionsOf(pieces: readonly Piece[]): string[] {
+  return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : piece.expression))
+}
+
+function join(pieces: readonly Piece[], values: readonly unknown[], write: (value: unknown) => string) {
+  let next = 0
+  return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
+}
+
+/** Empty for null, canonical JSON for objects and arrays. */
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
+}
+
+function encode(value: unknown, place: string): string {
+  try {
+    return encodeURIComponent(textOf(value))
+  } catch {
+    throw invalid(place, 'cannot have a value with half of a character')
+  }
+}
+
+function toHeader([name, value]: [string, unknown]): [string, string] {
+  const text = textOf(value)
+  if (HEADER_VALUE.test(text)) return [name, text]
+  throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
+}

@@ -1,0 +1,30 @@
+/** The answer that is stored for an idempotency key. */
+import type { Permission, Transform } from '../access/permissions.js'
+
+/** The grants of a caller on the containers of a token. */
+export type Grants = Partial<Record<Permission, Transform>>
+
+/** A record that an answer describes. Deleting the record deletes the answer. */
+export interface AnswerSubject {
+  kind: 'token' | 'reactor' | 'application'
+  id: string
+  /** For a token: the caller's grants when the answer was stored. */
+  granted?: Grants | undefined
+}
+
+/** The id is a keyed digest of the caller, the method, the path and the idempotency key. */
+export interface AnswerRecord {
+  id: string
+  status: number
+  /** Only for an answer that code or another server made. */
+  headers?: { 'content-type'?: string } | undefined
+  /** JSON text; absent without a body. */
+  body?: string | undefined
+  /** As many as one record is indexed by; `parts` further records have the others. */
+  subjects: AnswerSubject[]
+  parts?: number
+  /** In a further record: the id of the answer. */
+  part_of?: string
+  /** While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch. */
+  claim?: { by: string; until: number }
+}

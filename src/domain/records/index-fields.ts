@@ -1,0 +1,102 @@
+/** The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the pair itself. */
+import { ancestorsOf, containerSetId } from '../access/container.js'
+import { monthOf } from '../dates.js'
+import { normalizeEmail } from '../invitation/email.js'
+import type { LogBlockRecord } from './log-record.js'
+import type { Kind, RecordOf, TokenRecord } from './records.js'
+
+export type IndexField = Record<'field' | 'value', string>
+
+const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
+  tenant: ({ id, name }) => listFields({ id, name: name.toLowerCase() }),
+  user: ({ email }) => listFields({ email: email && normalizeEmail(email) }),
+  token: tokenFields,
+  containers: ({ containers }) => containers.map((value) => ({ field: 'container', value })),
+  settings: () => [],
+  application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
+  api_key: ({ application_id: application }) => listFields({ application }),
+  association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
+  // `created` finds the newest creation of a type that a record was written for.
+  activity: ({ month, created }) => listFields({ month, created }),
+  member: ({ user_id: user, role }) => listFields({ user, role }),
+  invitation: () => [],
+  link: ({ tenant }) => listFields({ tenant: String(tenant) }),
+  session: ({ nonce, application_id: application, authorized }) =>
+    listFields({ nonce, application, authorizer: authorized?.by }),
+  answer: ({ subjects }) => subjects.map(({ kind, id }) => ({ field: kind, value: id })),
+  mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
+  formula: () => [],
+  reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
+  reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
+  reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
+  proxy: () => [],
+  import: () => [],
+  log_block: (record) => ('items' in record && isBlock(record) ? entityFields(record) : []),
+  log: () => [],
+}
+
+function listFields(values: Readonly<Record<string, string | undefined>>): IndexField[] {
+  return Object.entries(values).flatMap(([field, value]) => (value === undefined ? [] : [{ field, value }]))
+}
+
+/** The index fields of a record. Its id is not among them: records are always found by id. */
+export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): IndexField[] {
+  return INDEX_FIELDS[kind](record)
+}
+
+/** The fields of one metadata entry; a value without upper case needs no second field. */
+function metadataFields(name: string, value: string): IndexField[] {
+  const folded = value.toLowerCase()
+  const entry = { field: `entry.${name}`, value }
+  return folded === value ? [entry] : [entry, { field: `folded.${name}`, value: folded }]
+}
+
+/** Tokens with this metadata entry have one of these fields. The name is case-sensitive; the value only if `isExact`. */
+export function metadataLookups(name: string, value: string, isExact = false): IndexField[] {
+  if (isExact) return [{ field: `entry.${name}`, value }]
+  const folded = value.toLowerCase()
+  return ['entry', 'folded'].map((field) => ({ field: `${field}.${name}`, value: folded }))
+}
+
+/** The field of a search index value; case-insensitive. These values are not part of the record. */
+export function searchField(value: string): IndexField {
+  return { field: 'search', value: value.toLowerCase() }
+}
+
+/**
+ * `container` matches exactly this container, `ancestor` this one or any below it, `containers` exactly this set. The
+ * limits on metadata, containers and search indexes keep a token below 255 fields.
+ */
+export function tokenFields(record: TokenRecord): IndexField[] {
+  const { metadata = {}, containers, modified_by } = record
+  const fields = [{ field: 'type', value: record.type }]
+  for (const name of Object.keys(metadata)) fields.push(...metadataFields(name, metadata[name]!))
+  for (const value of new Set(containers)) fields.push({ field: 'container', value })
+  for (const value of ancestorsOf(containers)) fields.push({ field: 'ancestor', value })
+  fields.push({ field: 'containers', value: containerSetId(containers) })
+  fields.push({ field: 'fingerprint', value: record.fingerprint })
+  fields.push({ field: 'created_by', value: record.created_by })
+  if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
+  if (record.counts) fields.push({ field: 'month', value: monthOf(record.created_at) })
+  return fields
+}
+
+/** Whether the record is a block. Parts of a log's end are not indexed: readers read all of them. */
+export function isBlock({ id }: LogBlockRecord): boolean {
+  return id.includes('/block/')
+}
+
+/** The field for an entity that a block has records of; each chain of a log has its own field. */
+export function entityField(id: string, chain: number): IndexField {
+  return { field: chain === 1 ? 'entity' : `entity.${chain}`, value: id }
+}
+
+/** The number of the record's chain; the record's id begins with it. */
+export function chainOf({ id }: { id: string }): number {
+  return Number.parseInt(id, 10)
+}
+
+function entityFields({ id: block, items }: LogBlockRecord): IndexField[] {
+  const chain = chainOf({ id: block })
+  return [...new Set(items.map(([, , id]) => id))].map((id) => entityField(id, chain))
+}

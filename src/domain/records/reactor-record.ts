@@ -1,0 +1,46 @@
+/** The stored records of reactors, their runs and their results. */
+import type { SentError } from '../../errors.js'
+import type { CodeAnswer } from '../proxy/code-answer.js'
+import type { RuntimeOptions } from '../reactor/reactor.js'
+import type { Audit } from './audit.js'
+
+/** If the application of `application_id` no longer exists, the reactor is unbound. */
+export interface ReactorRecord extends Audit {
+  id: string
+  tenant_id: string
+  name: string
+  /** Absent if the reactor has its own `code`. */
+  formula_id?: string
+  code?: string
+  runtime?: RuntimeOptions
+  configuration: Record<string, string>
+  application_id?: string
+}
+
+/** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
+export interface ReactorLogRecord {
+  id: string
+  reactor_id: string
+  /** `done`, or the code of the error. */
+  outcome: string
+  status: number
+  detail?: string
+  errors?: Record<string, string[]>
+  duration_ms: number
+  memory_mib: number
+  console: { level: string; text: string }[]
+  stack?: string
+  created_at: string
+  trace_id: string
+}
+
+/** The answer of a run that a caller asks for later. It expires a day after it was written. */
+export interface ReactorResultRecord {
+  id: string
+  reactor_id: string
+  /** Type and id of the caller, and its session; nobody else may read the result. */
+  started_by: string
+  created_at: string
+  /** Absent until the run has ended: then `error`, `res` (the answer itself), or `result`. */
+  ended?: { error?: SentError; res?: CodeAnswer; result?: unknown }
+}

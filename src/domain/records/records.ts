@@ -1,0 +1,257 @@
+/** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
+import { CofferError } from '../../errors.js'
+import type { ContainerRule, Grants } from '../access/access.js'
+import type { ApplicationType, Permission } from '../access/permissions.js'
+import type { GivenRole, Role } from '../access/roles.js'
+import type { ProxyTransform } from '../proxy/proxy.js'
+import type { FormulaBody } from '../reactor/formula.js'
+import type { AnswerRecord } from './answer-record.js'
+import type { Audit, OwnAudit } from './audit.js'
+import type { ImportRecord } from './import-record.js'
+import type { LogBlockRecord, LogHeadRecord, LogIndexRecord, LogRecord } from './log-record.js'
+import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
+import type { TokenRecord } from './token-record.js'
+
+export type { LogRecord } from './log-record.js'
+export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
+export type { TokenRecord } from './token-record.js'
+
+/** The number of each kind on disk. Never change or reuse a number. */
+export const KINDS = {
+  tenant: 1,
+  user: 2,
+  token: 3,
+  containers: 4,
+  settings: 5,
+  application: 6,
+  api_key: 7,
+  association: 8,
+  activity: 9,
+  member: 10,
+  invitation: 11,
+  mail: 12,
+  link: 13,
+  answer: 14,
+  session: 15,
+  formula: 20,
+  reactor: 21,
+  reactor_log: 22,
+  reactor_result: 23,
+  proxy: 24,
+  import: 40,
+  /** Blocks, headers and heads of logs. */
+  log_block: 254,
+  /** Log records: they are stored in blocks, so no row has this kind. */
+  log: 255,
+} as const
+
+export type Kind = keyof typeof KINDS
+
+/** A tenant's secret keys, base64. Only its record holds them, so removing the record destroys them. */
+export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
+
+/** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
+export interface TenantRecord extends OwnAudit {
+  number: number
+  id: string
+  owner_id: string
+  name: string
+  settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
+  keys: TenantKeyBytes
+  /** The chains of its log, if an engine of several processes names them; absent if there is at most the first. */
+  log_chains?: number[]
+}
+
+/** A person, under tenant number 0. `tenants` are those that the person joined; without any, the record is removed. */
+export interface UserRecord {
+  id: string
+  tenants?: number[]
+  email?: string
+  first_name?: string
+  last_name?: string
+  picture?: string
+  created_at: string
+}
+
+/** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
+interface ContainersRecord {
+  id: string
+  containers: string[]
+}
+
+/** The vault's settings, under tenant number 0, always with the id `vault`. */
+export interface SettingsRecord {
+  id: 'vault'
+  /** base64 of 32 random bytes: the key of the hashes of API keys and links. A rekey of the vault keeps it. */
+  secrets_key: string
+  /** The user who created the vault, and who owns the tenants created on the command line. */
+  owner_id: string
+  /** The number of the next tenant; numbers are never reused. */
+  next_tenant: number
+  values: Record<string, unknown>
+}
+
+/** `user_id` refers to a {@link UserRecord} under tenant number 0. */
+export interface MemberRecord extends OwnAudit {
+  id: string
+  tenant_id: string
+  role: Role
+  user_id: string
+}
+
+/** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
+export interface InvitationRecord extends Audit {
+  id: string
+  tenant_id: string
+  email: string
+  role: GivenRole
+  expires_at: string
+  link: string
+}
+
+/** A mailed link; the id is its secret's hash, which does not tell the tenant, so it is under number 0. `ended`: why. */
+export interface LinkRecord {
+  id: string
+  tenant: number
+  invitation_id: string
+  ended?: 'used' | 'replaced' | 'withdrawn'
+}
+
+/** A mail and its delivery. `secret`, that of its link, is removed when the mail is sent or the link ends. */
+export interface MailRecord {
+  id: string
+  invitation_id: string
+  to: string
+  tenant_name: string
+  link_expires_at: string
+  secret?: string
+  /** `outbox`: there is no mail server to send it. `dropped`: it was waiting when its link ended. */
+  state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
+  attempts: number
+  /** When a waiting mail is retried. */
+  due_at?: string
+  /** Why the last attempt failed; our text, not the server's. */
+  failure?: string
+  /** The mail server that accepted it, or that was tried last. */
+  server?: string
+  created_at: string
+  sent_at?: string
+}
+
+export interface ApplicationRecord extends Audit {
+  id: string
+  tenant_id: string
+  name: string
+  type: ApplicationType
+  permissions: Permission[]
+  rules: ContainerRule[]
+  /** Newest first. */
+  keys: ApplicationKey[]
+  expires_at?: string
+}
+
+/** An API key of an application. Only its hash is stored, never the key itself. */
+export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at', string>
+
+/** The application that an API key belongs to, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
+interface ApiKeyRecord {
+  id: string
+  tenant: number
+  application_id?: string
+  proxy_id?: string
+}
+
+/** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
+export interface SessionRecord {
+  id: string
+  tenant: number
+  /** The public application that it acts as. */
+  application_id: string
+  nonce: string
+  /** ms since the epoch. */
+  expires: number
+  /** The rights of the session, and the private application that granted them. */
+  authorized?: Grants & { by: string }
+}
+
+export interface AssociationRecord {
+  /** {@link associationId} */
+  id: string
+  parent_id: string
+  child_id: string
+  created_by: string
+  created_at: string
+}
+
+/** A token was created, read or used in this month; see `operations/token/token-activity.ts`. */
+export interface ActivityRecord {
+  /** `2030-01/<token id>`; or, without month, `created/<uuid>` or `last/<type>` */
+  id: string
+  month: string
+  /** The type of the token if this is about its creation. */
+  created?: string
+  at: string
+}
+
+/** A private formula belongs to a tenant; an official one is under tenant number 0 and visible to all. */
+export interface FormulaRecord extends FormulaBody, Audit {
+  id: string
+  status: 'verified' | 'coming_soon'
+}
+
+/** If the application of `application_id` no longer exists, the proxy is unbound. */
+export interface ProxyRecord extends Audit {
+  id: string
+  tenant_id: string
+  name: string
+  /** Chooses the proxy of a call; grants nothing unless `require_auth` is false. */
+  key: string
+  destination_url: string
+  application_id?: string
+  configuration: Record<string, string>
+  require_auth: boolean
+  disable_detokenization: boolean
+  request_transforms: ProxyTransform[]
+  response_transforms: ProxyTransform[]
+}
+
+export interface RecordOf {
+  tenant: TenantRecord
+  user: UserRecord
+  token: TokenRecord
+  containers: ContainersRecord
+  settings: SettingsRecord
+  application: ApplicationRecord
+  api_key: ApiKeyRecord
+  association: AssociationRecord
+  activity: ActivityRecord
+  member: MemberRecord
+  invitation: InvitationRecord
+  link: LinkRecord
+  session: SessionRecord
+  answer: AnswerRecord
+  mail: MailRecord
+  formula: FormulaRecord
+  reactor: ReactorRecord
+  reactor_log: ReactorLogRecord
+  reactor_result: ReactorResultRecord
+  proxy: ProxyRecord
+  import: ImportRecord
+  log_block: LogBlockRecord | LogIndexRecord | LogHeadRecord
+  log: LogRecord
+}
+
+/** The id of the association of two tokens; JSON keeps it unambiguous. */
+export function associationId(parentId: string, childId: string): string {
+  return JSON.stringify([parentId, childId])
+}
+
+/** @throws CofferError `vault_unsupported` for a number that no kind has. */
+export function kindOf(number: number): Kind {
+  const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
+  if (kind !== undefined) return kind
+  throw new CofferError(
+    'vault_unsupported',
+    'The vault holds a kind of record that this program does not know.',
+  )
+}

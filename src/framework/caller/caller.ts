@@ -1,0 +1,86 @@
+/** The caller of an operation and its permissions; the same for commands, HTTP requests and reactor code. */
+import {
+  decideTransform,
+  dependsOnId,
+  type Grants,
+  holdsEverywhere,
+  holdsPermission,
+  type Target,
+} from '../../domain/access/access.js'
+import {
+  type ApplicationType,
+  type Permission,
+  stricterTransform,
+  type Transform,
+} from '../../domain/access/permissions.js'
+import type { CachedCaller } from './cached-caller.js'
+
+export interface Actor {
+  type: 'application' | 'user' | 'system'
+  id: string
+}
+
+/** Grants, and whose they are where more than one decides. */
+export interface DecidingGrants extends Grants {
+  of?: 'session' | 'authorizer'
+}
+
+export interface Caller extends Decider {
+  /** The number of the caller's tenant; an operation accesses no other. */
+  tenant: number
+  actor: Actor
+  /** Of the application whose key is used; absent for the owner. */
+  applicationType?: ApplicationType
+  /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
+  session?: { id: string; isAuthorized: boolean }
+  /** Present if the caller may be out of date. */
+  cached?: CachedCaller<Caller>
+}
+
+interface Decider {
+  /** The grants that decide, all of which must agree; absent for the owner, who has every permission. */
+  grants?: readonly DecidingGrants[]
+  /** Whether some decision depends on the id of a token and not on its containers alone. */
+  dependsOnId?: boolean
+  /** Whether the caller has one of the permissions on at least one container. */
+  holds(...permissions: readonly Permission[]): boolean
+  /** Whether the caller has the permission on every container of every token. */
+  holdsEverywhere(permission: Permission): boolean
+  /** The strictest of `permission`, else of `orBy`, on a token's containers; undefined if one grants neither. */
+  transform(permission: Permission, target: Target, orBy?: Permission): Transform | undefined
+}
+
+/** Decides by all of `grants`: each must grant, and the strictest transform holds. */
+export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[]]): Decider {
+  return {
+    grants,
+    dependsOnId: grants.some(dependsOnId),
+    holds: (...permissions) =>
+      grants.every((each) => permissions.some((permission) => holdsPermission(each, permission))),
+    holdsEverywhere: (permission) => grants.every((each) => holdsEverywhere(each, permission)),
+    transform: (permission, target, orBy) => {
+      const [first, ...others] = grants.map((each) => decideTransform(each, permission, target, orBy))
+      return others.reduce((a, b) => a && b && stricterTransform(a, b), first)
+    },
+  }
+}
+
+/** The same caller where `permission` grants what token:use grants: on each container one of them is enough. */
+export function usingBy(permission: Permission, caller: Caller): Caller {
+  return {
+    ...caller,
+    transform: (needed, target) =>
+      caller.transform(needed, target, needed === 'token:use' ? permission : undefined),
+  }
+}
+
+/** The owner: every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by accident. */
+export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal: boolean }): Caller {
+  return {
+    tenant,
+    actor: { type: 'user', id: userId },
+    holds: () => true,
+    holdsEverywhere: () => true,
+    transform: () => (reveal ? 'reveal' : 'mask'),
+  }
+}

@@ -1,0 +1,78 @@
+/** The decisions of access rules on what a caller does, as they are explained. */
+import { decideContainer, dependsOnId, type PassedOver } from '../../domain/access/access.js'
+import type { Permission, Transform } from '../../domain/access/permissions.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { Caller, DecidingGrants } from './caller.js'
+
+/** So many decisions are explained; a list by rules about the ids of tokens takes one for each token. */
+const MOST_DECISIONS = 1000
+
+/** The decision on one permission for one container. A refusal has no `decided_by`. */
+export interface ExplainedDecision {
+  /** Whose rules decide, where a session and its authorizer both do. */
+  of?: DecidingGrants['of']
+  permission: Permission
+  container: string
+  /** The id of the token, if rules depend on it. */
+  token?: string
+  decided_by?: 'owner' | 'permissions' | { priority: number; description?: string }
+  transform?: Transform
+  passed_over: (PassedOver & { description?: string })[]
+}
+
+/** The same caller; its decisions are added to `notes`, up to `most`. */
+export function recordDecisions(
+  caller: Caller,
+  notes: Map<string, ExplainedDecision>,
+  most = MOST_DECISIONS,
+): Caller {
+  const { cached } = caller
+  return {
+    ...caller,
+    ...(cached && {
+      cached: { ...cached, renew: async () => recordDecisions(await cached.renew(), notes, most) },
+    }),
+    transform: (permission, target, orBy) => {
+      for (const container of notes.size < most ? target.containers : []) {
+        for (const note of explainDecision(caller, permission, container, target.id))
+          notes.set(JSON.stringify([note.of, permission, container, note.token]), note)
+      }
+      return caller.transform(permission, target, orBy)
+    },
+  }
+}
+
+function explainDecision(
+  { grants }: Caller,
+  permission: Permission,
+  container: string,
+  id: string | undefined,
+): ExplainedDecision[] {
+  if (grants === undefined)
+    return [{ permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }]
+  return grants.map((each) => explainGrants(each, permission, container, id))
+}
+
+function explainGrants(
+  grants: DecidingGrants,
+  permission: Permission,
+  container: string,
+  id: string | undefined,
+): ExplainedDecision {
+  const { decidedBy, transform, passedOver } = decideContainer(grants, permission, container, id)
+  const describe = (priority: number) => {
+    const rule = grants.rules.find((each) => each.priority === priority)
+    return { priority, ...omitUndefined({ description: rule?.description }) }
+  }
+  return {
+    ...omitUndefined({ of: grants.of }),
+    permission,
+    container,
+    ...omitUndefined({
+      token: dependsOnId(grants) ? id : undefined,
+      decided_by: typeof decidedBy === 'number' ? describe(decidedBy) : decidedBy,
+      transform,
+    }),
+    passed_over: passedOver.map(({ priority, ...why }) => ({ ...describe(priority), ...why })),
+  }
+}

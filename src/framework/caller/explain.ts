@@ -1,0 +1,123 @@
+/** Performs an operation on tokens as another caller, in a unit that is rolled back, and records every decision. */
+
+import { type Permission, stricterTransform } from '../../domain/access/permissions.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { CofferError, type PropertyErrors, usage } from '../../errors.js'
+import type { Store } from '../../storage/store.js'
+import type { Host } from '../host.js'
+import type { AnyOperation } from '../operation.js'
+import type { Outcome } from '../outcome.js'
+import { perform } from '../perform.js'
+import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
+import type { Caller } from './caller.js'
+import { type ExplainedDecision, recordDecisions } from './decisions.js'
+
+/** The caller to explain: an application by its key or its id, or the owner. */
+export type Explained = { key: string } | { application: string; tenant: number } | { owner: Caller }
+
+export interface Explanation {
+  operation: string
+  caller: { type: string; id?: string }
+  /** The permissions that the operation requires, and whether the caller has each on any container. */
+  permissions: { permission: Permission; is_held: boolean }[]
+  decisions: ExplainedDecision[]
+  outcome: { status: number; detail?: string; errors?: PropertyErrors }
+  /** The answer; data that a rule reveals is masked in it unless `reveal`. */
+  sees?: unknown
+}
+
+/** @throws CofferError `usage` for an operation that is not on tokens, `not_found` for an unknown application */
+export async function explain(
+  host: Host,
+  whose: Explained,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+  { reveal }: { reveal: boolean },
+): Promise<Explanation> {
+  if (definition.isExplainable !== true) throw usage('Only operations on tokens can be explained.')
+  const notes = new Map<string, ExplainedDecision>()
+  const about = { operation: definition.name, decisions: [], permissions: [] }
+  let caller: Caller
+  try {
+    caller = await findCaller(host, whose)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
+    return { ...about, caller: { type: 'application' }, outcome: describeRefusal(error) }
+  }
+  const permissions = (definition.permissions ?? []).map((permission) => ({
+    permission,
+    is_held: caller.holds(permission),
+  }))
+  const noting = recordDecisions(reveal ? caller : masking(caller), notes)
+  const answer = await performAndUndo(host, noting, notes, definition, input)
+  return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
+}
+
+async function findCaller(host: Host, whose: Explained): Promise<Caller> {
+  if ('owner' in whose) return whose.owner
+  if ('key' in whose) return authenticate(host, whose.key)
+  return host.store.read(async (reader) => {
+    const application = await reader.get('application', whose.tenant, whose.application)
+    if (application === undefined)
+      throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
+    if (isExpiredApplication(application, reader.now))
+      throw new CofferError('unauthenticated', 'The key of this application has expired.')
+    return applicationCaller(whose.tenant, application)
+  })
+}
+
+function masking(caller: Caller): Caller {
+  return {
+    ...caller,
+    transform: (...about) => {
+      const transform = caller.transform(...about)
+      return transform && stricterTransform('mask', transform)
+    },
+  }
+}
+
+async function performAndUndo(
+  host: Host,
+  caller: Caller,
+  notes: Map<string, ExplainedDecision>,
+  definition: AnyOperation,
+  input: Record<string, unknown>,
+): Promise<Pick<Explanation, 'outcome' | 'sees'>> {
+  const store = createUndoingStore(host.store, notes)
+  let done: Outcome
+  try {
+    done = await perform({ ...host, store }, caller, definition, input, host.createUuid())
+  } catch (error) {
+    if (error instanceof CofferError && error.status < 500) return { outcome: describeRefusal(error) }
+    throw error
+  }
+  const { status, result } = done
+  return { outcome: { status }, ...omitUndefined({ sees: result }) }
+}
+
+function describeRefusal({ status, message, errors }: CofferError): Explanation['outcome'] {
+  return { status, detail: message, ...omitUndefined({ errors }) }
+}
+
+/** Rolls back every unit of work; of `notes` it keeps those of the last run, as an engine may repeat it. */
+function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
+  return {
+    ...store,
+    write: async (work) => {
+      const undo = new CofferError('internal', 'An explanation is always rolled back.')
+      const before = [...notes]
+      let result: { value: Awaited<ReturnType<typeof work>> } | undefined
+      try {
+        await store.write(async (writer) => {
+          notes.clear()
+          for (const [name, note] of before) notes.set(name, note)
+          result = { value: (await work(writer)) as Awaited<ReturnType<typeof work>> }
+          throw undo
+        })
+      } catch (error) {
+        if (error !== undo || result === undefined) throw error
+      }
+      return result!.value
+    },
+  }
+}

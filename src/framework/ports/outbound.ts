@@ -1,0 +1,68 @@
+/** The port through which operations send requests to other servers, where the vault's owner allows it. */
+import type { HeaderMap } from '../../domain/proxy/code-answer.js'
+import { CofferError } from '../../errors.js'
+
+/** From the start of a call to the headers of the answer, and then between two pieces of its body. */
+export const WAIT_MS = 25_000
+
+export interface OutboundRequest {
+  method: string
+  /** Path and query, as they are sent. */
+  target: string
+  /** Names in lower case; without host and length. */
+  headers: HeaderMap
+  body: Uint8Array
+}
+
+export interface OutboundAnswer {
+  status: number
+  headers: HeaderMap
+  /** Ends with an error if the connection breaks, or nothing arrives for a while. Leaving it closes the connection. */
+  body: AsyncIterable<Uint8Array>
+  /** All of the body, where it came together with the headers; `body` then gives the same. */
+  whole?: Uint8Array
+  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `mostBytes`, and for a slow one */
+  collect(mostBytes: number): Promise<Uint8Array>
+}
+
+/** Calls the listener when nobody waits for the answer any more, at once if that is so already. */
+export type OnLeave = (listener: () => void) => void
+
+export interface Sending {
+  /** Called once the whole request was sent. */
+  sent(): void
+  /** Absent for a caller who stays. */
+  left?: OnLeave | undefined
+}
+
+/** A destination whose address is allowed. */
+export interface Destination {
+  /**
+   * Connects to an address that is allowed, and follows no redirect. Ends as soon as nobody waits for the answer.
+   * @throws CofferError `forbidden` for an address that is not, `bad_gateway` without an answer or for an unknown name, `request_timeout` for a late one, `interrupted`
+   */
+  send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
+}
+
+export interface Outbound {
+  /**
+   * Judges the host of `url`. The addresses of a name are judged when it is connected to.
+   * @throws CofferError `forbidden` for one that is not allowed
+   */
+  reach(url: URL): Destination
+}
+
+export function answerWhole(status: number, headers: HeaderMap, whole: Uint8Array): OutboundAnswer {
+  const pieces = async function* () {
+    yield whole
+  }
+  return { status, headers, whole, body: pieces(), collect: async () => whole }
+}
+
+export function lateError(waitMs: number): CofferError {
+  return new CofferError('request_timeout', `The destination did not answer within ${waitMs / 1000} s.`)
+}
+
+export function leftError(): CofferError {
+  return new CofferError('interrupted', 'The client left before the answer.')
+}

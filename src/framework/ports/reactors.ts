@@ -1,0 +1,141 @@
+/** The port through which operations run reactor code: invocations and their results. */
+import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
+import type { CofferError } from '../../errors.js'
+
+/** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
+export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+
+/** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
+export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
+  /** Of the call that runs the code, for the errors that it catches. */
+  traceId?: string
+}
+
+/** One run of a reactor's code. A child process is reused only for the same code, configuration, caller and rights. */
+export interface Invocation {
+  tenant: number
+  /** Identifies the caller within the tenant, for fair queueing; absent if there is only one. */
+  caller?: string
+  /** The id of the caller's session, which has children of its own; it shares the caller's place in the queue. */
+  session?: string | undefined
+  /** Identifies the application or caller whose permissions the client has; undefined without a client. */
+  rights?: string | undefined
+  reactor: string
+  code: string
+  /** Detokenized, validated and cast; undefined if none were given. */
+  args: Readonly<Record<string, unknown>> | undefined
+  /** The rest of the request: with the arguments it is `req`. Without it, `req` is the arguments themselves. */
+  rest?: Readonly<Record<string, unknown>>
+  configuration: Readonly<Record<string, unknown>>
+  /** The client of the code; null without permissions. */
+  client: ClientCall | null
+  /** The code is a transform of a proxy: this message is what it is given instead of arguments, and it returns another. */
+  message?: TransformInput
+  /** Lowers the time limit to so many ms, never raises it. */
+  timeMs?: number
+}
+
+/** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */
+export interface TransformInput {
+  direction: 'request' | 'response'
+  headers: HeaderMap
+  body: Uint8Array
+  method?: string
+  path?: string
+  query?: string
+}
+
+/** What a transform returned, beside the body. */
+export interface Transformed {
+  headers?: unknown
+  /** It is an answer instead of a request. `isJson`: the body is no text of the code. */
+  answer?: { statusCode: unknown; isJson: boolean }
+}
+
+/** The most bytes of a body that a transform is given, or returns. */
+export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
+
+export type ReactorOutcome =
+  /** `raw` and `body`: of a transform, what it returned beside the body, and the body if it returned one. */
+  | { kind: 'result'; raw?: unknown; tokenize?: unknown; res?: CodeAnswer; body?: Uint8Array }
+  | { kind: 'failure'; error: CofferError }
+
+export interface ConsoleLine {
+  level: 'debug' | 'info' | 'log' | 'warn' | 'error'
+  text: string
+}
+
+/** The result of a run. Console and stack may contain plaintext: only the vault's owner may see them. */
+export interface ReactorRun {
+  outcome: ReactorOutcome
+  console: readonly ConsoleLine[]
+  durationMs: number
+  /** Peak memory above that of an idle child process. */
+  memoryMiB: number
+  /** The stack of the failure, with positions in the reactor's code. */
+  stack?: string
+}
+
+/** The result of compiling and loading code without calling it. `fault`: the error (422) that a run would end with. */
+export interface CompileReport {
+  fault?: CofferError
+  /** Dotted names of the properties of `req.args` that the code reads. */
+  args: string[]
+  /** Names of the properties of `req.configuration` that the code reads. */
+  configuration: string[]
+  /** Reads whose property names cannot be determined from the code. */
+  unknown: string[]
+}
+
+/** The confinement of reactor code that escaped its realm: whether each measure is active on this machine. */
+export interface Sandbox {
+  /** Node refuses files, child processes, workers and addons. */
+  node_permissions: boolean
+  /** Node refuses sockets too (version 25 and later). */
+  node_network_permission: boolean
+  /** No network interface, no abstract sockets of other processes. */
+  network_namespace: boolean
+  /** Other processes are invisible and cannot be signalled; all processes end with the first one. */
+  process_namespace: boolean
+  /** No capabilities, and no access to the memory of other processes. */
+  user_namespace: boolean
+  no_new_privileges: boolean
+  /** No file or socket can be opened after the code is loaded. */
+  no_new_descriptors: boolean
+  /** The kernel ends the child when the host is killed. */
+  ends_with_host: boolean
+}
+
+export interface ReactorRuntime {
+  readonly sandbox: Sandbox
+  /**
+   * Errors of the code are a `failure` with `reactor_timeout`, `reactor_failed` or `formula_invalid`.
+   * @throws CofferError `unavailable` if no child can be started or the queue is full; `rate_limited` if the caller
+   * has too many runs in the queue, or one waited too long.
+   */
+  run(invocation: Invocation): Promise<ReactorRun>
+  check(code: string): Promise<CompileReport>
+  /** Completes all requested runs and ends each child process when it is idle. */
+  retire(): void
+  /** Kills every child process; its run fails with `unavailable`. */
+  close(): Promise<void>
+}
+
+/** Options of this process; the other settings of reactors are in the vault. */
+export interface ReactorOptions {
+  /** The name of the client in reactor code; default `svc`. */
+  prefix?: string
+  /** `host` or `host:port`, as in `--allow-net`. */
+  allowNet?: readonly string[]
+  /** Additional certificate authorities to trust, PEM; also for proxies. */
+  ca?: string
+  /** The directory of the bundles that reactor code may require. */
+  modulesDirectory?: string
+  /** Child processes started in advance. */
+  spares?: number
+  /** What code takes for the present, at each run; undefined for the real time. */
+  time?: () => { offsetMs?: number; frozenMs?: number } | undefined
+}
+
+/** The runtime for the vault's settings, whose stored values are `values`. @throws CofferError `usage` */
+export type FindReactors = (values: Readonly<Record<string, unknown>>) => Promise<ReactorRuntime>

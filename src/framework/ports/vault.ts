@@ -1,0 +1,133 @@
+/**
+ * The ports through which the owner's operations access the vault as a whole: {@link OpenVault} while it is open,
+ * {@link OfflineVault} for operations that need exclusive access to it or run before it is opened.
+ */
+import type { TenantKeyBytes } from '../../domain/records/records.js'
+import type { Store } from '../../storage/store.js'
+import { arrayOf, type Closed, count, date, enumOf, number, object, text, texts } from '../output.js'
+import type { Infer } from '../schema.js'
+import type { Sandbox } from './reactors.js'
+
+/** A key slot without its key. */
+export const slotOutput = object({ id: text, kind: enumOf('key-file', 'passphrase'), created: date })
+export type SlotFacts = Infer<typeof slotOutput>
+
+export const vaultFacts = {
+  vault: text,
+  format: count,
+  created: date,
+  key_slots: arrayOf(slotOutput),
+  storage: object({
+    /** Live rows; `dead`: rows that compaction will remove. */
+    records: count,
+    logs: count,
+    dead: count,
+    segments: count,
+    journal_bytes: count,
+    segment_bytes: count,
+    /** How long the store takes to answer; absent for a vault on disk. */
+    'latency?': object({ p50_ms: number, p99_ms: number }),
+  }),
+} as const
+export type VaultFacts = Infer<Closed<typeof vaultFacts>>
+
+export const findings = arrayOf(object({ place: text, problem: text }))
+
+export const verification = {
+  findings,
+  readable: object({ records: count, logs: count }),
+  segments: count,
+  /** Rows dated later than the clock; absent without any. */
+  'dated_ahead?': object({ records: count, logs: count, newest: date }),
+  /** Write-ahead logs that recovery set aside; absent without any. */
+  'set_aside?': texts,
+} as const
+export type Verification = Infer<Closed<typeof verification>>
+
+/** The header of a vault as stored; `mac` authenticates the rest. */
+export type VaultHeader = object & { mac: string }
+
+export interface VaultMaintenance {
+  describe(): Promise<VaultFacts>
+  /** Reads and checks every byte in use. */
+  verify(): Promise<Verification>
+  /** Flushes and compacts until nothing is due. */
+  compact(): Promise<void>
+  /** Writes the vault into one new sealed file; resolves to its length in bytes. */
+  backup(path: string): Promise<number>
+  readHeader(): VaultHeader
+  /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
+  replaceHeader(header: VaultHeader, replaces: string): Promise<void>
+}
+
+/** Effects on the vault as a whole, for its owner. */
+export interface OpenVault {
+  readonly store: Pick<Store, 'verifyLogs'>
+  /** @throws CofferError `unprocessable` for a vault in memory */
+  maintenance(): VaultMaintenance
+  generateTenantKeys(): TenantKeyBytes
+  /**
+   * Declares that an API key is about to exist that somebody chose, and others may know.
+   * @throws CofferError `unprocessable` for a vault on disk, or one that other machines can reach
+   */
+  admitChosenKeys(): void
+  /** The confinement of reactor code on this machine. */
+  sandbox(): Promise<Sandbox>
+  /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
+  createPageUrl?: () => string
+  /** Purges expired tokens, some thousands at most, for about `ms` if given; resolves to their number. */
+  sweep(ms?: number): Promise<number>
+}
+
+/** The process that has a vault open; `state` is `unknown` for a process of another machine. */
+export const holderOutput = object({
+  pid: count,
+  host: text,
+  since: date,
+  state: enumOf('alive', 'dead', 'unknown'),
+})
+export type Holder = Infer<typeof holderOutput>
+
+/** What was left out of a copy of a damaged vault. */
+export interface CopyDamage {
+  findings: Verification['findings']
+  /** By kind: rows and log records that cannot be read. */
+  skipped: Record<string, number>
+}
+
+/** A new key slot: `file` is the path of the new key file, or of a file that contains the new passphrase. */
+export interface NewSlot {
+  kind: SlotFacts['kind']
+  file?: string | undefined
+}
+
+/** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
+export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
+
+type Place = { directory: string } | { store: string }
+
+/** The vault of this run and the secret that opens it. */
+export interface OfflineVault {
+  /** @throws CofferError if the header cannot be opened */
+  verify(): Promise<Verification>
+  /** Creates a vault from the backup in `file`. */
+  restore(file: string): Promise<Place & { restored_from: string }>
+  /**
+   * Creates a vault at `to` (a directory, or the address of a store) with all that this one holds, or with all of it that
+   * can be read. The present vault is not changed.
+   */
+  copy(
+    to: string,
+    options: { passwordFile: string | undefined; skipsDamaged: boolean },
+  ): Promise<Place & { copied_from: string; rows: number; digest: string } & Partial<CopyDamage>>
+  /** Changes every key of the vault. After an interruption, another call completes it. */
+  rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
+  /** Answered by the server that has the vault open, otherwise read from the header. */
+  listSlots(): Promise<SlotFacts[]>
+  /**
+   * Keeps the slots that `choose` selects and adds `added`. Writes only the header and a log record; works while a
+   * server runs.
+   * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
+   */
+  changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
+}

@@ -1,8 +1,0 @@
-import { applySeed } from '../seed/apply-seed.js'
-import { exportSeed } from '../seed/export-seed.js'
-
-export const noun = {
-  name: 'seed',
-  summary: 'Create known data, and write it down',
-  operations: [applySeed, exportSeed],
-}

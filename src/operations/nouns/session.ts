@@ -1,7 +1,0 @@
-import { authorizeSession, createSession } from '../session/session.js'
-
-export const noun = {
-  name: 'session',
-  summary: 'Give browsers keys that live for minutes',
-  operations: [createSession, authorizeSession],
-}

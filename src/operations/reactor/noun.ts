@@ -1,0 +1,22 @@
+import { developReactor, listReactorRuns } from './owner-reactors.js'
+import { react } from './react.js'
+import { getResult, reactLater } from './react-async.js'
+import * as reactor from './reactor.js'
+
+export const noun = {
+  name: 'reactor',
+  summary: 'Run code on the data of tokens',
+  operations: [
+    reactor.createReactor,
+    reactor.listReactors,
+    reactor.getReactor,
+    reactor.updateReactor,
+    reactor.patchReactor,
+    reactor.deleteReactor,
+    react,
+    reactLater,
+    getResult,
+    listReactorRuns,
+    developReactor,
+  ],
+}
