@@ -1,7 +1,7 @@
 /** One request on a socket: reads its body up to a limit, and sends its response as fast as the client reads it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
-import { ByteCollector } from '../domain/collect-bytes.js'
+import { ByteCollector } from '../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
