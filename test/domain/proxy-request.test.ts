@@ -150,6 +150,7 @@ t.test('paths that lead elsewhere', async (t) => {
     '/a\\..\\b',
     '/a/.%2e',
     '/..;a=b/c',
+    '/%2e%2e%3Ba/c',
   ])
     t.ok(leadsElsewhere(path), path)
   for (const path of ['', '/', '/a..b', '/...', '/.well-known/x', '/a/..b', '/a;../b..'])

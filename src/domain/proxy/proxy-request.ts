@@ -77,7 +77,7 @@ export function findTemplate(request: ProxyRequest): Template {
 
 /** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
 export function leadsElsewhere(path: string): boolean {
-  return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:;.*)?$/i.test(segment))
+  return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment))
 }
 
 function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(value: unknown): string } {
