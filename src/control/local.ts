@@ -3,6 +3,7 @@ import type { HttpRequest } from '../http/exchange.js'
 import { readHeader } from '../http/headers.js'
 
 const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+const PASSED_ON = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
 const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
 
 /** Requests without a socket are of this process. */
@@ -13,10 +14,7 @@ export function isLoopback({ client }: HttpRequest): boolean {
 /** Whether it was not sent to another name of this machine, nor handed on by a proxy for somebody else. */
 export function isDirect({ headers }: HttpRequest): boolean {
   const host = readHeader(headers, 'host')
-  const isPassedOn = Object.keys(headers).some(
-    (name) =>
-      name === 'forwarded' || name === 'via' || name.startsWith('x-forwarded-') || name === 'x-real-ip',
-  )
+  const isPassedOn = Object.keys(headers).some((name) => PASSED_ON.test(name))
   return (host === undefined || LOOPBACK_HOST.test(host)) && !isPassedOn
 }
 

@@ -18,6 +18,7 @@ import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import { answerProblem, changeRequest, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { type HeaderNames, nameHeaders, readHeader } from '../http/headers.js'
+import { HEALTH_PATH } from '../http/pages/pages.js'
 import { createRelayFinder } from '../http/relay.js'
 import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
@@ -239,9 +240,10 @@ class ControlMiddleware {
   }
 
   #perform(state: RequestState): Promise<HttpResponse> {
-    const { plane, request } = state
+    const { plane, request, path } = state
     const { api } = this.#answererOf(plane)
-    if (plane.app.control === undefined) return api(request)
+    // A reset waits for slow clients and destinations, and other requests wait for the reset.
+    if (plane.app.control === undefined || path === HEALTH_PATH) return api(request)
     return plane.lock.shared(async () => {
       const { generation } = plane.app
       const response = await api(request)

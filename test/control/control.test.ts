@@ -1,4 +1,5 @@
 /** The control plane as library calls: state, forks, clock, requests. */
+import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
 import { type Coffer, openTestVault, type Seed, startServer } from '../../src/index.js'
@@ -124,6 +125,25 @@ t.test('work under way when the data is replaced does not reach what comes after
       await t.rejects(vault.ask('reactor result', result), { code: 'not_found' }, title)
       t.match(await vault.ask('log verify'), { is_whole: true })
     }
+})
+
+t.test('health is answered while a reset waits for a slow client', async (t) => {
+  const server = await startServer({ seed: SEED })
+  t.teardown(() => server.stop())
+  const slow = connect(Number(new URL(server.url).port), 'localhost')
+  slow.on('error', () => undefined)
+  const head = `Host: localhost\r\nSVC-API-KEY: ${server.keys.backend}\r\nContent-Length: 9\r\n`
+  await new Promise((resolve) => slow.write(`POST /tokens HTTP/1.1\r\n${head}\r\n{`, resolve))
+  await wait(200)
+  let isReset = false
+  const reset = server.control.reset().then(() => {
+    isReset = true
+  })
+  await wait(50)
+  t.equal((await fetch(`${server.url}/healthz`)).status, 200)
+  t.notOk(isReset)
+  slow.destroy()
+  await reset
 })
 
 t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
