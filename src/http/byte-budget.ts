@@ -19,6 +19,8 @@ export class ByteBudget {
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   readonly turns = new RequestTurns()
+  /** Requests with a chunked body that wait behind others of their connections. */
+  chunked = 0
 
   /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {

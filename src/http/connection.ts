@@ -10,12 +10,16 @@ import { ServedRequest, type Service } from './served-request.js'
 const LINGER_MS = 1_000
 /** Nothing more is read while more requests than this await their answers: each takes 50 times its bytes of memory. */
 const MOST_AHEAD = 64
+/** Waiting requests with a chunked body, of all connections: Node keeps an object for each chunk, up to 9 MiB in all. */
+const MOST_CHUNKED = 16
 
 export class Connection {
   readonly #socket: Socket
   readonly #service: Service
   readonly #waiting: ServedRequest[] = []
   #open = 0
+  /** Waiting requests with a chunked body. */
+  #chunked = 0
   #last: IncomingMessage | undefined
   /** The answer to an invalid request, sent after the answers to the requests before it. */
   #refusal: string | undefined
@@ -27,6 +31,10 @@ export class Connection {
     this.#service = service
     // Node listens no more after a CONNECT; an error that nobody listens for would end the process. `close` follows.
     socket.on('error', () => undefined)
+    socket.once('close', () => {
+      this.#waiting.length = 0
+      this.#countChunked(-this.#chunked)
+    })
     // Node resumes it for the body of each request, and when the client has taken answers.
     socket.on('resume', () => this.#open > MOST_AHEAD && socket.pause())
   }
@@ -45,6 +53,14 @@ export class Connection {
     const hosts = countHosts(message)
     if (hosts > 1 || (hosts === 0 && message.httpVersion === '1.1')) {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
+      return
+    }
+    if (this.#open > 0 && isChunked(message) && !this.#admitsChunks()) {
+      message.resume()
+      this.refuse(
+        new CofferError('unavailable', 'Too many chunked requests await earlier answers.'),
+        message.method,
+      )
       return
     }
     const request = new ServedRequest(this.#service, this, message, response, expectsContinue)
@@ -68,9 +84,21 @@ export class Connection {
     this.#open--
     if (this.#open === MOST_AHEAD) this.#socket.resume()
     const next = this.#waiting.shift()
+    if (next !== undefined && isChunked(next)) this.#countChunked(-1)
     // In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others.
     if (next !== undefined) setImmediate(() => this.#start(next))
     if (this.#open === 0 && this.#refusal !== undefined) this.#send(this.#refusal)
+  }
+
+  #admitsChunks(): boolean {
+    if (this.#service.budget.chunked >= MOST_CHUNKED) return false
+    this.#countChunked(1)
+    return true
+  }
+
+  #countChunked(change: number): void {
+    this.#chunked += change
+    this.#service.budget.chunked += change
   }
 
   /**
@@ -98,6 +126,10 @@ export class Connection {
     if (this.#socket.writable) this.#socket.end(text)
     setTimeout(() => this.#socket.destroy(), LINGER_MS).unref()
   }
+}
+
+function isChunked({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
+  return headers['transfer-encoding'] !== undefined
 }
 
 /** The number of Host headers. Node uses the first of several; RFC 9112 (3.2) requires an error. */

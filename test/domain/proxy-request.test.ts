@@ -201,3 +201,16 @@ t.test('a body of as many values as fit is searched in about the time of parsing
     ['{{ y }}', 'body[340001].a[0]'],
   ])
 })
+
+t.test('more expressions than a request may have are refused before they are read', async (t) => {
+  const texts = Array.from({ length: 5_001 }, (_, index) => `{{ ${index} }}`)
+  for (const [type, text] of [
+    ['application/json', JSON.stringify(texts)],
+    ['application/x-www-form-urlencoded', '{{a}}'.repeat(5_001)],
+  ] as const)
+    t.throws(
+      () => findTemplate(body(text, type)),
+      { code: 'too_much_work', message: /5,000 expressions/ },
+      type,
+    )
+})

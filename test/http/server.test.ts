@@ -225,6 +225,35 @@ t.test('of what is pipelined ahead of the answers little is read', async (t) => 
   t.equal(readAnswers(await sendRaw(server.port, few)).length, 3_000, 'all of them are answered')
 })
 
+t.test('few chunked requests wait behind others, as Node keeps an object for each chunk', async (t) => {
+  const slow = createSlow()
+  const server = await start(slow.answerer)
+  t.teardown(() => server.stop())
+  const chunked =
+    'POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n'
+  const both = spellRequest('GET /') + chunked
+  const waiting = Array.from({ length: 16 }, () => connect(server.port, '127.0.0.1'))
+  for (const socket of waiting) socket.on('error', () => {}).write(both)
+  await until(() => slow.started() === 16)
+  const last = sendRaw(server.port, both)
+  await until(() => slow.started() === 17)
+  slow.release()
+  t.same(
+    readAnswers(await last).map(({ status }) => status),
+    [200, 503],
+  )
+  for (const socket of waiting) socket.destroy()
+  const later = sendRaw(
+    server.port,
+    spellRequest('GET /') + chunked + spellRequest('GET /', { Connection: 'close' }),
+  )
+  t.same(
+    readAnswers(await later).map(({ status }) => status),
+    [200, 200, 200],
+    'places are free again',
+  )
+})
+
 t.test('thousands of pipelined requests leave turns of the event loop to others', async (t) => {
   const turns = new Set<number>()
   let turn = 0

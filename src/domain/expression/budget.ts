@@ -74,10 +74,15 @@ export function checkOutputs(texts: Iterable<string>): void {
   for (const text of texts)
     for (let at = text.indexOf('{{'); at >= 0; at = text.indexOf('{{', at + 2)) {
       const end = text.indexOf('}}', at)
-      count++
       characters += (end < 0 ? text.length : end) - at
-      if (count > MOST_OUTPUTS || characters > MOST_CHARACTERS) throw tooMuchWork(OUTPUTS)
+      checkCount(++count)
+      if (characters > MOST_CHARACTERS) throw tooMuchWork(OUTPUTS)
     }
+}
+
+/** @throws CofferError `too_much_work` for more outputs than may be in one request */
+export function checkCount(outputs: number): void {
+  if (outputs > MOST_OUTPUTS) throw tooMuchWork(OUTPUTS)
 }
 
 function tooMuchWork(limit: string): CofferError {

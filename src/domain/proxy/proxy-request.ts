@@ -1,5 +1,6 @@
 /** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
 import { invalid } from '../../errors.js'
+import { checkCount, checkOutputs } from '../expression/budget.js'
 import { findTexts } from '../json/find-texts.js'
 import { canonicalJson, tryJson } from '../json/json.js'
 import type { HeaderMap } from './code-answer.js'
@@ -41,7 +42,7 @@ const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
-/** @throws CofferError `validation` for an expression that cannot be read */
+/** @throws CofferError `validation` for an expression that cannot be read; `too_much_work` for too many */
 export function findTemplate(request: ProxyRequest): Template {
   const path = splitEncoded(request.path, 'path', decodeURIComponent)
   const query = splitEncoded(request.query, 'query', decodeForm)
@@ -91,7 +92,9 @@ function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(va
     return { pieces: text.includes('{{') ? [{ expression: text, at: 'body' }] : [], write: textOf }
   const parsed = tryJson(text)
   if (parsed === undefined) throw invalid('body', 'is not valid JSON')
-  const pieces = splitJson(text, findTexts(parsed, 'body', new Map()))
+  const found = findTexts(parsed, 'body', new Map())
+  checkOutputs(found.keys())
+  const pieces = splitJson(text, found)
   return { pieces, write: (value) => JSON.stringify(value) }
 }
 
@@ -136,6 +139,7 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
     pieces.push(before, { expression: decodeOr(found, place, decode), at })
     from = index + found.length
+    checkCount(pieces.length / 2)
   }
   return [...pieces, text.slice(from)]
 }

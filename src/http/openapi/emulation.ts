@@ -30,7 +30,7 @@ interface Client {
 export const CLIENT_PREFIX = 'bt'
 
 /** Beside the bundle, and beside the compiled modules. */
-const PLACES = ['../fixtures/', '../../../fixtures/']
+const PLACES = ['../fixtures/', '../../../../fixtures/']
 
 function readFixture(name: string): unknown {
   const paths = PLACES.map((place) => fileURLToPath(new URL(place + name, import.meta.url)))
