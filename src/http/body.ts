@@ -1,13 +1,11 @@
 /** The body of a request: content type, size and JSON. */
-import { decodeUtf8, isObject, parseJson } from '../domain/json/json.js'
+import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../domain/json/json.js'
 import { CofferError, validationError } from '../errors.js'
 import type { AnyOperation } from '../framework/operation.js'
 import type { HttpRequest } from './exchange.js'
 import { readHeader } from './headers.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
-/** Values and property names in one body: their work must not hold up other requests, however short they are. */
-const MOST_VALUES = 50_000
 
 /** Content type, size and JSON, in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
 export async function readJsonBody(
@@ -23,7 +21,7 @@ export async function readJsonBody(
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   return parseJson(decodeUtf8(bytes, 'the request body'), {
     source: 'the request body',
-    mostValues: MOST_VALUES,
+    mostValues: MAX_JSON_VALUES,
   })
 }
 

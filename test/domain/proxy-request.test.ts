@@ -214,3 +214,9 @@ t.test('more expressions than a request may have are refused before they are rea
       type,
     )
 })
+
+t.test('values of 2 MiB of characters are the most that are encoded', async (t) => {
+  const form = () => body('a={{a}}&b={{b}}', 'application/x-www-form-urlencoded')
+  t.equal(textOf(fill(form(), 'x'.repeat(1024 * 1024))).length, 2 * 1024 * 1024 + 5)
+  t.throws(() => fill(form(), 'x'.repeat(1024 * 1024 + 1)), { code: 'validation' })
+})

@@ -90,6 +90,17 @@ t.test('requests in progress at one time take one turn of the event loop togethe
   t.ok(Math.max(...stepsByIteration) <= 2 * 1_300_000, `${Math.max(...stepsByIteration)} steps`)
 })
 
+t.test('patches do not let a token grow beyond the values of one request', async (t) => {
+  const members = (from: number) =>
+    Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`${from + index}`, 0]))
+  const { id } = (await ask('token create', { type: 'token', data: members(0) })) as { id: string }
+  await t.rejects(ask('token update', { id, data: members(20_000) }), {
+    code: 'validation',
+    message: /50,000 values/,
+  })
+  await ask('token update', { id, metadata: { a: 'b' } })
+})
+
 t.test('a request of the usual kind is not too much', async (t) => {
   const usual = tokens(1000, "{{ data | reveal_last: 4 }} of {{ data | split: '-' | first }}")
   t.equal(((await ask('token tokenize', { payload: usual })) as unknown[]).length, 1000)

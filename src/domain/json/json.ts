@@ -5,6 +5,9 @@ import { findFault } from './json-scan.js'
 export { exactNumber } from './json-number.js'
 export { MAX_JSON_DEPTH } from './json-scan.js'
 
+/** Values and property names in one body or token: their work must not hold up other requests, however short they are. */
+export const MAX_JSON_VALUES = 50_000
+
 /**
  * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
  * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
@@ -69,4 +72,13 @@ export function canonicalJson(value: unknown): string {
     members += `${members === '' ? '' : ','}${JSON.stringify(name)}:${canonicalJson(member)}`
   }
   return `{${members}}`
+}
+
+/** The number of values and property names in `value`, itself included. */
+export function countValues(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1
+  let count = 1
+  if (Array.isArray(value)) for (const item of value) count += countValues(item)
+  else for (const name in value) count += 1 + countValues((value as Record<string, unknown>)[name])
+  return count
 }

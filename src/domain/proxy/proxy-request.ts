@@ -36,6 +36,12 @@ interface Template {
 type Piece = string | { expression: string; at: string }
 /** An expression in a URL or form; without an end it is all the rest, and invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
+/** Characters of all values in a URL and a form: encoding more would hold up other requests. */
+const MOST_ENCODED = 2 * 1024 * 1024
+/** The characters that are left. */
+interface Room {
+  left: number
+}
 /** Two braces in a JSON text. */
 const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
@@ -46,7 +52,8 @@ const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 export function findTemplate(request: ProxyRequest): Template {
   const path = splitEncoded(request.path, 'path', decodeURIComponent)
   const query = splitEncoded(request.query, 'query', decodeForm)
-  const body = splitBody(request)
+  const room = { left: MOST_ENCODED }
+  const body = splitBody(request, room)
   const headers = Object.fromEntries(
     Object.entries(request.headers).filter(([, text]) => text.includes('{{')),
   )
@@ -65,8 +72,8 @@ export function findTemplate(request: ProxyRequest): Template {
   for (const piece of body.pieces) notePlace(places, piece)
   const fill = (values: ProxyDocument<unknown>): ProxyRequest => ({
     method: request.method,
-    path: join(path, values.path, (value) => encode(value, 'path')),
-    query: join(query, values.query, (value) => encode(value, 'query')),
+    path: join(path, values.path, (value) => encode(value, 'path', room)),
+    query: join(query, values.query, (value) => encode(value, 'query', room)),
     headers: { ...request.headers, ...Object.fromEntries(Object.entries(values.headers).map(toHeader)) },
     body:
       document.body.length === 0
@@ -81,13 +88,16 @@ export function leadsElsewhere(path: string): boolean {
   return path.split(/[/\\]|%2f|%5c/i).some((segment) => /^(?:\.|%2e){1,2}(?:(?:;|%3b).*)?$/i.test(segment))
 }
 
-function splitBody({ headers, body }: ProxyRequest): { pieces: Piece[]; write(value: unknown): string } {
+function splitBody(
+  { headers, body }: ProxyRequest,
+  room: Room,
+): { pieces: Piece[]; write(value: unknown): string } {
   const type = mediaTypeOf(headers)
   const isForm = type === 'application/x-www-form-urlencoded'
   const text = mayHaveExpression(body, isForm) ? textOfBody(headers, body) : undefined
   if (text === undefined) return { pieces: [], write: textOf }
   if (isForm)
-    return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body') }
+    return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body', room) }
   if (!isJsonContent(headers, text))
     return { pieces: text.includes('{{') ? [{ expression: text, at: 'body' }] : [], write: textOf }
   const parsed = tryJson(text)
@@ -174,9 +184,14 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
 }
 
-function encode(value: unknown, place: string): string {
+/** @throws CofferError `validation` */
+function encode(value: unknown, place: string, room: Room): string {
+  const text = textOf(value)
+  room.left -= text.length
+  if (room.left < 0)
+    throw invalid(place, `can have values of ${MOST_ENCODED.toLocaleString('en')} characters in all`)
   try {
-    return encodeURIComponent(textOf(value))
+    return encodeURIComponent(text)
   } catch {
     throw invalid(place, 'cannot have a value with half of a character')
   }

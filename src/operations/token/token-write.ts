@@ -2,6 +2,7 @@
 
 import { stricterTransform } from '../../domain/access/permissions.js'
 import { Budget } from '../../domain/expression/budget.js'
+import { countValues, MAX_JSON_VALUES } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -118,6 +119,11 @@ export async function updateFrom(
     throw invalid(
       'data',
       `must have at most ${LARGEST_DATA.toLocaleString('en')} characters as JSON once it is merged`,
+    )
+  if (patch.data !== undefined && countValues(draft.record.data) > MAX_JSON_VALUES)
+    throw invalid(
+      'data',
+      `must have at most ${MAX_JSON_VALUES.toLocaleString('en')} values and property names once it is merged`,
     )
   const record: TokenRecord = {
     id: before.id,
