@@ -11,9 +11,7 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
 import { build, type Plugin, transform } from 'esbuild'
-import { bundleCommandLine } from './bundle.js'
-import type { Bundled } from './bundle-packages.js'
-import { createRegistry } from './src/framework/registry.js'
+import { type Bundled, bundleCommandLine } from './bundle.js'
 import { toJsonSchema } from './src/framework/schema.js'
 import { registry } from './src/operations/all.js'
 
@@ -165,8 +163,6 @@ async function bundlePage(): Promise<void> {
   }
 }
 
-// Refuses faulty declarations, so that no start has to look for them.
-createRegistry(registry.nouns)
 const validators = await compileValidators()
 await writeValidators(validators)
 await bundleGuest()

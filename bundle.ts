@@ -1,85 +1,103 @@
 /**
  * The command line and the library as CommonJS that starts soon. esbuild splits the modules into chunks; each becomes a
- * function here, which V8 compiles when the chunk is used. The chunks are in three parts: what commands of tokens use,
- * what a server uses, and the rest. The code that V8 compiled for the usual commands is kept beside each part.
+ * function, which V8 compiles when the chunk is used. The chunks are in two files: those of commands of tokens, and the rest.
+ * The code that V8 compiled for the usual commands is kept beside them.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setFlagsFromString } from 'node:v8'
 import { Script } from 'node:vm'
-import { build, type OutputFile } from 'esbuild'
-import {
-  type Bundled,
-  bundleLatePackages,
-  COMMON,
-  INSTALLED,
-  isDefault,
-  loadLate,
-  minifyPackages,
-  provideValidators,
-  spareChildProcess,
-  VALIDATOR,
-} from './bundle-packages.js'
-import { registry } from './src/operations/all.js'
+import { build, type OutputFile, type Plugin, transform } from 'esbuild'
 
-/** Always loaded. */
-const MAIN = 'coffer'
-const SERVER = 'coffer-server'
-const REST = 'coffer-rest'
-
-type Line = readonly string[]
-
-const SERVE: Line = ['serve', '--ephemeral', '--port', '0']
-/** The commands whose code is kept in each part. */
-const LINES: Readonly<Record<string, readonly Line[]>> = {
-  [MAIN]: [
-    ['token', 'create'],
-    ['token', 'get', 'build'],
-    ['token', 'list'],
-  ],
-  [SERVER]: [SERVE],
-  [REST]: registry.nouns.flatMap(({ name, operations }) =>
-    operations.some((operation) => operation.name === `${name} list`) ? [[name, 'list']] : [],
-  ),
+export interface Bundled {
+  distribution: string
+  compiledSources: string
+  /** The text of each validator, as CommonJS. */
+  validators: readonly { name: string; text: string }[]
 }
 
+/** Installed with Coffer, and CommonJS, so that it can be loaded from where it is. It is used by its default export. */
+const INSTALLED = 'libsodium-wrappers'
+
+/**
+ * Modules that are left out: the prompt that opens an editor brings tables of all character sets; servers and databases are
+ * never named by a service or a string, and are reached without tokens of OAuth or a library of the machine. Commander loads
+ * `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here.
+ */
+const UNUSED =
+  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native|node:child_process)$/
+
+/** The beginning of the name of a validator's chunk. */
+const VALIDATOR = 'validator-'
+
+/** Always loaded: the chunks of the usual commands; and the chunks of all others. */
+const MAIN = 'coffer.cjs'
+const REST = 'coffer-rest.cjs'
+const USUAL = [
+  ['token', 'create'],
+  ['token', 'get', 'build'],
+  ['token', 'list'],
+]
+const OTHERS = [
+  ['serve', '--ephemeral', '--port', '0'],
+  ['app', 'list'],
+  ['log', 'list'],
+]
+
 export async function bundleCommandLine(places: Bundled): Promise<void> {
-  await bundleLatePackages(places)
+  const { distribution } = places
   const chunks = (await splitCommandLine(places)).map(toChunk)
-  // In one part at first, to see which chunks the commands use.
-  writeParts(places, new Map([[MAIN, chunks]]))
-  const users: [part: string, used: ReadonlySet<string>][] = []
-  await inScratch(places, async (place) => {
-    for (const part of [MAIN, SERVER]) {
-      const { bundle } = openBundle(places)
-      let used: string[] | undefined
-      // What answers requests is loaded once a server says that it is ready.
-      const note = () => {
-        used = Object.keys(bundle.ready)
-      }
-      for (const words of LINES[part]!)
-        await runCommand(bundle, place, words, words === SERVE ? note : undefined)
-      users.push([part, new Set(used ?? Object.keys(bundle.ready))])
-    }
-  })
-  const partOf = ({ name }: Chunk) => users.find(([, used]) => used.has(name))?.[0] ?? REST
-  const parts = [MAIN, SERVER, REST].map(
-    (part) => [part, chunks.filter((each) => partOf(each) === part)] as const,
-  )
-  writeParts(places, new Map(parts))
-  await keepCompiled(places)
+  writeBundle(distribution, chunks, () => true)
+  const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
+  try {
+    const { bundle: whole } = openBundle(distribution)
+    for (const words of [['init'], ...USUAL]) await runCommand(whole, join(place, '1'), words)
+    const used = Object.keys(whole.ready)
+    writeBundle(distribution, chunks, (name) => used.includes(name))
+    const { bundle, scripts } = openBundle(distribution)
+    // What V8 compiled is of use to this version of Node alone.
+    const keep = (part: string) =>
+      writeFileSync(join(distribution, `${part}.cache`), scripts.get(part)!.createCachedData())
+    for (const words of [['init'], ...USUAL]) await runCommand(bundle, join(place, '2'), words)
+    keep(MAIN)
+    for (const words of OTHERS) await runCommand(bundle, join(place, '2'), words)
+    keep(REST)
+  } finally {
+    rmSync(place, { recursive: true, force: true })
+  }
+}
+
+function writeBundle(directory: string, chunks: readonly Chunk[], isUsual: (name: string) => boolean): void {
+  const tableOf = (those: readonly Chunk[]) =>
+    `{${those.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
+  const usual = chunks.filter(({ name }) => isUsual(name))
+  const others = chunks.filter(({ name }) => !isUsual(name))
+  const main = `(function(require,__filename){const chunks=${tableOf(usual)};\n${RUNTIME}})`
+  writeFileSync(join(directory, MAIN), `${RESULT}${main};\n`)
+  writeFileSync(join(directory, REST), `${RESULT}${tableOf(others)};\n`)
 }
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
   const { distribution, compiledSources, validators } = places
   const each = validators.map((_, at) => [`${VALIDATOR}${at}`, `validator:${at}`])
   const { outputFiles } = await build({
-    ...COMMON,
+    bundle: true,
     splitting: true,
     format: 'esm',
+    platform: 'node',
+    target: 'node20',
+    minifySyntax: true,
+    minifyWhitespace: true,
+    legalComments: 'none',
+    // Node prints the line of an error that nobody caught.
+    lineLimit: 200,
+    // ASCII alone, so that it can be read without being decoded.
+    charset: 'ascii',
+    logLevel: 'error',
     entryPoints: {
       main: `${compiledSources}cli/main.js`,
       library: `${compiledSources}index.js`,
@@ -88,39 +106,89 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     // Files that are found from here.
     define: { 'import.meta.url': 'bundleUrl' },
     external: [INSTALLED],
-    plugins: [loadLate, spareChildProcess, minifyPackages, provideValidators(places)],
+    plugins: [leaveUnused, minifyPackages, provideValidators(places)],
     outdir: distribution,
     write: false,
   })
   return outputFiles
 }
 
-interface Chunk {
-  name: string
-  /** The text of a function that takes `use$`, `require` and `bundleUrl`, and returns the exports of the chunk. */
-  text: string
+const leaveUnused: Plugin = {
+  name: 'leave-unused',
+  setup(builder) {
+    builder.onResolve({ filter: UNUSED }, ({ path, importer }) =>
+      path.startsWith('node:') && !importer.includes('/commander/') ? null : { path, namespace: 'unused' },
+    )
+    builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'module.exports = {}' }))
+  },
+}
+
+/** Shortens names inside packages; our own keep theirs, for what the stack of an error says. */
+const minifyPackages: Plugin = {
+  name: 'minify-packages',
+  setup(builder) {
+    builder.onLoad({ filter: /\/node_modules\/.*\.js$/ }, async ({ path }) => {
+      // Commander calls its errors by the names of their classes.
+      const options = { minifyIdentifiers: true, minifySyntax: true, keepNames: path.includes('/commander/') }
+      const { code } = await transform(await readFile(path, 'utf8'), { target: 'node20', ...options })
+      return { contents: code }
+    })
+  },
+}
+
+/** Each validator as a chunk of its own, which is used when it is asked for. */
+function provideValidators({ compiledSources, validators }: Bundled): Plugin {
+  const lines = validators.map(
+    ({ name }, at) => `${JSON.stringify(name)}:()=>use$("${VALIDATOR}${at}").validate`,
+  )
+  return {
+    name: 'provide-validators',
+    setup(builder) {
+      builder.onResolve({ filter: /^(?:validator|validator-text):|\/validators\.js$/ }, ({ path }) => ({
+        path,
+        namespace: 'validators',
+      }))
+      builder.onLoad({ filter: /.*/, namespace: 'validators' }, ({ path }) => {
+        const [kind, at] = path.split(':')
+        if (at === undefined) return { contents: `export default {${lines.join()}}` }
+        const isText = kind === 'validator-text'
+        const contents = isText
+          ? validators[Number(at)]!.text
+          : `export { default as validate } from "validator-text:${at}"`
+        return { contents, resolveDir: compiledSources }
+      })
+    },
+  }
 }
 
 /** As esbuild writes it: a default import, names, or all. */
 const IMPORT =
-  /(?<=^|[;}\n])import(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))?(?: ?from)?"((?:\.\/|node:)[^"]+|libsodium-wrappers)";/g
-const EXPORT = /\bexport\s*\{([^}]*)\};?\s*$/
+  /(?<=^|[;}\n])import(?: ([\w$]+))?,?(?:\{([^}]*)\}|\*as ([\w$]+))?(?: ?from)?"((?:\.\/|node:)?[\w./-]+)";/g
+/** A list of names, or the exports of a CommonJS module. */
+const EXPORT = /\bexport(?:\s*\{([^}]*)\}|\s+default\s+([\w$]+\(\)));?\s*$/
 const DYNAMIC_IMPORT = /\bimport\("((?:\.\/|node:)[^"]+|libsodium-wrappers)"\)/g
 
+interface Chunk {
+  name: string
+  text: string
+}
+
 /**
- * A module that esbuild wrote, as the text of a function. Its exports are read once, when it has run: none is assigned
- * later, because no module has mutable state, and chunks do not import each other in a circle. An import without names is
- * left out, because no module of ours does anything when it is loaded.
+ * A module that esbuild wrote, as the text of a function that takes `use$`, `require` and `bundleUrl`, and returns its
+ * exports. These are read once, when it has run: none is assigned later, because no module has mutable state, and chunks do
+ * not import each other in a circle. An import without names is left out, because no module of ours does anything when it is
+ * loaded.
  */
 function toChunk({ path, text }: OutputFile): Chunk {
-  const [exported = '', exports = ''] = EXPORT.exec(text) ?? []
+  const [exported = '', exports = '', common] = EXPORT.exec(text) ?? []
   const pairs = exports.split(',').map((each) => each.trim().split(/\s+as\s+/))
-  const result = pairs.map(([inner, outer = inner]) => (inner === '' ? '' : `${outer}:${inner}`)).join()
+  const named = pairs.map(([inner, outer = inner]) => (inner === '' ? '' : `${outer}:${inner}`)).join()
+  const result = common === undefined ? named : `...${common},default:${common}`
   const body = text
     .slice(0, text.length - exported.length)
     .replaceAll(IMPORT, (_, whole, names, all, from) =>
       [
-        whole && `const ${whole}=${load(from)}${isDefault(from) ? '.default' : ''};`,
+        whole && `const ${whole}=${load(from)}${from === INSTALLED ? '.default' : ''};`,
         names && `const{${names.replaceAll(' as ', ':')}}=${load(from)};`,
         all && `const ${all}=${load(from)};`,
       ].join(''),
@@ -132,91 +200,46 @@ function toChunk({ path, text }: OutputFile): Chunk {
 }
 
 function load(from: string): string {
-  if (from.startsWith('./') && !from.startsWith('./late/')) return `use$("${basename(from, '.js')}")`
-  return isDefault(from) ? `({default:require("${from}")})` : `require("${from}")`
+  if (from.startsWith('./')) return `use$("${basename(from, '.js')}")`
+  return from === INSTALLED ? `({default:require("${from}")})` : `require("${from}")`
 }
 
-/** A part is a module of Node, or a script whose result it is: text around it would be a second copy of all of it. */
+/** A file is a module of Node, or a script whose result it is: text around it would be a second copy of all of it. */
 const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
-/** `places`: by chunk, the part that has it. `ready`: what the chunks that were used export; the build looks at it. */
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
-const find=(name)=>chunks[name]??Object.assign(chunks,require(places[name]))[name];
+const find=(name)=>chunks[name]??Object.assign(chunks,require("./${REST}"))[name];
 const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
-return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};
-`
-
-function writeParts({ distribution }: Bundled, parts: ReadonlyMap<string, readonly Chunk[]>): void {
-  const places: Record<string, string> = {}
-  for (const [part, chunks] of parts)
-    for (const { name } of part === MAIN ? [] : chunks) places[name] = `./${part}.cjs`
-  for (const [part, chunks] of parts) {
-    const table = `{${chunks.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
-    const runtime = `const chunks=${table};\nconst places=${JSON.stringify(places)};\n${RUNTIME}`
-    const text = part === MAIN ? `(function(require,__filename){${runtime}})` : table
-    writeFileSync(`${distribution}${part}.cjs`, `${RESULT}${text};\n`)
-  }
-}
+return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};`
 
 interface Bundle {
   main(process: object): Promise<number>
+  /** The exports of the chunks that were used. */
   ready: object
 }
 
-/** Keeps beside each part what V8 compiled of it for its commands: of use to this version of Node alone. */
-async function keepCompiled(places: Bundled): Promise<void> {
-  await inScratch(places, async (place) => {
-    const { bundle, scripts } = openBundle(places)
-    const keep = (part: string) =>
-      writeFileSync(join(places.distribution, `${part}.cjs.cache`), scripts.get(part)!.createCachedData())
-    for (const words of [...LINES[MAIN]!, ...LINES[SERVER]!]) await runCommand(bundle, place, words)
-    keep(MAIN)
-    keep(SERVER)
-    for (const words of LINES[REST]!) await runCommand(bundle, place, words)
-    keep(REST)
-  })
-}
-
 /** A bundle of which nothing is loaded. */
-function openBundle({ distribution }: Bundled) {
+function openBundle(directory: string) {
   const scripts = new Map<string, Script>()
-  const fileOf = (part: string) => join(distribution, `${part}.cjs`)
-  const loadPart = (part: string): unknown => {
-    const filename = fileOf(part)
+  const loadPart = (part: string) => {
+    const filename = join(directory, part)
     const script = new Script(readFileSync(filename, 'latin1'), { filename })
     scripts.set(part, script)
     return script.runInThisContext()
   }
-  const near = createRequire(fileOf(MAIN))
-  const find = (name: string) =>
-    name.startsWith('./coffer-') ? loadPart(basename(name, '.cjs')) : near(name)
-  const make = loadPart(MAIN) as (require: typeof find, filename: string) => Bundle
-  return { bundle: make(find, fileOf(MAIN)), scripts }
-}
-
-/** `work` with the path of a directory that has a vault. */
-async function inScratch(places: Bundled, work: (place: string) => Promise<void>): Promise<void> {
-  const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
-  try {
-    await runCommand(openBundle(places).bundle, place, ['init'])
-    await work(place)
-  } finally {
-    rmSync(place, { recursive: true, force: true })
-  }
+  const near = createRequire(join(directory, MAIN))
+  const find = (name: string) => (name === `./${REST}` ? loadPart(REST) : near(name))
+  return { bundle: loadPart(MAIN)(find, join(directory, MAIN)) as Bundle, scripts }
 }
 
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
-/** Runs a command; a server until it says that it is ready. `note` is called at its first output. */
-async function runCommand({ main }: Bundle, place: string, words: Line, note?: () => void): Promise<void> {
+/** Runs a command on the vault in `place`; a server until it says that it is ready. */
+async function runCommand({ main }: Bundle, place: string, words: readonly string[]): Promise<void> {
   const stops: (() => void)[] = []
-  const stdout = new PassThrough()
-  stdout.once('data', () => {
-    note?.()
-    if (words === SERVE) stops[0]!()
-  })
-  stdout.resume()
+  const stdout = new PassThrough().resume()
+  stdout.once('data', () => words[0] === 'serve' && stops[0]!())
   const code = await main({
     argv: ['node', 'coffer', ...words],
     env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },

@@ -8,44 +8,49 @@ export type Config = ReturnType<typeof readConfig>
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
+type Name = keyof typeof SETTINGS
+
+/** The settings that name the vault: a directory, a server or a store. */
+export const TARGETS = ['vault', 'url', 'store'] as const
+
 /** `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid value */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
-  const text = (name: keyof typeof SETTINGS): string | undefined => {
-    const setting: Setting = SETTINGS[name]
+  const text = (name: Name): string | undefined => {
+    const { choices, variable, word }: Setting = SETTINGS[name]
     const flag = flags[name]
-    const value = typeof flag === 'string' ? flag : env[setting.variable] || undefined
-    if (value !== undefined && setting.choices !== undefined && !setting.choices.includes(value)) {
-      const source = typeof flag === 'string' ? setting.word : setting.variable
-      throw usage(`${source} must be one of ${setting.choices.join(', ')}.`)
-    }
-    return value
+    const value = typeof flag === 'string' ? flag : env[variable] || undefined
+    if (value === undefined || choices === undefined || choices.includes(value)) return value
+    throw usage(`${typeof flag === 'string' ? word : variable} must be one of ${choices.join(', ')}.`)
   }
-  const isSet = (name: 'quiet' | 'yes' | 'insecure') =>
-    flags[name] === true || isTrue(env[SETTINGS[name].variable])
-  const descriptor = (name: 'passphraseFd' | 'storePasswordFd') => {
-    const number = text(name)
-    return number === undefined ? undefined : readDescriptorNumber(number, SETTINGS[name].word)
+  const texts = <N extends Name>(...names: N[]) =>
+    Object.fromEntries(names.map((name) => [name, text(name)])) as Record<N, string | undefined>
+  const isSet = (name: Name) => flags[name] === true || isTrue(env[SETTINGS[name].variable])
+  const number = (name: Name, form: RegExp, takes: string) => {
+    const value = text(name)
+    if (value === undefined || form.test(value)) return value === undefined ? undefined : Number(value)
+    throw usage(`${SETTINGS[name].word} takes ${takes}.`)
   }
+  const descriptor = (name: Name) => number(name, /^\d{1,4}$/, 'the number of an open descriptor')
+  const seconds = number('timeout', /^[1-9]\d{0,3}$/, 'seconds, from 1 to 9999')
+  const fields = splitList(text('fields'))
+  if (fields?.length === 0) throw usage('--fields names no field.')
+  // A flag goes before a variable.
+  const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
+  const [target, other] = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => text(name) !== undefined)
+  if (other !== undefined) throw usage(`Both --${target} and --${other} are given. Give one of them.`)
   const given = {
-    // The address of a store may have a password.
-    ...chooseTarget(flags, { vault: text('vault'), url: text('url'), store: text('store') }),
-    storePasswordFile: text('storePasswordFile'),
+    ...texts('storePasswordFile', 'prefix', 'ca', 'keyFile', 'tenant', 'passphraseFile', 'passphraseCommand'),
+    ...texts('modules'),
     storePasswordFd: descriptor('storePasswordFd'),
-    prefix: text('prefix'),
-    ca: text('ca'),
-    timeoutMs: readSeconds(text('timeout')),
-    keyFile: text('keyFile'),
-    tenant: text('tenant'),
-    passphraseFile: text('passphraseFile'),
     passphraseFd: descriptor('passphraseFd'),
-    passphraseCommand: text('passphraseCommand'),
+    timeoutMs: seconds && seconds * 1000,
     // The key itself; the flag says that standard input begins with it.
     apiKey: env[SETTINGS.apiKeyStdin.variable] || undefined,
     output: text('output') as Format | undefined,
-    fields: readFields(text('fields')),
+    fields,
     allowNet: splitList(text('allowNet')),
     allowHost: splitList(text('allowHost'))?.map(readHostName),
-    modules: text('modules'),
+    ...(target === undefined ? {} : (texts(target) as { [Target in (typeof TARGETS)[number]]?: string })),
   }
   return Object.freeze({
     ...omitUndefined(given),
@@ -55,41 +60,14 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     quiet: isSet('quiet'),
     yes: isSet('yes'),
     insecure: isSet('insecure'),
-    /** Of key files and profiles. */
+    /** The directory of key files and profiles. */
     directory: findConfigDirectory(env),
   })
 }
 
-/** What names the vault: a directory, a server or a store. */
-export const TARGETS = ['vault', 'url', 'store'] as const
-type Targets = { [Name in (typeof TARGETS)[number]]?: string | undefined }
-
-/** A flag goes before a variable. @throws CofferError `usage` if two are equally close */
-function chooseTarget(flags: Readonly<Record<string, unknown>>, given: Targets): Targets {
-  const byFlag = TARGETS.filter((name) => typeof flags[name] === 'string')
-  const named = byFlag.length > 0 ? byFlag : TARGETS.filter((name) => given[name] !== undefined)
-  const [name, other] = named
-  if (other !== undefined) throw usage(`Both --${name} and --${other} are given. Give one of them.`)
-  return name === undefined ? {} : { [name]: given[name] }
-}
-
-function readSeconds(text: string | undefined): number | undefined {
-  if (text === undefined) return undefined
-  if (/^[1-9]\d{0,3}$/.test(text)) return Number(text) * 1000
-  throw usage(`${SETTINGS.timeout.word} takes seconds, from 1 to 9999.`)
-}
-
 function splitList(text: string | undefined): string[] | undefined {
-  return text
-    ?.split(',')
-    .map((item) => item.trim())
-    .filter((item) => item !== '')
-}
-
-function readFields(text: string | undefined): string[] | undefined {
-  const names = splitList(text)
-  if (names?.length === 0) throw usage('--fields names no field.')
-  return names
+  const items = text?.split(',').map((item) => item.trim())
+  return items?.filter((item) => item !== '')
 }
 
 function readHostName(text: string): string {
@@ -97,13 +75,8 @@ function readHostName(text: string): string {
   throw usage(`${SETTINGS.allowHost.word} takes names without a port: vault.local.`)
 }
 
-export function isTrue(value: string | undefined): boolean {
+function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false'
-}
-
-function readDescriptorNumber(text: string, flag: string): number {
-  if (/^\d{1,4}$/.test(text)) return Number(text)
-  throw usage(`${flag} takes the number of an open descriptor.`)
 }
 
 /** The user's configuration directory by the XDG base directory specification. */

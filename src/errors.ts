@@ -54,9 +54,9 @@ export interface ErrorDetails {
   status?: number
   /** Whole seconds after which the caller can try again. */
   retryAfterSeconds?: number
-  /** Of the server that answered with the error. */
+  /** The trace id of the server that answered with the error. */
   traceId?: string
-  /** What callers with a key are told instead of `message`, which names a path on the disk. */
+  /** Replaces `message`, which names a path on the disk, for callers with a key. */
   toCallers?: string
 }
 
@@ -88,12 +88,12 @@ export function usage(message: string, details?: ErrorDetails): CofferError {
   return new CofferError('usage', message, details)
 }
 
-/** What is there, or was changed meanwhile, keeps it from being done. */
+/** The stored state, or a change made meanwhile, prevents the operation. */
 export function conflict(message: string): CofferError {
   return new CofferError('conflict', message)
 }
 
-/** What ends after a signal, or Ctrl-C at a prompt. */
+/** The operation ends after a signal, or Ctrl-C at a prompt. */
 export function interrupted(details?: ErrorDetails): CofferError {
   return new CofferError('interrupted', 'Interrupted.', details)
 }
@@ -108,7 +108,7 @@ export function invalid(path: string, message: string): CofferError {
   return validationError(`${path}: ${message}`, { errors: { [path]: [message] } })
 }
 
-/** Of a vault with something wrong, which `what` says without a full stop. */
+/** A vault is damaged; `what` says how, without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'
   return new CofferError('vault_damaged', `${what}. ${AFTER_DAMAGE}`, { toCallers })
@@ -128,7 +128,7 @@ export interface SentError {
   errors?: PropertyErrors
 }
 
-/** Of an unexpected error it says nothing. */
+/** For an unexpected error it says nothing. */
 export function toSent(error: unknown): SentError {
   const known =
     error instanceof CofferError ? error : new CofferError('internal', 'Something went wrong on our side.')

@@ -3,12 +3,14 @@
 export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv', 'value'] as const
 export type Format = (typeof FORMATS)[number]
 
-interface Declared {
+export interface Setting {
   /** In commander's syntax: `--vault <directory>`. */
   flag: string
   description: string
-  /** Of the environment, if it has another name than the flag. */
-  variable?: string
+  /** The flag without its value. */
+  word: string
+  /** The environment variable. */
+  variable: string
   /** The one-letter form of the flag. */
   short?: string
   /** The allowed values, if they are a list. */
@@ -17,118 +19,65 @@ interface Declared {
   isRepeatable?: boolean
 }
 
-/** `word`: the flag without its value. */
-export type Setting = Declared & Named
-interface Named {
-  word: string
-  variable: string
+/** `COFFER_VAULT` of `--vault <directory>`. */
+function nameVariable(flag: string): string {
+  return `COFFER_${flag.split(' ')[0]!.slice(2).replaceAll('-', '_').toUpperCase()}`
 }
 
-/** `COFFER_SERVE_PORT` of `--port <number>` after `COFFER_SERVE_`. */
-export function nameVariable(flag: string, start = 'COFFER_'): string {
-  return start + flag.split(' ')[0]!.slice(2).replaceAll('-', '_').toUpperCase()
-}
-
-function addNames<const D extends Record<string, Declared>>(declared: D): { [K in keyof D]: D[K] & Named } {
-  const rows = Object.entries(declared).map(([key, row]) => {
-    return [key, { variable: nameVariable(row.flag), ...row, word: row.flag.split(' ')[0]! }]
-  })
-  return Object.fromEntries(rows)
+function flag<More extends Partial<Setting>>(text: string, description: string, more?: More) {
+  const named = { flag: text, description, word: text.split(' ')[0]!, variable: nameVariable(text) }
+  return { ...named, ...more } as Setting & More
 }
 
 /** All global flags and their variables. */
-export const SETTINGS = addNames({
-  profile: {
-    flag: '--profile <name>',
-    description: 'a profile, for settings that neither a flag nor a variable sets',
-  },
-  vault: {
-    flag: '--vault <directory>',
-    description: 'the vault; by default .coffer here or in a directory above',
-  },
-  url: {
-    flag: '--url <address>',
-    description: 'a server to send the commands to, with an API key, instead of a vault',
-  },
-  store: { flag: '--store <address>', description: 'the vault in PostgreSQL: postgres://user@host/database' },
-  storePasswordFile: {
-    flag: '--store-password-file <file>',
-    description: 'the password of the user in --store is the first line of this file',
-  },
-  storePasswordFd: {
-    flag: '--store-password-fd <number>',
-    description: 'the password of the user in --store is the first line of this descriptor',
-  },
-  prefix: {
-    flag: '--prefix <name>',
-    description: 'the prefix of header names, for --url, serve and openapi (default svc)',
-  },
-  ca: {
-    flag: '--ca <file>',
-    description:
-      'trust these certificate authorities (PEM): for --url instead of the usual ones, for proxies and reactor code besides them',
-  },
-  insecure: {
-    flag: '--insecure',
-    description: 'for --url: allow http to another machine, where others can read along',
-  },
-  timeout: {
-    flag: '--timeout <seconds>',
-    description: 'for --url: how long to wait for an answer (default 60)',
-  },
-  keyFile: { flag: '--key-file <file>', description: 'opens the vault with this key file' },
-  passphraseFile: {
-    flag: '--passphrase-file <file>',
-    description: 'opens the vault with the first line of this file',
-  },
-  passphraseFd: {
-    flag: '--passphrase-fd <number>',
-    description: 'opens the vault with the first line of this descriptor',
-  },
-  passphraseCommand: {
-    flag: '--passphrase-command <command>',
-    description: 'opens the vault with the first line that this command prints',
-  },
-  apiKeyStdin: {
-    flag: '--api-key-stdin',
-    variable: 'COFFER_API_KEY',
-    description:
-      'acts as the application whose key is on the first line of standard input; the variable contains the key',
-  },
-  tenant: {
-    flag: '--tenant <name>',
-    description: 'acts in this tenant (name or id); by default in the one set by tenant use, or in the first',
-  },
-  allowNet: {
-    flag: '--allow-net <hosts>',
-    description:
-      'hosts that reactor code may fetch from and proxies may call, separated by commas: api.example.com:443',
-  },
-  allowHost: {
-    flag: '--allow-host <name>',
-    description:
-      'an additional host name that serve accepts, besides localhost, addresses and public_url; repeatable, or separated by commas',
-    isRepeatable: true,
-  },
-  modules: {
-    flag: '--modules <directory>',
-    description: 'bundles that reactor code may require, one file each',
-  },
-  output: {
-    flag: '--output <format>',
+export const SETTINGS = {
+  profile: flag('--profile <name>', 'a profile, for settings that neither a flag nor a variable sets'),
+  vault: flag('--vault <directory>', 'the vault; by default .coffer here or in a directory above'),
+  url: flag('--url <address>', 'a server to send the commands to, with an API key, instead of a vault'),
+  store: flag('--store <address>', 'the vault in PostgreSQL: postgres://user@host/database'),
+  storePasswordFile: flag('--store-password-file <file>', 'the first line is the password of --store'),
+  storePasswordFd: flag('--store-password-fd <number>', 'the first line is the password of --store'),
+  prefix: flag('--prefix <name>', 'the prefix of header names, for --url, serve and openapi (default svc)'),
+  ca: flag(
+    '--ca <file>',
+    'trust these certificate authorities (PEM): for --url instead of the usual ones, for proxies and reactor code besides them',
+  ),
+  insecure: flag('--insecure', 'for --url: allow http to another machine, where others can read along'),
+  timeout: flag('--timeout <seconds>', 'for --url: how long to wait for an answer (default 60)'),
+  keyFile: flag('--key-file <file>', 'opens the vault with this key file'),
+  passphraseFile: flag('--passphrase-file <file>', 'opens the vault with the first line of this file'),
+  passphraseFd: flag('--passphrase-fd <number>', 'opens the vault with the first line of this descriptor'),
+  passphraseCommand: flag('--passphrase-command <command>', 'opens the vault with the line that it prints'),
+  apiKeyStdin: flag(
+    '--api-key-stdin',
+    'acts as the application whose key is on the first line of standard input; the variable contains the key',
+    { variable: 'COFFER_API_KEY' },
+  ),
+  tenant: flag(
+    '--tenant <name>',
+    'acts in this tenant (name or id); by default in the one set by tenant use, or in the first',
+  ),
+  allowNet: flag(
+    '--allow-net <hosts>',
+    'hosts that reactor code may fetch from and proxies may call, separated by commas: api.example.com:443',
+  ),
+  allowHost: flag(
+    '--allow-host <name>',
+    'an additional host name that serve accepts, besides localhost, addresses and public_url; repeatable, or separated by commas',
+    { isRepeatable: true },
+  ),
+  modules: flag('--modules <directory>', 'bundles that reactor code may require, one file each'),
+  output: flag('--output <format>', 'by default table on a terminal, else json', {
     short: 'o',
-    description: 'by default table on a terminal, else json',
     choices: FORMATS,
-  },
-  fields: { flag: '--fields <names>', description: 'only these fields, separated by commas' },
-  color: {
-    flag: '--color <when>',
-    description: 'use colours; auto depends on the terminal',
+  }),
+  fields: flag('--fields <names>', 'only these fields, separated by commas'),
+  color: flag('--color <when>', 'use colours; auto depends on the terminal', {
     choices: ['auto', 'always', 'never'],
-  },
-  input: { flag: '--no-input', description: 'never ask; missing input is an error' },
-  quiet: { flag: '--quiet', description: 'no notices on standard error; errors stay' },
-  yes: { flag: '--yes', description: 'do not ask before a destructive command' },
-})
+  }),
+  input: flag('--no-input', 'never ask; missing input is an error'),
+  quiet: flag('--quiet', 'no notices on standard error; errors stay'),
+  yes: flag('--yes', 'do not ask before a destructive command'),
+}
 
 export const ALL_SETTINGS: readonly Setting[] = Object.values(SETTINGS)

@@ -4,18 +4,17 @@
  */
 export type { Client } from './client/typed-client.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
-export type {
-  AskOptions,
-  Coffer,
-  CofferServer,
-  Control,
-  HandlerOptions,
-  ServerOptions,
-  Tenant,
-  TestVaultOptions,
-  VaultOptions,
-} from './library/api.js'
-export { type ClientOptions, createClient } from './library/client.js'
-export { createHandler, openTestVault, openVault, startServer } from './library/open.js'
+export {
+  type AskOptions,
+  type ClientOptions,
+  type Coffer,
+  type CofferServer,
+  type Control,
+  createClient,
+  createHandler,
+  type HandlerOptions,
+  type Tenant,
+} from './library/coffer.js'
+export * from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'
 export type { Seed } from './operations/seed/seed-schema.js'

@@ -7,12 +7,12 @@ import type { Clock, EngineKeys } from '../src/crypto/ports.js'
 import { createRandom } from '../src/crypto/random.js'
 import { loadSodium } from '../src/crypto/sodium.js'
 import type { Engine } from '../src/storage/engine.js'
-import { createMemoryEngine } from '../src/storage/engines/memory-engine.js'
+import { MemoryEngine } from '../src/storage/engines/memory-engine.js'
 import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
 
 export async function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Promise<Engine> {
   const name = process.env.COFFER_TEST_ENGINE ?? 'memory'
-  if (name === 'memory') return createMemoryEngine(options)
+  if (name === 'memory') return new MemoryEngine(options.clock)
   if (name === 'postgres') return (await import('./storage/postgres-server.js')).openTestStore(options)
   throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory or postgres`)
 }

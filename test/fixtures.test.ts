@@ -1,9 +1,9 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import t from 'tap'
-import { computeHmac } from '../src/crypto/hmac.js'
+import { computeHmac } from '../src/crypto/native.js'
 import { Budget } from '../src/domain/expression/budget.js'
-import { createExpressions } from '../src/domain/expression/expression.js'
+import { Expressions } from '../src/domain/expression/expression.js'
 import { prepareToken } from '../src/domain/token/token.js'
 import { TOKEN_TYPE_NAMES } from '../src/domain/token/token-types.js'
 
@@ -136,7 +136,7 @@ t.test('the people are nobody: addresses, numbers and mail that were never given
 t.test('every ready token would be created, and each type and attribute occurs', async (t) => {
   const bodies = await readLines('tokens.ndjson')
   t.ok(bodies.length >= 100)
-  const expressions = createExpressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
+  const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
   const now = Date.UTC(2026, 10, 20)
   for (const body of bodies)
     await t.resolves(

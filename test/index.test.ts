@@ -30,18 +30,6 @@ t.test('a vault in memory has keys, and answers requests without a socket', asyn
   t.equal((await other(new Request('http://localhost/tokens', { headers }))).status, 401, 'another prefix')
 })
 
-t.test('an option that there is not is refused', async (t) => {
-  const misspelled = { sed: {}, keyfile: 'x' }
-  const message = 'There is no option "sed".'
-  await t.rejects(startServer(misspelled as object), { name: 'TypeError', message: new RegExp(message) })
-  await t.rejects(openTestVault(misspelled as object), { message: new RegExp(message) })
-  await t.rejects(openVault({ directory: 'x', keyFile: 'y', ...misspelled }), {
-    message: new RegExp(message),
-  })
-  await using vault = await openTestVault({ cors: true })
-  t.throws(() => createHandler(vault, misspelled as object), { message: new RegExp(message) })
-})
-
 t.test('operations by name, as the owner and as an application, typed by their declarations', async (t) => {
   await using vault = await openTestVault()
   const token = await vault.ask('token create', JSON.parse(CARD) as Record<string, unknown>)

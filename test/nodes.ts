@@ -12,7 +12,7 @@ const MAJORS = ['20', '22', '24', '26']
 const TESTS = [
   'reactor/runtime',
   'reactor/programs',
-  'reactor/strip',
+  'reactor/child',
   'operations/reactor',
   'abuse/reactors/attacks',
   'abuse/reactors/walk',

@@ -8,9 +8,9 @@ const FILES = [
   ...['hosts', 'invitation-page', 'answerer', 'load', 'fuzz'].map((name) => `http/${name}.test.js`),
   'mail/mail-queue.test.js',
   'parity/parity.test.js',
-  'storage/record-cache.test.js',
   'storage/sealed-store.test.js',
   'cli/log.test.js',
+  'vault/shared-claims.test.js',
 ].filter((name) => name.endsWith('.test.js'))
 
 /** `engine` as in `COFFER_TEST_ENGINE`; `more`: files of its own. Gives the names of those that fail. */

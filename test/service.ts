@@ -1,15 +1,27 @@
 /** The HTTP service of a vault that a test has opened, with and without sockets. */
-import { createVaultService, type VaultServiceOptions } from '../src/control/service.js'
-import { createHandler as createAnswer, type Handler } from '../src/http/handle.js'
-import type { RunningServer } from '../src/http/server.js'
-import type { SocketOptions } from '../src/http/sockets.js'
-import { completeService, serveHttp } from '../src/http/start.js'
+import { authenticate } from '../src/framework/caller/authenticate.js'
+import { type AnswererOptions, createAnswerer } from '../src/http/answerer.js'
+import type { RunningServer, SocketOptions } from '../src/http/server.js'
+import {
+  completeService,
+  type Handler,
+  type ServiceOptions,
+  serveHttp,
+  toHandler,
+} from '../src/http/start.js'
+import { registry } from '../src/operations/all.js'
 import type { App } from '../src/vault/app.js'
 
-export function createHandler(app: App, options: Omit<VaultServiceOptions, 'host'> = {}): Handler {
-  return createAnswer(completeService(createVaultService({ ...options, host: app })))
+const describe = (host: App): ServiceOptions => ({ host, registry, authenticate, version: '0' })
+
+export function createHandler(app: App, options: Partial<ServiceOptions> = {}): Handler {
+  return handlerOf(completeService({ ...describe(app), ...options }))
+}
+
+export function handlerOf(options: AnswererOptions): Handler {
+  return toHandler(createAnswerer(options))
 }
 
 export function startServer(app: App, sockets: SocketOptions): Promise<RunningServer> {
-  return serveHttp(createVaultService({ host: app }), sockets)
+  return serveHttp(describe(app), sockets)
 }

@@ -2,21 +2,19 @@
 import type { Fetch } from '../client/http-client.js'
 import type { Config, Environment } from '../config.js'
 import type { Registry } from '../framework/registry.js'
-import type { App } from '../vault/app.js'
 import type { Clock } from '../vault/open.js'
 import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
-import type { InputStream, OutputStream, Terminal } from './output/terminal.js'
+import type { Streams, Terminal } from './output/terminal.js'
+
+export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
 /** The part of a process that the command line uses; `bin/` passes the real one, tests a fake. */
-export interface ProcessLike {
+export interface ProcessLike extends Streams {
   readonly argv: readonly string[]
   readonly env: Environment
-  readonly stdin: InputStream
-  readonly stdout: OutputStream
-  readonly stderr: OutputStream
   readonly pid: number
   /** The version of Node, such as `v20.19.0`. */
   readonly version: string
@@ -53,12 +51,10 @@ export interface CommandFacts {
   options: readonly OptionFacts[]
 }
 
-export interface CommandContext {
+export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch'> {
   readonly terminal: Terminal
   readonly config: Config
-  readonly env: Environment
   readonly cwd: string
-  readonly pid: number
   readonly nodeVersion: string
   /** Node and the script of this program. */
   readonly self: readonly [node: string, script: string]
@@ -72,26 +68,14 @@ export interface CommandContext {
   listCommands(): CommandFacts[]
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
-  /** Sends the requests of `--url`; absent for sockets. */
-  readonly fetch?: Fetch
-  /** Answers and notices of this run, so that opening the vault again does not repeat them. */
-  readonly typed: {
-    passphrase?: string
-    storePassword?: string
-    triesLeft?: number
-    isDemoTold?: true
-    isKeyTold?: true
-    isStoreTold?: true
-  }
+  /** Answers of this run, so that opening the vault again does not ask again, and notices that are printed once. */
+  readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   /** Aborted by SIGINT and SIGTERM. */
   readonly signal: AbortSignal
   /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
   handlesSignals(): void
   /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
   reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>
-  /** Opens the vault of this run in this process for `work`; then closes it. */
-  withVault<T>(
-    work: (app: App) => Promise<T>,
-    options?: { role?: 'command' | 'server'; migrates?: boolean },
-  ): Promise<T>
+  /** Gives `vault` the options of this run for reactors, runs `work` on it, and closes it. */
+  withVault<V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T>
 }

@@ -1,13 +1,12 @@
 /** Lists that are read page by page: for `--all`, and to find what a name stands for. */
 import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
+import { ASK_SMALLER } from '../framework/limits.js'
 import type { OperationInput } from '../framework/operation.js'
 import { type CursorPage, type List, listOf } from '../framework/page.js'
-import { ASK_SMALLER } from '../framework/recipient.js'
-import type { RegisteredOperation } from '../framework/registry.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
-import { isList } from './output/layout.js'
+import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
@@ -15,29 +14,24 @@ const LARGEST_PAGE = 1000
 const NAMES_AT_ONCE = 50
 /** Things among which a name is looked up. */
 const MOST_NAMES = 10_000
-
-/** Limits what is held in memory until the last page is read, in bytes of JSON. */
+/** Limits the JSON that is held in memory until the last page is read. */
 const MOST_GATHERED_BYTES = 128 * 1024 * 1024
 /** Counted for each page, so that pages without items end too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
 
+type AnyPage = List<unknown> | CursorPage<unknown>
+
 /** Prints all pages: as ndjson, ids and values while they are read, else after that. */
 export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
-  const size = typeof input.size === 'number' ? input.size : pageSizeOf(definition)
+  const { maximum = LARGEST_PAGE }: Partial<NumberSchema> = definition.input.properties?.size ?? {}
+  const size = typeof input.size === 'number' ? input.size : Math.min(maximum, LARGEST_PAGE)
   const pages = walkPages(task, { ...input, size }, context.signal)
   // As a server: who reads the output may run commands on the same vault before it takes more of it.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
 }
-
-function pageSizeOf({ input }: RegisteredOperation): number {
-  const size: NumberSchema | undefined = input.properties?.size
-  return Math.min(size?.maximum ?? LARGEST_PAGE, LARGEST_PAGE)
-}
-
-type AnyPage = List<unknown> | CursorPage<unknown>
 
 /** Requests smaller pages if a page exceeds the size limit; ends early when `signal` is aborted. */
 export async function* walkPages(
@@ -51,33 +45,24 @@ export async function* walkPages(
     // A list by cursor has no number, and ignores that of its first page.
     const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
-      const answer = await ask({ ...input, size, ...place })
-      if (!isList(answer))
+      const list = await ask({ ...input, size, ...place })
+      if (!isList(list))
         throw new CofferError('unavailable', 'The server answered something else than a list.')
-      const list = answer as AnyPage
-      const { pagination } = list
-      done += size
       yield list
-      // An empty page is the last, whatever total a server gives.
-      const isEnd = (total: number) => done >= total || list.data.length === 0
-      if ('total_items' in pagination ? isEnd(pagination.total_items) : pagination.next === undefined) return
+      done += size
+      const pagination: AnyPage['pagination'] = list.pagination
       if ('next' in pagination) next = pagination.next
+      // An empty page is the last, whatever total a server gives.
+      const isLast = done >= list.pagination.total_items || list.data.length === 0
+      if ('total_items' in pagination ? isLast : pagination.next === undefined) return
     } catch (error) {
-      if (!isTooLarge(error) || size === 1) throw error
-      size = largestDivisor(size)
+      const isTooLarge = error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER)
+      if (!isTooLarge || size === 1) throw error
+      // A divisor, so that the next page begins where the last one ended.
+      const before = size
+      for (size = before >> 1; before % size !== 0; ) size--
     }
   }
-}
-
-function isTooLarge(error: unknown): boolean {
-  return error instanceof CofferError && error.errors?.size?.[0]?.startsWith(ASK_SMALLER) === true
-}
-
-/** A divisor, so that the next page begins where the last one ended. */
-function largestDivisor(size: number): number {
-  let divisor = Math.floor(size / 2)
-  while (size % divisor !== 0) divisor--
-  return divisor
 }
 
 async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> {
@@ -87,20 +72,17 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
 /** @throws CofferError `usage` for a list that does not end */
 export async function listAll({ context, ask, withOpenVault }: Task, noun: string): Promise<unknown[]> {
   const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
-  const pages = walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)
   const found = new Map<unknown, unknown>()
+  let pages = 0
   await withOpenVault(async () => {
-    for await (const { data } of pages) {
-      const before = found.size
+    for await (const { data } of walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)) {
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
-      if (found.size > MOST_NAMES || (data.length > 0 && found.size === before)) throw usage(endless(noun))
+      if (++pages > MOST_NAMES / NAMES_AT_ONCE)
+        throw usage(`coffer ${noun} list has more than ${MOST_NAMES}, so no name is looked up. Give an id.`)
     }
   })
   return [...found.values()]
 }
-
-const endless = (noun: string) =>
-  `coffer ${noun} list has more than ${MOST_NAMES}, or the same again and again, so no name is looked up. Give an id.`
 
 /** @throws CofferError `too_large` */
 async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Promise<List<unknown>> {
@@ -108,11 +90,9 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
   let bytes = 0
   for await (const { data } of pages) {
     bytes += PAGE_BYTES + JSON.stringify(data).length
+    const limit = `${MOST_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}`
     if (bytes > MOST_GATHERED_BYTES)
-      throw new CofferError(
-        'too_large',
-        `The list has more than ${MOST_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}. Print it line by line: -o ndjson`,
-      )
+      throw new CofferError('too_large', `The list has more than ${limit}. Print it line by line: -o ndjson`)
     for (const item of data) items.push(item)
   }
   return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })

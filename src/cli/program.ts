@@ -2,27 +2,29 @@
 import { Command, CommanderError, Option } from 'commander'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'
-import { takesIdempotencyKey } from '../framework/idempotency/idempotency-key.js'
+import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { ALL_SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
-import { adviseOnLine } from './advice.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import type { CommandContext, CommandFacts, OptionFacts } from './context.js'
-import { cleanMessage, describeTerminalCommand, describeVariants, layOutHelp, TOPICS } from './help-layout.js'
-import { addFlags, chooseVariant, listArgs, listVariants, splitBooleans, takesBody } from './input/options.js'
-import { foldHelp } from './output/display.js'
+import { type CommandContext, type CommandFacts, TOPIC_NAMES } from './context.js'
+import { addFlags, chooseVariant, listArgs, takesBody } from './input/options.js'
+import { fold, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
 import type { CommandOption, TerminalCommand } from './task.js'
 
-export type Run = (context: CommandContext) => Promise<void>
-
-export interface ParsedLine {
+interface ParsedLine {
   flags: Record<string, unknown>
-  run: Run
+  run(context: CommandContext): Promise<void>
 }
+
+const TOPICS = `Start here:
+  $ coffer init                    create a vault in this directory
+  $ coffer token create --help     store a value
+
+Topics: coffer help ${TOPIC_NAMES.join(' | ')}`
 
 /** Whether `argv` can be parsed, and its command run, without the operations. */
 export function isAlone([first]: readonly string[]): boolean {
@@ -35,180 +37,226 @@ export function parseLine(
   registry: Registry,
   columns: number,
 ): ParsedLine | { text: string } {
-  let text = ''
-  let parsed: ParsedLine | undefined
-  const program = buildProgram(registry, argv, (flags, run) => {
-    parsed = { flags, run }
-  })
-  configureOutput(program, columns, (chunk) => {
-    text += chunk
-  })
-  const line = splitBooleans(moveHelpLast(argv, registry), registry.operations)
-  admitMissingWords(program, line)
+  const tree = new CommandTree(registry, argv, columns)
   try {
-    program.parse(line, { from: 'user' })
+    tree.program.parse(argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
-    const advise = (message: string) => adviseOnLine(message, argv, registry)
-    const isHelp = error.exitCode === 0 || error.code === 'commander.help'
-    if (isHelp) return { text }
-    throw usage(cleanMessage(text || error.message, advise), { cause: error })
+    if (error.exitCode !== 0 && error.code !== 'commander.help')
+      throw usage(explainMessage(tree.text || error.message, argv, registry), { cause: error })
   }
-  return parsed ?? { text }
+  return tree.parsed ?? { text: tree.text }
 }
 
-/** Help says what is required; the command asks for what is missing, or refuses to run. */
-function admitMissingWords(program: Command, argv: readonly string[]): void {
-  if (argv.some((word) => word === '--help' || word === '-h')) return
-  let command = program
-  for (const word of argv) command = command.commands.find((child) => child.name() === word) ?? command
-  for (const argument of command.registeredArguments) argument.required = false
+/** Commander's message as one line, with its suggestion or where to find help. */
+function explainMessage(text: string, argv: readonly string[], registry: Registry): string {
+  const line = text
+    .trim()
+    .replace(/^error: ./, (start) => start.slice(-1).toUpperCase())
+    .replaceAll(/\s*\n\s*/g, ' ')
+    // The value of the option may be secret.
+    .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
+  if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
+  if (line.includes(' (Did you mean')) return line
+  const words = argv.filter((word) => !word.startsWith('-'))
+  const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
+  const path = [3, 2, 1].map((count) => words.slice(0, count).join(' ')).find((each) => names.includes(each))
+  return `${line}. See: coffer ${path === undefined ? '' : `${path} `}--help`
 }
 
-/** `token help create` as `token create --help`. */
-function moveHelpLast(argv: readonly string[], { nouns }: Registry): readonly string[] {
-  const [noun = '', verb, ...rest] = argv
-  const isNoun = Object.hasOwn(TERMINAL_NOUNS, noun) || nouns.some(({ name }) => name === noun)
-  return isNoun && verb === 'help' ? [noun, ...rest, '--help'] : argv
+/** The help of a command. @throws CofferError `usage` for an unknown one */
+export function describeCommand(registry: Registry, words: readonly string[], columns: number): string {
+  // Parsing an unknown command throws an error with a suggestion.
+  parseLine(words, registry, columns)
+  const parsed = parseLine([...words, '--help'], registry, columns)
+  return 'text' in parsed ? parsed.text : ''
 }
 
 /** All commands, the program itself first with `words: []`. */
 export function listCommands(registry: Registry): CommandFacts[] {
   const nouns = [...registry.nouns.map(({ name }) => name), ...Object.keys(TERMINAL_NOUNS)]
-  const program = buildProgram(registry, nouns, () => {})
-  const globals = longFlags(program)
+  const { program } = new CommandTree(registry, nouns, DEFAULT_COLUMNS)
+  const longFlags = ({ options }: Command) =>
+    options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? [])
   const walk = (command: Command, words: readonly string[]): CommandFacts[] => {
-    const flags = [...new Set([...longFlags(command), '--help', ...globals])]
     const { details, examples } = TERMINAL_COMMANDS.find(({ name }) => name === words.join(' ')) ?? {}
     const facts = {
       ...omitUndefined({ details, examples }),
       words,
       summary: command.description(),
-      flags,
+      flags: [...new Set([...longFlags(command), '--help', ...longFlags(program)])],
       arguments: command.registeredArguments.map((argument) => ({
         name: argument.name(),
         description: argument.description,
         required: argument.required,
       })),
-      options: command.options.map(describeOption),
+      options: command.options.map(({ short, long, required, optional, description, argChoices }) => ({
+        names: [short, long].filter((name) => name !== undefined && name !== null),
+        hasValue: required || optional,
+        description,
+        ...omitUndefined({ choices: argChoices }),
+      })),
     }
     return [facts, ...command.commands.flatMap((child) => walk(child, [...words, child.name()]))]
   }
   return walk(program, [])
 }
 
-function describeOption({ short, long, required, optional, description, argChoices }: Option): OptionFacts {
-  return {
-    names: [short, long].filter((name) => name !== undefined && name !== null),
-    hasValue: required || optional,
-    description,
-    ...omitUndefined({ choices: argChoices }),
+/** Help says which arguments are required. The command asks for those that are missing, or refuses to run. */
+class LenientCommand extends Command {
+  override createCommand(name: string): Command {
+    return new LenientCommand(name)
+  }
+
+  missingArgument(): void {}
+}
+
+/** The commands that a line may mean. Parsing the line sets `parsed`, or `text` to the help or message of commander. */
+class CommandTree {
+  readonly program = new LenientCommand('coffer')
+  parsed: ParsedLine | undefined
+  text = ''
+  readonly #registry: Registry
+  readonly #columns: number
+
+  constructor(registry: Registry, argv: readonly string[], columns: number) {
+    this.#registry = registry
+    this.#columns = columns
+    const { program } = this
+    const append = (chunk: string) => {
+      this.text += chunk
+    }
+    const width = () => columns
+    // Commander copies these settings to the commands created below.
+    program
+      .description('A token vault in your terminal, and a drop-in local server of the same interface.')
+      .version(VERSION, '-V, --version', 'print the version')
+      .helpOption('-h, --help', 'print help for a command')
+      .helpCommand(false)
+      .configureHelp({ minWidthToWrap: 20, subcommandTerm: describeTerm })
+      .configureOutput({ writeOut: append, writeErr: append, getOutHelpWidth: width, getErrHelpWidth: width })
+      .addHelpText('after', () => `\n${fold(TOPICS, columns)}`)
+      .exitOverride()
+    // Global options are accepted anywhere on the command line.
+    addGlobalFlags(program)
+    const asked = registry.find(argv.slice(0, 2).join(' '))
+    if (asked !== undefined && hasCommand(asked)) this.#addOperation(addGroup(program, asked.noun, ''), asked)
+    else this.#addAll(argv)
+  }
+
+  /** Adds the verbs of nouns in `argv` only, because building all takes most of the time of `--help`. */
+  #addAll(argv: readonly string[]): void {
+    const { program } = this
+    const groups = new Map<string, Command>()
+    for (const { name, summary, groups: inner = {} } of this.#registry.nouns) {
+      const group = addGroup(program, name, summary)
+      groups.set(name, group)
+      if (!argv.includes(name)) continue
+      for (const [word, text] of Object.entries(inner))
+        groups.set(`${name} ${word}`, addGroup(group, word, text))
+    }
+    for (const [name, summary] of Object.entries(TERMINAL_NOUNS))
+      groups.set(name, addGroup(program, name, summary))
+    for (const command of TERMINAL_COMMANDS) {
+      const [noun = '', verb] = command.name.split(' ')
+      const group = argv.includes(noun) ? groups.get(noun) : undefined
+      if (verb === undefined) this.#addTerminalCommand(program, noun, command)
+      else if (group !== undefined) this.#addTerminalCommand(group, verb, command)
+    }
+    for (const definition of this.#registry.operations) {
+      const { noun, group } = definition
+      if (argv.includes(noun) && hasCommand(definition))
+        this.#addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition)
+    }
+  }
+
+  #addTerminalCommand(parent: Command, name: string, definition: TerminalCommand): void {
+    const { summary, arguments: specs = [], options = [] } = definition
+    const command = addCommand(parent, name, summary)
+    for (const [word, description] of specs) command.argument(word, description)
+    addOptions(command, options)
+    this.#finish(command, describeExamples(definition), async (context, given, all) => {
+      const { completeArgs } = await import('./input/gather.js')
+      return definition.run(context, await completeArgs(context, definition.name, specs, given), all)
+    })
+  }
+
+  #addOperation(group: Command, definition: RegisteredOperation): void {
+    const forms = this.#registry.operations.filter(({ form }) => form?.command === definition.name)
+    const command = addCommand(group, definition.verb, definition.summary)
+    const { arguments: words, options = [] } = findPresentation(definition)
+    for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
+    // A command with its own arguments reads its input from them and its options.
+    if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
+    addOptions(command, [...options, ...listOptions(definition)])
+    const texts = forms.map((other) => {
+      return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`
+    })
+    this.#finish(command, describeOperation(definition) + texts.join(''), async (context, given, all) => {
+      const { chosen, options } = chooseVariant(definition, forms, all)
+      const { runOperation } = await import('./run.js')
+      await runOperation(context, chosen, given, options)
+    })
+  }
+
+  #finish(command: Command, details: string, run: TerminalCommand['run']): void {
+    command.addHelpText('after', () => `\nGlobal options: coffer --help\n\n${fold(details, this.#columns)}`)
+    command.action((...given: unknown[]) => {
+      const words = given.slice(0, -2).flat() as (string | undefined)[]
+      const options = command.optsWithGlobals()
+      this.parsed = { flags: options, run: (context) => run(context, words, options) }
+    })
   }
 }
 
-function longFlags(command: Command): string[] {
-  return command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? [])
-}
-
-type Accept = (flags: Record<string, unknown>, run: Run) => void
-
-function buildProgram(registry: Registry, argv: readonly string[], accept: Accept): Command {
-  const program = new Command('coffer')
-  program
-    .description('A token vault in your terminal, and a drop-in local server of the same interface.')
-    .version(VERSION, '-V, --version', 'print the version')
-    .helpOption('-h, --help', 'print help for a command')
-    .helpCommand(false)
-    .configureHelp({ formatHelp: layOutHelp })
-    .showSuggestionAfterError(true)
-    .addHelpText('after', () => `\n${foldHelp(TOPICS, widthOf(program))}`)
-  // Commander copies this to the commands created below.
-  program.exitOverride()
-  // Global options are accepted anywhere on the command line.
-  addGlobalFlags(program)
-  const asked = registry.find(argv.slice(0, 2).join(' '))
-  if (asked !== undefined && hasCommand(asked)) {
-    addOperation(addGroup(program, asked.noun, ''), registry, asked, accept)
-    return program
-  }
-  const groups = new Map<string, Command>()
-  for (const { name, summary, groups: inner = {} } of registry.nouns) {
-    const group = addGroup(program, name, summary)
-    groups.set(name, group)
-    if (!argv.includes(name)) continue
-    for (const [word, text] of Object.entries(inner))
-      groups.set(`${name} ${word}`, addGroup(group, word, text))
-  }
-  for (const [name, summary] of Object.entries(TERMINAL_NOUNS))
-    groups.set(name, addGroup(program, name, summary))
-  for (const command of TERMINAL_COMMANDS) {
-    const [noun = '', verb] = command.name.split(' ')
-    if (verb === undefined) addTerminalCommand(program, noun, command, accept)
-    else if (argv.includes(noun) && groups.has(noun))
-      addTerminalCommand(groups.get(noun)!, verb, command, accept)
-  }
-  // Builds only the verbs of the requested noun, because building all takes most of the time of `--help`.
-  for (const definition of registry.operations) {
-    const { noun, group } = definition
-    if (argv.includes(noun) && hasCommand(definition))
-      addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, registry, definition, accept)
-  }
-  return program
+/** A command in the help of its group: its name and arguments. */
+function describeTerm(command: Command): string {
+  return `${command.name()} ${command.usage()}`.replace(/ (<command> )?\[options\]/, '')
 }
 
 function addGroup(program: Command, noun: string, summary: string): Command {
-  return addCommand(program, noun, summary).usage('<command> [options]')
+  return addCommand(program, noun, summary).usage('<command> [options]').helpCommand(true)
+}
+
+function addCommand(parent: Command, name: string, summary: string): Command {
+  return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
 }
 
 function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
   return isInternal !== true && form === undefined
 }
 
-function addOperation(group: Command, registry: Registry, definition: RegisteredOperation, accept: Accept) {
-  const forms = listVariants(registry, definition)
-  const command = addCommand(group, definition.verb, definition.summary)
-  const { arguments: words, options = [] } = findPresentation(definition)
-  for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
-  // A command with its own arguments reads its input from them and its options.
-  if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
-  addOptions(command, options)
-  if (takesBody(definition))
-    command.option('--file <file>', 'the whole body as JSON; - reads standard input; flags override it')
-  // Writes always answer with masked data.
-  if (definition.isRevealable && definition.log?.operation === 'read')
-    command.option('--reveal', 'show data in the clear')
-  // A command that only reads can be repeated anyway.
-  if (takesIdempotencyKey(definition) && definition.log?.operation !== 'read')
-    command.option(
+/** The options that follow from a declaration, besides the flags of its input. */
+function listOptions(definition: RegisteredOperation): CommandOption[] {
+  const isRead = definition.log?.operation === 'read'
+  const options: [isThere: boolean | undefined, ...CommandOption][] = [
+    [
+      takesBody(definition),
+      '--file <file>',
+      'the whole body as JSON; - reads standard input; flags override it',
+    ],
+    // Writes always answer with masked data.
+    [definition.isRevealable && isRead, '--reveal', 'show data in the clear'],
+    // A command that only reads can be repeated anyway.
+    [
+      takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',
       'for 24 hours, a command repeated with the same key answers like the first and does nothing',
-    )
-  if (isPaged(definition.input)) command.option('--all', 'all pages')
-  if (definition.endpoint !== undefined)
-    command.option('--curl', 'print the call of curl that this command equals, without sending it')
-  if (definition.isExplainable) {
-    command.option('--explain', 'print the answer and the deciding access rules without performing it')
-    command.option('--explain-as <app-id>', 'the same, with this application as the caller')
-  }
-  const describe = () => describeVariants(definition, forms)
-  finish(command, describe, accept, async (context, given, all) => {
-    const { chosen, options } = chooseVariant(definition, forms, all)
-    const { runOperation } = await import('./run.js')
-    await runOperation(context, chosen, given, options)
-  })
-}
-
-function addTerminalCommand(parent: Command, name: string, definition: TerminalCommand, accept: Accept) {
-  const command = addCommand(parent, name, definition.summary)
-  for (const [word, description] of definition.arguments ?? []) command.argument(word, description)
-  addOptions(command, definition.options ?? [])
-  const describe = () => describeTerminalCommand(definition)
-  finish(command, describe, accept, async (context, given, options) => {
-    const { askArgAt, completeArgs } = await import('./input/args.js')
-    const specs = definition.arguments ?? []
-    const args = await completeArgs(definition.name, specs, given, askArgAt(context.terminal))
-    return definition.run(context, args, options)
-  })
+    ],
+    [isPaged(definition.input), '--all', 'all pages'],
+    [
+      definition.endpoint !== undefined,
+      '--curl',
+      'print the call of curl that this command equals, without sending it',
+    ],
+    [
+      definition.isExplainable,
+      '--explain',
+      'print the answer and the deciding access rules without performing it',
+    ],
+    [definition.isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
+  ]
+  return options.flatMap(([isThere, ...option]) => (isThere ? [option] : []))
 }
 
 function addOptions(command: Command, options: readonly CommandOption[]): void {
@@ -218,51 +266,27 @@ function addOptions(command: Command, options: readonly CommandOption[]): void {
     else command.option(flag, description)
 }
 
-function addCommand(parent: Command, name: string, summary: string): Command {
-  return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
-}
-
-function widthOf(command: Command): number {
-  return command.configureOutput().getOutHelpWidth?.() ?? DEFAULT_COLUMNS
-}
-
-function finish(command: Command, describe: () => string, accept: Accept, run: TerminalCommand['run']): void {
-  command.addHelpText('after', () => `\n${foldHelp(describe(), widthOf(command))}`)
-  command.action((...given: unknown[]) => {
-    const words = given.slice(0, -2).flat() as (string | undefined)[]
-    const options = command.optsWithGlobals()
-    accept(options, (context) => run(context, words, options))
-  })
-}
-
 function addGlobalFlags(command: Command): void {
-  for (const setting of ALL_SETTINGS) {
-    const short = setting.short === undefined ? '' : `-${setting.short}, `
-    const option = new Option(short + setting.flag, setting.description)
-    if (setting.choices !== undefined) option.choices(setting.choices)
-    if (setting.isRepeatable)
+  for (const { short, flag, description, choices, isRepeatable } of ALL_SETTINGS) {
+    const option = new Option(short === undefined ? flag : `-${short}, ${flag}`, description)
+    if (choices !== undefined) option.choices(choices)
+    if (isRepeatable)
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
     command.addOption(option)
   }
 }
 
-function configureOutput(command: Command, columns: number, append: (text: string) => void): void {
-  command.configureOutput({
-    writeOut: append,
-    writeErr: append,
-    getOutHelpWidth: () => columns,
-    getErrHelpWidth: () => columns,
-  })
-  for (const child of command.commands) configureOutput(child, columns, append)
+/** Details, examples, permissions and the HTTP request of an operation. */
+function describeOperation(definition: RegisteredOperation): string {
+  const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
+  const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
+  const held = permissions.join(needsOnePermission ? ' or ' : ', ') || `none; ${key}`
+  const who = audience === 'owner' ? 'For the owner of the vault.' : `Permissions: ${held}`
+  const http = endpoint === undefined ? '' : `\nHTTP:        ${endpoint.method} ${endpoint.path}`
+  return `${describeExamples(definition)}\n\n${who}${http}`
 }
 
-/** The help of a command. @throws CofferError `usage` for an unknown one */
-export function describeCommand(registry: Registry, words: readonly string[], columns: number): string {
-  const path = words.join(' ')
-  // Parsing an unknown command throws an error with a suggestion.
-  if (!listCommands(registry).some((command) => command.words.join(' ') === path))
-    parseLine(words, registry, columns)
-  const parsed = parseLine([...words, '--help'], registry, columns)
-  if ('text' in parsed) return parsed.text
-  throw usage(`There is no help for "${path}".`)
+function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string {
+  const text = details === undefined ? '' : `${joinLines(details)}\n\n`
+  return `${text}Examples:\n${examples.map((line) => `  $ ${line}`).join('\n')}`
 }

@@ -1,25 +1,27 @@
-/** Runs one operation from the command line: input, confirmation, `perform`, output. */
+/** Runs one operation from the command line: input, confirmation, `perform`, output; for several inputs in order. */
 import { isObject } from '../domain/json/json.js'
-import { CofferError, usage } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { CofferError, interrupted, usage } from '../errors.js'
 import { itemOutput } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { findUnknownName } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
 import { findPresentation } from './commands/presentations.js'
 import type { CommandContext } from './context.js'
-import { completeArgs } from './input/args.js'
-import type { Form } from './input/form.js'
-import { gatherInputs } from './input/gather.js'
-import { type ListNoun, resolveName, resolveNames } from './input/names.js'
-import { listArgs } from './input/options.js'
-import { createTask, type TaskFacts } from './operation-task.js'
-import { describeUnknown } from './output/fields.js'
-import { isList } from './output/layout.js'
+import { completeArgs, gatherInputs } from './input/gather.js'
+import { type ListNoun, resolveName } from './input/names.js'
+import { keyOf, listArgs } from './input/options.js'
+import { isList } from './output/fields.js'
 import { chooseFormat } from './output/output.js'
+import { createProgress } from './output/progress.js'
 import { listAll, printPages } from './pages.js'
 import { readApiKey, requireVault, warnOfStore } from './target/credentials.js'
-import type { Args, Hooks, Options, Presentation, Task } from './task.js'
+import { type Args, createTasks, type Hooks, type Options, type Task } from './task.js'
+
+/** Flags that have no meaning for several inputs. */
+const OF_ONE = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
+/** A longer command without output shows its progress. */
+const MOST_SILENT = 100
 
 /** @throws CofferError those of the operation */
 export async function runOperation(
@@ -30,45 +32,31 @@ export async function runOperation(
   ownHooks?: Hooks,
 ): Promise<void> {
   const { terminal, config } = context
-  const presentation = findPresentation(definition)
-  const specs = presentation.arguments ?? listArgs(definition)
+  const { arguments: specs = listArgs(definition), empty, load } = findPresentation(definition)
   const format = chooseFormat(terminal, config.output)
   if (options.curl === true) {
-    const args = await completeArgs(definition.name, specs, given, undefined)
+    const args = await completeArgs(context, definition.name, specs, given)
     return (await import('./commands/curl.js')).printCurl(context, definition, args, options)
   }
-  if (!terminal.mayPrompt) await completeArgs(definition.name, specs, given, undefined)
-  const key = await checkTarget(context, definition, presentation, options)
-  const hooks = ownHooks ?? (await presentation.load?.()) ?? {}
-  const facts: TaskFacts = {
-    ...{ context, definition, options, args: given, format, key, empty: presentation.empty },
-    input: {},
-  }
-  const list = createNounList(createTask(facts))
+  const key = await checkTarget(context, definition, options)
+  const hooks = ownHooks ?? (await load?.()) ?? {}
+  const createTask = createTasks({ context, definition, options, format, key, empty })
+  const list = createNounList(createTask({}, given))
   const form = terminal.mayPrompt ? await openForm(context, definition, list) : undefined
-  const askArg = form && ((name: string, description: string) => form.askArg(name, description))
-  const args = await completeArgs(definition.name, specs, given, askArg)
+  const args = await completeArgs({ terminal, form }, definition.name, specs, given)
   const own = await hooks.gather?.(context, args, options)
   const { inputs, names } = await gatherInputs({ ...context, form, list }, definition, args, options, own)
-  const create = (input: OperationInput, correct?: Form['correct']) =>
-    createTask({ ...facts, args, input, ...(correct && { correct }) })
-  if (names !== undefined) {
-    await confirmDestruction(create({}), hooks)
-    const { runEach } = await import('./many.js')
-    return runEach({ createTask: create, hooks, inputs, names })
-  }
-  const [input = {}] = inputs
-  if (isExplained(options)) {
+  const tasks = inputs.map((input) => createTask(input, args))
+  const [task = createTask({}, args)] = tasks
+  if (names === undefined && isExplained(options)) {
     const { explainOperation } = await import('./commands/explain.js')
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
-    return explainOperation(context, definition, input, { key, application, reveal: options.reveal === true })
+    const how = { key, application, reveal: options.reveal === true }
+    return explainOperation(context, definition, task.input, how)
   }
-  const task = create(input, async (refused, error) => {
-    const corrected = await form?.correct(refused, error)
-    return corrected && resolveNames(definition.input.properties ?? {}, corrected, list)
-  })
   await confirmDestruction(task, hooks)
-  await (hooks.run ?? askAndPrint)(task)
+  if (names === undefined) await (hooks.run ?? askAndPrint)(task)
+  else await runEach(task, tasks, names, hooks)
 }
 
 function isExplained({ explain, explainAs }: Options): boolean {
@@ -79,7 +67,6 @@ function isExplained({ explain, explainAs }: Options): boolean {
 async function checkTarget(
   context: CommandContext,
   definition: RegisteredOperation,
-  { servedBy }: Presentation,
   options: Options,
 ): Promise<string | undefined> {
   const { terminal, config } = context
@@ -87,19 +74,24 @@ async function checkTarget(
   const isOwners = definition.audience === 'owner' && definition.control === undefined
   const key = isOwners ? undefined : await readApiKey(context)
   if (config.url !== undefined) {
+    const { servedBy } = findPresentation(definition)
     const served = servedBy === undefined ? definition : await loadOperation(servedBy)
     const { requireServed } = await import('./target/server.js')
     requireServed(config, served!, key, isExplained(options))
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
-  if (terminal.mustHaveFields && !isExplained(options)) requireFields(definition, config.fields ?? [])
+  // Fields that a variable or a profile sets for all commands may fit only some of them.
+  if (options.fields !== undefined && !isExplained(options)) requireFields(definition, config.fields ?? [])
   return key
 }
 
 /** @throws CofferError `usage` for an unknown field, naming the existing ones */
 function requireFields({ output }: RegisteredOperation, fields: readonly string[]): void {
   for (const field of output === undefined ? [] : fields) {
-    const unknown = findUnknownName(itemOutput(output!), field)
-    if (unknown !== undefined) throw usage(describeUnknown(field, unknown.level, unknown.names))
+    const { level, names } = findUnknownName(itemOutput(output!), field) ?? {}
+    if (names === undefined) continue
+    const above = field.split('.').slice(0, level).join('.')
+    const there = names.length === 0 ? 'no fields' : names.join(', ')
+    throw usage(`There is no field "${field}". ${above ? `Below ${above} there` : 'There'} are: ${there}.`)
   }
 }
 
@@ -113,52 +105,104 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-async function openForm(
-  { terminal, input, env, signal, clock }: CommandContext,
-  definition: RegisteredOperation,
-  list: ListNoun,
-): Promise<Form> {
+async function openForm(context: CommandContext, definition: RegisteredOperation, list: ListNoun) {
   const { Form } = await import('./input/form.js')
   const { createCheckTools } = await import('./bulk/send.js')
-  return new Form({ terminal, input, env, signal, list, tools: createCheckTools(clock) }, definition)
+  return new Form({ ...context, list, tools: createCheckTools(context.clock) }, definition)
 }
 
 async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {
   const { context, definition, args } = task
-  const { terminal, config } = context
   const { destroys } = definition
-  if (destroys === undefined || config.yes) return
+  if (destroys === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
   const prompt = await import('./input/prompt.js')
   const message = `${[destroys, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
-  if (!(await prompt.confirm(terminal, { message })))
+  if (!(await prompt.confirm(context.terminal, message)))
     throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
 async function askAndPrint(task: Task): Promise<void> {
-  if (task.options.all === true) return printPages(task)
+  const { definition, format, input, notice, options } = task
+  if (options.all === true) return printPages(task)
   const result = await task.ask()
   await task.print(result)
-  if (task.format === 'table' && isObject(result) && typeof result.key === 'string')
-    await task.notice('The key is shown only once.')
-  await noteHiddenData(task, result)
-  await noteMore(task, result)
-}
-
-/** Explains why a token without a mask has no data in the output. */
-async function noteHiddenData({ definition, options, format, notice }: Task, result: unknown): Promise<void> {
-  if (options.reveal === true || definition.isRevealable !== true || format !== 'table') return
+  if (format === 'json' || !isObject(result)) return
+  if (format !== 'table') {
+    // A table shows its place in the list.
+    if (
+      isList(result) &&
+      result.pagination.total_pages > 1 &&
+      input.size === undefined &&
+      input.page === undefined
+    )
+      await notice(
+        `These are the first ${result.data.length} of ${result.pagination.total_items}: --all has all.`,
+      )
+    return
+  }
+  if (typeof result.key === 'string') await notice('The key is shown only once.')
   // If the body is any JSON, so is the answer.
-  if (definition.wholeBody !== undefined || !isObject(result) || 'data' in result) return
+  const isToken = definition.isRevealable === true && definition.wholeBody === undefined
+  if (!isToken || options.reveal === true || 'data' in result) return
   const isRead = definition.log?.operation === 'read'
   const how = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
   await notice(`The data has no mask, so it is not shown. ${how}`)
 }
 
-/** Tells that lines are those of the first page only; a table and JSON show that. */
-async function noteMore({ format, input, notice }: Task, result: unknown): Promise<void> {
-  if (!isList(result) || format === 'table' || format === 'json' || input.size !== undefined) return
-  const { page_number, total_pages, total_items } = result.pagination
-  if (page_number !== 1 || total_pages <= 1 || input.page !== undefined) return
-  await notice(`These are the first ${result.data.length} of ${total_items}: --all has all.`)
+/**
+ * Runs tasks in order. The first failure ends the command, and so does an interrupt; what was done before stays done.
+ * Prints results as they come as JSON and ids, and at the end as a table or CSV. `whole`: of the first input, if any.
+ * `names`: the ids, or `body 1` and so on.
+ */
+async function runEach(
+  whole: Task,
+  tasks: readonly Task[],
+  names: readonly string[],
+  hooks: Hooks,
+): Promise<void> {
+  const { definition, format, context, options } = whole
+  for (const flag of OF_ONE)
+    if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)
+  const isStreamed = format !== 'table' && format !== 'csv'
+  const isLong = tasks.length > MOST_SILENT
+  const { stderr, quiet } = context.terminal
+  const isSilent = quiet || !isLong || definition.output !== undefined
+  const shape = { label: definition.name, total: tasks.length }
+  const progress = createProgress({ stderr, quiet: isSilent }, shape, context.clock)
+  const results: unknown[] = []
+  const print = async (result: unknown) => {
+    if (result === undefined) return
+    if (isStreamed) await whole.print(result, format === 'json' ? 'ndjson' : format)
+    else results.push(result)
+  }
+  let done = 0
+  let isStopped = false
+  const work = async () => {
+    // From here on an interrupt tells how far the command came.
+    context.handlesSignals()
+    for (const task of tasks) {
+      isStopped = context.signal.aborted
+      if (isStopped) throw interrupted()
+      if (hooks.run === undefined) await print(await task.ask())
+      else await hooks.run({ ...task, print })
+      await progress.show(++done)
+    }
+  }
+  try {
+    // As a server, so that other commands need not wait for the last of many.
+    await whole.withOpenVault(work, isLong ? 'server' : 'command')
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    const { code, message, errors, status, traceId } = error
+    const [at, next] = names.slice(done)
+    const text = isStopped
+      ? `Interrupted. Go on with ${at} (done before: ${done})`
+      : `${at}: ${message} (done before: ${done}${next === undefined ? '' : `; next: ${next}`})`
+    throw new CofferError(code, text, { status, cause: error, ...omitUndefined({ errors, traceId }) })
+  } finally {
+    await progress.finish()
+    if (results.length > 0) await whole.print(results)
+    else if (done > 0 && done === tasks.length && !isStreamed) await whole.print(undefined)
+  }
 }

@@ -1,10 +1,16 @@
-/** How an operation runs from the command line, and what its command may add, such as options or a confirmation. */
+/** One run of an operation: asks the vault or a server as the caller of this run, and prints answers. */
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { CofferError } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
-import type { EachOutcome } from '../framework/perform-each.js'
+import { resultOf } from '../framework/outcome.js'
+import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
+import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { CommandContext } from './context.js'
+import { printNotice, printResult } from './output/output.js'
+import { findTenantChoice } from './target/credentials.js'
 
 /** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
@@ -15,32 +21,8 @@ export type Args = readonly (string | undefined)[]
 /** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
 export type ArgSpecs = readonly (readonly [name: string, description: string])[]
 
-/** One run of one operation. */
-export interface Task {
-  readonly context: CommandContext
-  readonly definition: RegisteredOperation
-  readonly input: Readonly<OperationInput>
-  readonly options: Options
-  readonly args: Args
-  readonly format: Format
-  /** The API key of the caller; undefined for the owner. */
-  readonly key: string | undefined
-  /**
-   * Performs the operation, or another one, as the same caller. Opens the vault, unless within `withOpenVault`. `repeatKey`:
-   * the idempotency key for a server.
-   */
-  ask(input?: OperationInput, operation?: string, repeatKey?: string): Promise<unknown>
-  /** Performs the operation for several inputs in one unit of work. Absent where it must be asked one by one. */
-  askEach?(inputs: readonly OperationInput[]): Promise<EachOutcome>
-  /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
-  askAsOwner(operation: string, input: OperationInput, tenant?: string): Promise<unknown>
-  /** Keeps the vault open while `work` runs; as a server, other commands can use it meanwhile. */
-  withOpenVault<T>(work: () => Promise<T>, role?: 'command' | 'server'): Promise<T>
-  /** Prints a result of the operation, by default in the format of this run. */
-  print(result: unknown, format?: Format): Promise<void>
-  /** Prints to standard error, unless `--quiet`. */
-  notice(text: string): Promise<void>
-}
+/** An option of a command in commander's syntax: `-f, --follow`. */
+export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Hooks {
@@ -51,9 +33,6 @@ export interface Hooks {
   /** Performs and prints. */
   run?(task: Task): Promise<void>
 }
-
-/** An option of a command in commander's syntax: `-f, --follow`. */
-export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /** Arguments, options and hooks that a command adds to the declaration of its operation. */
 export interface Presentation {
@@ -80,4 +59,107 @@ export interface TerminalCommand {
   /** Its line is parsed without the operations, which it loads itself. */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>
+}
+
+interface Run {
+  readonly context: CommandContext
+  readonly definition: RegisteredOperation
+  readonly options: Options
+  readonly format: Format
+  /** The API key of the caller; undefined for the owner. */
+  readonly key: string | undefined
+  /** The notice for an empty list. */
+  readonly empty?: string | undefined
+}
+
+export type Task = ReturnType<ReturnType<typeof createTasks>>
+
+const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
+/** How long a command that only reads purges expired tokens. */
+const SWEEP_BY_READING_MS = 20
+
+/** Creates the tasks of one run, one for each input: they share the vault while it is open. */
+export function createTasks(run: Run) {
+  const { context, definition, options, format, key } = run
+  const { terminal, config } = context
+  const { endpoint, name, runOffline } = definition
+  let opened: Vault | undefined
+  let tenantChoice: Promise<string | undefined> | undefined
+
+  /** Keeps the vault open while `work` runs, then purges expired tokens; as a server, others can use it meanwhile. */
+  const withOpenVault = async <T>(
+    work: (vault: Vault) => Promise<T>,
+    role?: 'command' | 'server',
+  ): Promise<T> => {
+    if (opened !== undefined) return work(opened)
+    return context.reachVault(async (vault) => {
+      opened = vault
+      try {
+        const result = await work(vault)
+        const sweepMs = endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined
+        // If this fails, a later command tries again.
+        await vault.sweep(sweepMs).catch(() => 0)
+        return result
+      } finally {
+        opened = undefined
+      }
+    }, role)
+  }
+  const asOwner = async (tenant?: string): Promise<OperationRequest['as']> => {
+    tenantChoice ??= findTenantChoice(context)
+    return { reveal: options.reveal === true, tenant: tenant ?? (await tenantChoice) }
+  }
+  const send = async (request: OperationRequest) => {
+    const outcome = await withOpenVault((vault) => vault.ask(request))
+    if (outcome.isReplayed && request.idempotencyKey === options.idempotencyKey)
+      await printNotice(terminal, REPLAYED)
+    return resultOf(outcome)
+  }
+  const askOffline = async (asked: OperationInput) =>
+    (await import('./target/offline.js')).askOffline(context, definition, asked)
+
+  return (input: Readonly<OperationInput>, args: Args) => ({
+    ...run,
+    input,
+    args,
+    withOpenVault,
+    /** Performs the operation, or another one, as the same caller. `repeatKey`: the idempotency key for a server. */
+    ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
+      const isOwn = operation === name
+      const mayRunOffline = isOwn && runOffline !== undefined
+      // There may be no vault yet.
+      if (mayRunOffline && (definition.run ?? definition.runDetached) === undefined) return askOffline(asked)
+      const idempotencyKey = isOwn ? (options.idempotencyKey as string) : repeatKey
+      const as = key === undefined ? await asOwner() : { key }
+      try {
+        return await send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
+      } catch (error) {
+        if (!mayRunOffline || !(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
+        await printNotice(terminal, `The vault cannot be opened: ${error.message} Reading what is readable…`)
+        return askOffline(asked)
+      }
+    },
+    /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
+    askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
+      send({ operation, input: asked, as: await asOwner(tenant) }),
+    /** Prints to standard error, unless `--quiet`. */
+    notice: (text: string) => printNotice(terminal, text),
+    /** Prints a result of the operation, by default in the format of this run. */
+    print: (result: unknown, other = format) =>
+      printResult(terminal, result, {
+        ...{ format: other, columns: definition.columns, fields: config.fields },
+        hints: hintsFor(run, input),
+      }),
+  })
+}
+
+function hintsFor({ context, definition, empty }: Run, input: OperationInput) {
+  const { noun, output, destroys, positionals } = definition
+  const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
+  const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
+  const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
+  return {
+    empty: empty ?? (isFiltered ? `No ${noun} matches these filters.` : `No ${noun}s yet.${first}`),
+    done: output === undefined && destroys !== undefined ? 'Deleted.' : 'Done.',
+  }
 }

@@ -1,5 +1,4 @@
 /** The user's settings file, `config.json`: profiles and default tenants. Private, as a profile may have an API key. */
-
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../domain/json/json.js'
@@ -19,36 +18,29 @@ export interface UserSettings {
   readonly others: Readonly<Record<string, unknown>>
 }
 
-const NOTHING: UserSettings = { profiles: {}, tenants: {}, others: {} }
 const OTHERS_MAY = 0o077
 
 export function userSettingsPath(directory: string): string {
   return join(directory, 'config.json')
 }
 
-/** @throws CofferError `usage` for a file that cannot be read, `vault_exposed` for one that others can read */
+/**
+ * Synchronous, because every command reads it; non-blocking, so that a named pipe in its place does not block.
+ * @throws CofferError `usage` for a file that cannot be read, `vault_exposed` for one that others can read
+ */
 export async function readUserSettings(directory: string): Promise<UserSettings> {
   const path = userSettingsPath(directory)
-  const file = readFile(path)
-  if (file === undefined) return NOTHING
-  const settings = parseSettings(file.text, path)
-  const mayOthers = (file.mode & OTHERS_MAY) !== 0
-  if (mayOthers && Object.keys(settings.profiles).length > 0)
-    throw new CofferError(
-      'vault_exposed',
-      `Other users can read or change ${path}. Run: chmod 600 ${quoteWord(path)}`,
-    )
-  return settings
-}
-
-/** Synchronous, because every command reads it; non-blocking, so that a named pipe in its place does not block. */
-function readFile(path: string): { text: string; mode: number } | undefined {
   let file: number | undefined
   try {
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
-    return { mode: fstatSync(file).mode, text: readFileSync(file, 'utf8') }
+    const settings = parseSettings(readFileSync(file, 'utf8'), path)
+    const mayOthers = (fstatSync(file).mode & OTHERS_MAY) !== 0
+    if (!mayOthers || Object.keys(settings.profiles).length === 0) return settings
+    const message = `Other users can read or change ${path}. Run: chmod 600 ${quoteWord(path)}`
+    throw new CofferError('vault_exposed', message)
   } catch (cause) {
-    if (codeOf(cause) === 'ENOENT') return undefined
+    if (cause instanceof CofferError) throw cause
+    if (codeOf(cause) === 'ENOENT') return { profiles: {}, tenants: {}, others: {} }
     throw usage(`${path} cannot be read. Correct or remove it.`, { cause })
   } finally {
     if (file !== undefined) closeSync(file)
@@ -57,7 +49,6 @@ function readFile(path: string): { text: string; mode: number } | undefined {
 
 function parseSettings(text: string, path: string): UserSettings {
   const parsed = tryJson(text)
-  if (parsed === undefined) throw usage(`${path} is not JSON. Correct or remove it.`)
   const { profile, profiles = {}, tenants = {}, ...others } = isObject(parsed) ? parsed : { tenants: false }
   const isProfile = profile === undefined || typeof profile === 'string'
   if (isProfile && isTexts(tenants) && isObject(profiles) && Object.values(profiles).every(isTexts))
@@ -71,21 +62,20 @@ function isTexts(value: unknown): value is Texts {
 
 /** @throws CofferError `storage_failed` */
 export async function writeUserSettings(
-  { directory, pid }: { directory: string; pid: number },
+  directory: string,
   { others, ...known }: UserSettings,
 ): Promise<void> {
-  const { mkdir, rename, rm, writeFile } = await import('node:fs/promises')
+  const { mkdir, mkdtemp, rename, rmdir, writeFile } = await import('node:fs/promises')
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
+  const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 })
     // Renamed into place, so that concurrent commands never read or write a partial file.
-    const draft = `${path}.${pid}.tmp`
-    // Removes the file of a killed command, and a link, which would redirect the write.
-    await rm(draft, { force: true })
-    const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
-    await writeFile(draft, `${text}\n`, { mode: 0o600, flag: 'wx' })
-    await rename(draft, path)
+    const draft = await mkdtemp(`${path}.`)
+    await writeFile(join(draft, 'new'), `${text}\n`, { mode: 0o600, flag: 'wx' })
+    await rename(join(draft, 'new'), path)
+    await rmdir(draft)
   } catch (cause) {
     throw new CofferError('storage_failed', `The settings could not be written to ${path}.`, { cause })
   }

@@ -1,4 +1,3 @@
-/** Waiting that a signal ends. */
 import { setTimeout } from 'node:timers/promises'
 
 /** Resolves after `ms`, or when `signal` is aborted. Does not keep the process running if `ref` is false. */

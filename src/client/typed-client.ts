@@ -1,6 +1,7 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
-import type { OperationInput } from '../framework/operation.js'
+import type { AnyOperation, OperationInput } from '../framework/operation.js'
 import { resultOf } from '../framework/outcome.js'
+import type { RoutedOperation } from '../framework/registry.js'
 import {
   type InputOf,
   type OperationName,
@@ -31,45 +32,53 @@ type PathOf<Name> = Name extends `${infer Noun} ${infer Group} ${infer Verb}`
     ? [Plural<Noun>, Camel<Verb>]
     : never
 
-type Nouns = PathOf<RoutedName>[0]
-type Verbs<Noun> = {
-  [Name in RoutedName as PathOf<Name> extends [Noun, infer Verb extends string] ? Verb : never]: Method<Name>
-}
-type Groups<Noun> = {
-  [Name in RoutedName as PathOf<Name> extends [Noun, infer Group extends string, string] ? Group : never]: {
-    [Each in RoutedName as PathOf<Each> extends [Noun, PathOf<Name>[1], infer Verb extends string]
-      ? Verb
-      : never]: Method<Each>
+/** The operations of a union as `tokens.create({ … })`; nouns and groups are in the plural. */
+export type Methods<Names extends OperationName> = {
+  readonly [Noun in PathOf<Names>[0]]: {
+    [Name in Names as PathOf<Name> extends [Noun, infer Verb extends string] ? Verb : never]: Method<Name>
+  } & {
+    [Name in Names as PathOf<Name> extends [Noun, infer Group extends string, string] ? Group : never]: {
+      [Each in Names as PathOf<Each> extends [Noun, PathOf<Name>[1], infer Verb extends string]
+        ? Verb
+        : never]: Method<Each>
+    }
   }
 }
 
-/** Operations as `client.tokens.create({ … })`; nouns and groups are in the plural. */
-export type Client = { readonly [Noun in Nouns]: Verbs<Noun> & Groups<Noun> }
+export type Client = Methods<RoutedName>
 
 /** Nouns whose property has another name. */
-const IRREGULAR = { app: 'applications', invite: 'invitations' } as const
+const IRREGULAR = { app: 'applications', invite: 'invitations', control: 'control', clock: 'clock' } as const
 
 /** @throws CofferError `usage` for a key or prefix that no header can carry */
 export function createTypedClient(options: HttpClientOptions): Client {
   const http = createHttpClient(options)
-  const client: Record<string, unknown> = {}
-  for (const definition of registry.routed) {
-    const { noun, group, verb } = definition
-    let place = enter(client, noun)
-    if (group !== undefined) place = enter(place, group)
-    const method = verb.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
-    place[method] = async (input: OperationInput = {}) => resultOf(await http.call(definition, input))
+  return createMethods<RoutedName, RoutedOperation>(registry.routed, async (definition, input) =>
+    resultOf(await http.call(definition, input)),
+  )
+}
+
+export function createMethods<Names extends OperationName, Definition extends AnyOperation>(
+  definitions: readonly Definition[],
+  call: (definition: Definition, input: OperationInput) => Promise<unknown>,
+): Methods<Names> {
+  const all: Place = {}
+  for (const definition of definitions) {
+    const [noun = '', ...rest] = definition.name.split(' ')
+    const verb = rest.pop()!.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+    const place = rest.reduce(enter, enter(all, noun))
+    place[verb] = (input = {}) => call(definition, input)
   }
-  return client as Client
+  return all as unknown as Methods<Names>
 }
 
-function enter(place: Record<string, unknown>, noun: string): Record<string, unknown> {
-  const name = pluralOf(noun)
+interface Place {
+  [name: string]: Place | ((input?: OperationInput) => Promise<unknown>)
+}
+
+function enter(place: Place, noun: string): Place {
+  const isIrregular = (name: string): name is keyof typeof IRREGULAR => Object.hasOwn(IRREGULAR, name)
+  const name = isIrregular(noun) ? IRREGULAR[noun] : noun.replace(/([^aeo])y$/, '$1ie').concat('s')
   place[name] ??= {}
-  return place[name] as Record<string, unknown>
-}
-
-function pluralOf(noun: string): string {
-  if (Object.hasOwn(IRREGULAR, noun)) return IRREGULAR[noun as keyof typeof IRREGULAR]
-  return noun.replace(/([^aeo])y$/, '$1ie').concat('s')
+  return place[name] as Place
 }

@@ -1,24 +1,44 @@
-/** A vault's control plane: its clock, snapshots and forks if it is in memory, its faults and its latest requests. */
+import type { Clock } from '../crypto/ports.js'
+import { formatDate } from '../domain/dates.js'
+import { randomKey } from '../domain/text/base58.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
 import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/ports/control.js'
 import type { EngineState } from '../storage/engine.js'
 import type { App } from '../vault/app.js'
 import type { MemoryVault } from '../vault/memory-vault.js'
-import type { TestClock } from './clock.js'
+import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
+import { seedVault } from '../vault/sample-applications.js'
 import { Faults } from './faults.js'
-import { ReadersWriterLock } from './readers-writer-lock.js'
 import { Requests } from './requests.js'
 
 const MOST_SNAPSHOTS = 100
 const MOST_FORKS = 100
 
 /** A vault in memory, whose state and clock can be set. */
-interface Controlled {
+interface InMemory {
   memory: MemoryVault
   clock: TestClock
   /** The names of the applications that the vault began with, by their ids. */
   names: ReadonlyMap<string, string>
+  /** The state to reset to. */
+  start: EngineState
+}
+
+/** Opens a vault in memory, with the contents of `seed`, to which it can be reset. */
+export async function openControlled(options: EphemeralOptions, seed: unknown) {
+  const clock = new TestClock(options.clock ?? Date.now)
+  const memory = await openEphemeral({ ...options, clock: clock.now })
+  try {
+    const applications = await seedVault(memory.app, seed)
+    const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
+    const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })
+    memory.app.control = control
+    return { control, applications }
+  } catch (error) {
+    await memory.app.close()
+    throw error
+  }
 }
 
 export class ControlState implements ControlPlane {
@@ -27,52 +47,52 @@ export class ControlState implements ControlPlane {
   readonly requests = new Requests()
   /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
   readonly lock = new ReadersWriterLock()
-  readonly forks = new Map<string, { plane: ControlState; facts: Fork }>()
-  readonly #controlled: Controlled | undefined
+  readonly forks = new Map<string, ControlState & { fact: Fork }>()
+  /** The ids and keys of a fork. */
+  readonly fact: Fork | undefined
+  readonly #inMemory: InMemory | undefined
   readonly #snapshots = new Map<string, EngineState>()
-  #start: EngineState | undefined
 
-  constructor(app: App, controlled?: Controlled) {
+  constructor(app: App, inMemory?: InMemory, fact?: Fork) {
     this.app = app
-    this.#controlled = controlled
-    if (controlled !== undefined) app.configureReactors({ time: () => controlled.clock.shift })
+    this.#inMemory = inMemory
+    this.fact = fact
+    if (inMemory !== undefined) app.configureReactors({ time: () => inMemory.clock.shift })
   }
 
   now(): number {
-    return this.#controlled?.clock.now() ?? Date.now()
+    return this.#inMemory?.clock.now() ?? Date.now()
   }
 
-  /** Notes the present state as the one to reset to. */
-  async begin(): Promise<this> {
-    this.#start = await this.#controlled?.memory.save()
-    return this
+  /** A key of the control plane over HTTP. */
+  createKey(): string {
+    return randomKey(this.app.random, 'ctl_')
   }
 
   /** Links in mail begin with `url`, unless the settings name another one. */
   listenAt(url: string): void {
     this.app.mail.publicUrl = url
-    for (const { plane } of this.forks.values()) plane.listenAt(url)
+    for (const fork of this.forks.values()) fork.listenAt(url)
   }
 
   get hasState(): boolean {
-    return this.#controlled !== undefined
+    return this.#inMemory !== undefined
   }
 
   async reset(): Promise<void> {
-    const { memory, clock } = this.#require()
+    const { memory, clock, start } = this.#require()
     await this.lock.exclusive(async () => {
-      await memory.restore(this.#start!)
+      await memory.restore(start)
       clock.set('real')
       this.faults.set([])
       this.requests.clear()
     })
-    await this.#settle()
+    await this.#doDue()
   }
 
   async saveSnapshot(name: string): Promise<void> {
     const { memory } = this.#require()
-    if (!this.#snapshots.has(name) && this.#snapshots.size >= MOST_SNAPSHOTS)
-      throw new CofferError('unprocessable', `There are at most ${MOST_SNAPSHOTS} snapshots.`)
+    if (!this.#snapshots.has(name)) refuseMore(this.#snapshots, MOST_SNAPSHOTS, 'snapshots')
     this.#snapshots.set(name, await this.lock.exclusive(() => memory.save()))
   }
 
@@ -84,44 +104,49 @@ export class ControlState implements ControlPlane {
   async restoreSnapshot(name: string): Promise<void> {
     const { memory } = this.#require()
     const snapshot = this.#snapshots.get(name)
-    if (snapshot === undefined) throw new CofferError('not_found', 'There is no snapshot with this name.')
+    if (snapshot === undefined) throw unknown('snapshot with this name')
     await this.lock.exclusive(() => memory.restore(snapshot))
   }
 
   deleteSnapshot(name: string): void {
     this.#require()
-    if (!this.#snapshots.delete(name))
-      throw new CofferError('not_found', 'There is no snapshot with this name.')
+    if (!this.#snapshots.delete(name)) throw unknown('snapshot with this name')
   }
 
   async fork(): Promise<Fork> {
-    const { memory, clock, names } = this.#require()
-    if (this.forks.size >= MOST_FORKS)
-      throw new CofferError('unprocessable', `There are at most ${MOST_FORKS} forks. Delete one.`)
+    const { memory, clock, names, start } = this.#require()
+    refuseMore(this.forks, MOST_FORKS, 'forks')
     const own = clock.copy()
-    const forked = await memory.fork(this.#start!, own.now)
-    const plane = await new ControlState(forked.app, { memory: forked.memory, clock: own, names }).begin()
-    forked.app.control = plane
-    forked.app.mail.publicUrl = this.app.mail.publicUrl
+    const forked = await memory.fork(start, own.now)
     const { id, name } = await forked.app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
-    const facts: Fork = { id, tenant: { id, name }, keys: Object.fromEntries(keys) }
-    this.forks.set(id, { plane, facts })
-    return facts
+    const fact = { id, tenant: { id, name }, keys: Object.fromEntries(keys) as Fork['keys'] }
+    const inMemory = { memory: forked.memory, clock: own, names, start: await forked.memory.save() }
+    const control = new ControlState(forked.app, inMemory, fact)
+    forked.app.control = control
+    forked.app.mail.publicUrl = this.app.mail.publicUrl
+    this.forks.set(id, control as ControlState & { fact: Fork })
+    return fact
   }
 
   listForks(): Fork[] {
     this.#require()
-    return [...this.forks.values()].map(({ facts }) => facts)
+    return [...this.forks.values()].map(({ fact }) => fact)
+  }
+
+  /** @throws CofferError `not_found` */
+  findFork(id: string): ControlState {
+    const fork = this.forks.get(id)
+    if (fork !== undefined) return fork
+    throw unknown('fork with this id')
   }
 
   async deleteFork(id: string): Promise<void> {
     this.#require()
-    const fork = this.forks.get(id)
-    if (fork === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
+    const fork = this.findFork(id)
     this.forks.delete(id)
-    fork.plane.app.generation++
-    await fork.plane.close()
+    fork.app.generation++
+    await fork.close()
   }
 
   readClock(): ClockState {
@@ -130,26 +155,24 @@ export class ControlState implements ControlPlane {
 
   async setClock(mode: ClockState['mode'], at?: number): Promise<ClockState> {
     this.#require().clock.set(mode, at)
-    return this.#settle()
+    return this.#doDue()
   }
 
   async advanceClock(ms: number): Promise<ClockState> {
     this.#require().clock.advance(ms)
-    return this.#settle()
+    return this.#doDue()
   }
 
   listFaults() {
     return this.faults.rules
   }
 
-  /** @throws CofferError `validation` for an operation that there is not */
   async setFaults(rules: readonly FaultRule[]): Promise<void> {
     for (const [at, { operation }] of rules.entries())
       await requireOperation(`rules[${at}].operation`, operation)
     this.faults.set(rules)
   }
 
-  /** @throws CofferError `validation` for an operation that there is not */
   async findRequests(filter: RequestFilter, count: number, timeoutMs: number) {
     await requireOperation('operation', filter.operation)
     return this.requests.find(filter, count, timeoutMs)
@@ -160,27 +183,36 @@ export class ControlState implements ControlPlane {
   }
 
   async close(): Promise<void> {
-    for (const { plane } of this.forks.values()) await plane.close()
+    for (const fork of this.forks.values()) await fork.close()
     this.forks.clear()
     await this.app.close()
   }
 
   /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends mail that is due. */
-  async #settle(): Promise<ClockState> {
+  async #doDue(): Promise<ClockState> {
     const { clock } = this.#require()
-    await this.app.store.write(async (writer) => writer.noteTime({ isTrusted: true }))
+    await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
-    await this.app.mail.catchUp()
+    await this.app.mail.resume()
+    await this.app.mail.settle()
     return clock.state
   }
 
-  #require(): Controlled {
-    if (this.#controlled !== undefined) return this.#controlled
+  #require(): InMemory {
+    if (this.#inMemory !== undefined) return this.#inMemory
     throw new CofferError('not_found', 'Only a vault in memory has this: coffer serve --ephemeral')
   }
 }
 
-/** A misspelled name would never fit a request. */
+function unknown(thing: string): CofferError {
+  return new CofferError('not_found', `There is no ${thing}.`)
+}
+
+function refuseMore({ size }: { size: number }, most: number, things: string): void {
+  if (size >= most) throw new CofferError('unprocessable', `There are at most ${most} ${things}. Delete one.`)
+}
+
+/** A misspelled name would never fit a request. @throws CofferError `validation` */
 async function requireOperation(path: string, name: string | undefined): Promise<void> {
   if (name === undefined) return
   // Loaded when it is asked for, so that a server is ready without it.
@@ -188,4 +220,67 @@ async function requireOperation(path: string, name: string | undefined): Promise
   if (registry.find(name) !== undefined) return
   const names = registry.operations.map((each) => each.name)
   throw invalid(path, `is not the name of an operation${suggestName(name, names)}`)
+}
+
+/** A lock that many share or one has alone: that one waits until the others are done, and those who come meanwhile wait for it. */
+class ReadersWriterLock {
+  readonly #inside = new Set<Promise<unknown>>()
+  #closed: Promise<unknown> | undefined
+
+  async shared<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#closed !== undefined) await this.#closed
+    const running = work()
+    this.#inside.add(running)
+    return running.finally(() => this.#inside.delete(running))
+  }
+
+  async exclusive<T>(work: () => Promise<T>): Promise<T> {
+    while (this.#closed !== undefined) await this.#closed
+    const running = Promise.allSettled(this.#inside).then(work)
+    this.#closed = running.catch(() => undefined)
+    return running.finally(() => {
+      this.#closed = undefined
+    })
+  }
+}
+
+export class TestClock {
+  readonly #real: Clock
+  #offset = 0
+  #frozen: number | undefined
+
+  constructor(real: Clock) {
+    this.#real = real
+  }
+
+  /** ms since the epoch. */
+  readonly now: Clock = () => this.#frozen ?? this.#real() + this.#offset
+
+  get state(): ClockState {
+    const mode = this.#frozen !== undefined ? 'frozen' : this.#offset === 0 ? 'real' : 'offset'
+    const now = this.now()
+    return { mode, now: formatDate(now), offset_ms: Math.round(now - this.#real()) }
+  }
+
+  set(mode: ClockState['mode'], at = this.now()): void {
+    this.#frozen = mode === 'frozen' ? at : undefined
+    this.#offset = mode === 'offset' ? at - this.#real() : 0
+  }
+
+  /** The state of the clock for code in another process. */
+  get shift(): { offsetMs?: number; frozenMs?: number } {
+    return this.#frozen === undefined ? { offsetMs: this.now() - Date.now() } : { frozenMs: this.#frozen }
+  }
+
+  advance(ms: number): void {
+    if (this.#frozen === undefined) this.#offset += ms
+    else this.#frozen += ms
+  }
+
+  /** A clock of its own that shows the same. */
+  copy(): TestClock {
+    const copy = new TestClock(this.#real)
+    copy.set(this.state.mode, this.now())
+    return copy
+  }
 }

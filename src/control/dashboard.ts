@@ -1,17 +1,16 @@
 /** The server of the page at `/`. A session performs a fixed set of operations, which reveal nothing. */
+import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
 import { isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { readCookie, readHeader } from '../http/headers.js'
-import { createFormTokens, digest } from '../http/pages/form.js'
 import type { Page } from '../http/pages/pages.js'
 import type { OperationName } from '../operations/all.js'
 import type { ControlState } from './control-state.js'
-import { isDirect, isLoopback, isOwnOrigin } from './local.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
-const SESSION = 'session'
+const SESSION_PATH = `${DASHBOARD_PATH}/session`
 const SECRET_BYTES = 32
 const LOGIN_LIFE_MS = 2 * 60_000
 const SESSION_LIFE_MS = 12 * 60 * 60_000
@@ -41,97 +40,135 @@ const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
   'control request clear',
 ])
 
-export type Dashboard = ReturnType<typeof createDashboard>
-
 /** `prefix`: of header names. `isSecure`: the cookie is for TLS alone. `clock`: ms of a monotonic clock. */
-export function createDashboard(
-  base: ControlState,
-  options: { prefix: string; isSecure: boolean; clock?(): number },
-) {
-  const { prefix, isSecure, clock = () => performance.now() } = options
-  const drawBytes = (count: number) => base.app.random.bytes(count)
-  const drawText = (count: number) => Buffer.from(drawBytes(count)).toString('base64url')
-  const logins = createFormTokens(drawBytes, clock, LOGIN_LIFE_MS)
-  // Cookies do not depend on the port, so each server uses its own name.
-  const cookie = `coffer_page_${drawText(6)}`
-  /** When sessions end, by the digests of their secrets. */
-  const sessions = new BoundedMap<string, number>(MOST_SESSIONS)
-  const [session, questions] = [`${DASHBOARD_PATH}/${SESSION}`, `${DASHBOARD_PATH}/ask`]
-  return {
-    handlers: {
-      pages: new Map<string, Page>([[session, describe]]),
-      forms: new Map<string, Page>([
-        [session, signIn],
-        [questions, answer],
-      ]),
-    },
+interface DashboardOptions {
+  prefix: string
+  isSecure: boolean
+  clock?(): number
+}
 
-    /** Gives addresses of the page of the server at `url`. The secret in one, which browsers do not send, signs in once. */
-    listenAt: (url: string): string => {
-      const create = () => `${url}/#login=${logins.create(SESSION)}`
-      base.app.createPageUrl = create
-      return create()
-    },
+export class Dashboard {
+  readonly handlers = {
+    pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
+    forms: new Map<string, Page>([
+      [SESSION_PATH, (request) => this.#signIn(request)],
+      [`${DASHBOARD_PATH}/ask`, (request) => this.#ask(request)],
+    ]),
+  }
+  readonly #control: ControlState
+  readonly #options: DashboardOptions
+  readonly #clock: () => number
+  /** Cookies do not depend on the port, so each server uses its own name. */
+  readonly #cookie: string
+  /** When sessions and sign-in links end, by digests: the time of a lookup reveals nothing about a secret. */
+  readonly #sessions = new BoundedMap<string, number>(MOST_SESSIONS)
+  readonly #logins = new BoundedMap<string, number>(MOST_SESSIONS)
 
-    /** Whether somebody is signed in. */
-    isWatched: () => [...sessions.values()].some((until) => until > clock()),
+  constructor(control: ControlState, options: DashboardOptions) {
+    this.#control = control
+    this.#options = options
+    this.#clock = options.clock ?? (() => performance.now())
+    this.#cookie = `coffer_page_${this.#randomText(6)}`
   }
 
-  async function signIn(request: HttpRequest): Promise<HttpResponse> {
-    const { login } = await readLocalJson(request)
-    if (typeof login !== 'string' || !logins.take(login, SESSION))
+  /** Gives addresses of the page of the server at `url`. The secret in one, which browsers do not send, signs in once. */
+  listenAt(url: string): string {
+    const create = () => {
+      const login = this.#randomText(SECRET_BYTES)
+      this.#logins.set(digest(login), this.#clock() + LOGIN_LIFE_MS)
+      return `${url}/#login=${login}`
+    }
+    this.#control.app.createPageUrl = create
+    return create()
+  }
+
+  /** Whether somebody is signed in. */
+  isWatched(): boolean {
+    return [...this.#sessions.values()].some((until) => until > this.#clock())
+  }
+
+  #randomText(bytes: number): string {
+    return Buffer.from(this.#control.app.random.bytes(bytes)).toString('base64url')
+  }
+
+  async #signIn(request: HttpRequest): Promise<HttpResponse> {
+    const login = digest(String((await readLocalJson(request)).login))
+    const until = this.#logins.get(login) ?? 0
+    this.#logins.delete(login)
+    if (until <= this.#clock())
       throw new CofferError(
         'forbidden',
-        'This address was used before, or is older than two minutes. HttpRequest for another: coffer control page',
+        'This address was used before, or is older than two minutes. Create another: coffer control page',
       )
-    const secret = drawText(SECRET_BYTES)
-    sessions.set(digest(secret), clock() + SESSION_LIFE_MS)
+    const secret = this.#randomText(SECRET_BYTES)
+    this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)
     const answer = answerResult(204, undefined)
+    const secure = this.#options.isSecure ? '; Secure' : ''
     answer.headers['set-cookie'] =
-      `${cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${isSecure ? '; Secure' : ''}`
+      `${this.#cookie}=${secret}; HttpOnly; SameSite=Strict; Path=${DASHBOARD_PATH}${secure}`
     return answer
   }
 
   /** Describes the session. It is no error to be signed out: everybody may read the reference. */
-  async function describe(request: HttpRequest): Promise<HttpResponse> {
+  async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
-    if (!isSignedIn(request)) return answerResult(200, { is_signed_in: false })
-    const { app, forks } = base
-    const tenants = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
+    if (!this.#isSignedIn(request)) return answerResult(200, { is_signed_in: false })
+    const { app, forks, hasState } = this.#control
+    const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
     return answerResult(200, {
       is_signed_in: true,
-      header: `${prefix.toUpperCase()}-API-KEY`,
-      tenants: tenants.result.map(({ id, name }) => ({ id, name })),
+      header: `${this.#options.prefix.toUpperCase()}-API-KEY`,
+      tenants: result.map(({ id, name }) => ({ id, name })),
       forks: [...forks.keys()],
-      controls: { faults: app.control !== undefined, state: base.hasState },
+      controls: { faults: app.control !== undefined, state: hasState },
     })
   }
 
-  async function answer(request: HttpRequest): Promise<HttpResponse> {
+  async #ask(request: HttpRequest): Promise<HttpResponse> {
     const { operation, input = {}, tenant, fork, after } = await readLocalJson(request)
-    if (!isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
-    const plane = fork === undefined ? base : base.forks.get(String(fork))?.plane
-    if (plane === undefined) throw new CofferError('not_found', 'There is no fork with this id.')
-    if (typeof after === 'number') return answerResult(200, plane.requests.after(after))
+    if (!this.#isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
+    const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
+    if (typeof after === 'number') return answerResult(200, control.requests.after(after))
     if (typeof operation !== 'string' || !OPERATIONS.has(operation) || !isObject(input))
       throw new CofferError('forbidden', 'The page does not perform this operation.')
     const as = { reveal: false, ...(typeof tenant === 'string' ? { tenant } : {}) }
-    const perform = () => plane.app.ask({ operation: operation as OperationName, input, as })
+    const perform = () => control.app.ask({ operation: operation as OperationName, input, as })
     // A change of state waits for all others, and would wait for itself.
-    const outcome = operation.startsWith('control ') ? await perform() : await plane.lock.shared(perform)
+    const outcome = operation.startsWith('control ') ? await perform() : await control.lock.shared(perform)
     return answerResult(outcome.status, outcome.result)
   }
 
-  function isSignedIn(request: HttpRequest): boolean {
-    const secret = readCookie(request, cookie)
-    return secret !== undefined && (sessions.get(digest(secret)) ?? 0) > clock()
+  #isSignedIn(request: HttpRequest): boolean {
+    const secret = readCookie(request, this.#cookie)
+    return secret !== undefined && (this.#sessions.get(digest(secret)) ?? 0) > this.#clock()
   }
+}
+
+function digest(secret: string): string {
+  return createHash('sha256').update(secret).digest('base64')
+}
+
+const LOOPBACK_CLIENT = /^(::1|(::ffff:)?127\.\d+\.\d+\.\d+)$/
+const FORWARDED = /^(?:forwarded|via|x-real-ip|x-forwarded-.*)$/
+const LOOPBACK_HOST = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])(:\d+)?$/i
+
+/** Whether it is from this machine, by a name of loopback, and no proxy handed it on. Requests without a socket are ours. */
+export function isLocal({ client, headers }: HttpRequest): boolean {
+  const host = readHeader(headers, 'host')
+  const isLoopback = client === undefined || LOOPBACK_CLIENT.test(client)
+  const isForwarded = Object.keys(headers).some((name) => FORWARDED.test(name))
+  return isLoopback && !isForwarded && (host === undefined || LOOPBACK_HOST.test(host))
+}
+
+export function isOwnOrigin({ headers }: HttpRequest): boolean {
+  const origin = readHeader(headers, 'origin')
+  if (origin === undefined) return true
+  return URL.canParse(origin) && new URL(origin).host === readHeader(headers, 'host')
 }
 
 /** @throws CofferError `not_found` for another machine, `forbidden` for another origin */
 function requireLocal(request: HttpRequest): void {
-  if (!isLoopback(request) || !isDirect(request))
-    throw new CofferError('not_found', 'There is nothing at this path.')
+  if (!isLocal(request)) throw new CofferError('not_found', 'There is nothing at this path.')
   const site = readHeader(request.headers, 'sec-fetch-site') ?? 'same-origin'
   if (site === 'same-origin' && isOwnOrigin(request)) return
   throw new CofferError('forbidden', 'Pages of other origins may not ask this.')

@@ -45,20 +45,19 @@ export class Faults {
 }
 
 async function fits(rule: FaultRule, target: Target): Promise<boolean> {
-  const { operation, method, path, isRelayed, header, body } = target
-  if (rule.kind === 'destination' && !isRelayed) return false
-  if (rule.operation !== undefined && rule.operation !== operation) return false
-  if (rule.method !== undefined && rule.method !== method) return false
-  if (
-    rule.path !== undefined &&
-    !(rule.path.includes('*') ? matchesName(path, rule.path) : path === rule.path)
-  )
+  const { operation, method, path, kind, headers = {}, body = {} } = rule
+  if (kind === 'destination' && !target.isRelayed) return false
+  if (operation !== undefined && operation !== target.operation) return false
+  if (method !== undefined && method !== target.method) return false
+  // Without a star only the path itself matches.
+  if (path !== undefined && !(path.includes('*') ? matchesName(target.path, path) : target.path === path))
     return false
-  for (const [name, value] of Object.entries(rule.headers ?? {}))
-    if (header(name.toLowerCase()) !== value) return false
-  for (const [at, value] of Object.entries(rule.body ?? {}))
-    if (String(valueAt(await body(), at)) !== value) return false
-  return true
+  if (Object.entries(headers).some(([name, value]) => target.header(name.toLowerCase()) !== value))
+    return false
+  const values = Object.entries(body)
+  if (values.length === 0) return true
+  const sent = await target.body()
+  return values.every(([place, value]) => String(valueAt(sent, place)) === value)
 }
 
 function valueAt(value: unknown, path: string): unknown {

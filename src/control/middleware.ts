@@ -1,6 +1,6 @@
 /**
- * The steps of a request on its way to a vault with a control plane: the control plane under `/_coffer/` and the dashboard,
- * for this machine alone; the choice of a fork; the record of the request; and faults.
+ * The steps of a request to a vault with a control plane: the control plane under `/_coffer/` and the dashboard, for this
+ * machine alone; the choice of a fork; the record of the request; and faults.
  */
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
@@ -12,242 +12,216 @@ import { authenticate } from '../framework/caller/authenticate.js'
 import { type ExplainedDecision, recordDecisions } from '../framework/caller/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { FaultRule, RequestRecord } from '../framework/ports/control.js'
-import type { RegisteredOperation } from '../framework/registry.js'
 import { staleWorkError } from '../framework/unit.js'
-import type { AccessEntry } from '../http/access-log.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
-import { answerProblem, changeRequest, type HttpRequest, type HttpResponse } from '../http/exchange.js'
+import type { HttpRequest, HttpResponse } from '../http/exchange.js'
+import { answerProblem, HEALTH_PATH } from '../http/exchange.js'
 import { type HeaderNames, nameHeaders, readHeader } from '../http/headers.js'
-import { HEALTH_PATH } from '../http/pages/pages.js'
-import { createRelayFinder } from '../http/relay.js'
 import { createRouter, noControl } from '../http/router.js'
-import { DEFAULT_BODY_LIMIT_BYTES } from '../http/sockets.js'
-import type { CreateAnswerer } from '../http/start.js'
+import { DEFAULT_BODY_LIMIT_BYTES } from '../http/server.js'
+import { type CreateAnswerer, createServiceAnswerer, type ServiceOptions } from '../http/start.js'
 import { registry } from '../operations/all.js'
+import { DeadLink, inspectLink } from '../operations/invite/accept-invitation.js'
+import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
-import { DASHBOARD_PATH, type Dashboard } from './dashboard.js'
-import { watchDestination } from './destination.js'
-import { closeStream, cutStream, problemOf, titleByStatus } from './fault-responses.js'
-import { findByKey, findByLink } from './forks.js'
-import { isDirect, isLoopback, isOwnOrigin } from './local.js'
+import { DASHBOARD_PATH, type Dashboard, isLocal, isOwnOrigin } from './dashboard.js'
+import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from './destination.js'
 import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
 
 export interface MiddlewareOptions {
-  plane: ControlState
+  control: ControlState
   /** The key of the control plane, if requests can reach that. */
   key?: string | undefined
   dashboard?: Dashboard | undefined
   prefix: string
 }
 
-/** Facts about a request that the vault notes while it answers it. */
-interface RequestTrace {
-  entry?: AccessEntry
-  decisions: Map<string, ExplainedDecision>
-}
-
-/** A request on its way through the steps. */
+/** A request on its way to `control`, the vault of the server or a fork. */
 interface RequestState {
   request: HttpRequest
   readonly path: string
   readonly search: string
-  /** The vault that answers: the one of the server, or a fork. */
-  plane: ControlState
-  operation?: RegisteredOperation | undefined
-  /** Faults that apply to the request. */
-  rules: readonly FaultRule[]
+  readonly control: ControlState
   /** The data was replaced while the request was under way. */
-  isStale: boolean
+  isStale?: true
+  applicationId?: string | undefined
+  readonly decisions: Map<string, ExplainedDecision>
 }
-
-type Step = (state: RequestState, next: () => Promise<HttpResponse>) => Promise<HttpResponse>
 
 /** The decisions that are kept of a request. */
 const MOST_DECISIONS = 20
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
-export function createControlMiddleware(options: MiddlewareOptions): (create: CreateAnswerer) => Answerer {
-  return (create) => {
-    const middleware = new ControlMiddleware(options, create)
-    return (request) => middleware.answer(request)
-  }
+export type VaultServiceOptions = Omit<
+  ServiceOptions,
+  'registry' | 'authenticate' | 'version' | 'middleware' | 'host'
+>
+
+/** Answers for the vault of `options.control`; with `allowHosts`, for these and other usual hosts alone. */
+export function createVaultAnswerer(
+  given: VaultServiceOptions,
+  options: MiddlewareOptions,
+  allowHosts?: readonly string[],
+): Answerer {
+  const service = { ...given, host: options.control.app, registry, authenticate, version: VERSION }
+  const middleware = (create: CreateAnswerer) => new ControlMiddleware(options, create).answer
+  return createServiceAnswerer({ ...service, middleware }, allowHosts)
 }
 
 class ControlMiddleware {
-  readonly #base: ControlState
-  readonly #key: string | undefined
-  readonly #dashboard: Dashboard | undefined
-  readonly #dashboardAnswerer: Answerer | undefined
+  readonly #options: MiddlewareOptions
   readonly #create: CreateAnswerer
   readonly #names: HeaderNames
+  readonly #answerDashboard: Answerer | undefined
   readonly #router = createRouter(registry)
-  readonly #findRelay = createRelayFinder(registry)
   readonly #answerers = new WeakMap<ControlState, { api: Answerer; control: Answerer }>()
-  readonly #traces = new WeakMap<HttpRequest, RequestTrace>()
-  readonly #steps: readonly Step[]
+  readonly #states = new WeakMap<HttpRequest, RequestState>()
 
-  constructor({ plane, key, dashboard, prefix }: MiddlewareOptions, create: CreateAnswerer) {
-    this.#base = plane
-    this.#key = key
-    this.#dashboard = dashboard
+  constructor(options: MiddlewareOptions, create: CreateAnswerer) {
+    const { control, dashboard, prefix } = options
+    this.#options = options
     this.#create = create
     this.#names = nameHeaders(prefix)
-    this.#dashboardAnswerer =
-      dashboard &&
-      create({
-        host: plane.app,
-        registry: { ...registry, operations: [], routed: [] },
-        ...dashboard.handlers,
-        cors: false,
-        record: undefined,
-      })
-    this.#steps = [
-      this.#controlRoutes,
-      this.#dashboardRoutes,
-      this.#chooseFork,
-      this.#record,
-      this.#applyFaults,
-    ]
+    const noOperations = { ...registry, operations: [], routed: [] }
+    const pages = { host: control.app, registry: noOperations, cors: false, record: undefined }
+    this.#answerDashboard = dashboard && create({ ...pages, ...dashboard.handlers })
   }
 
-  answer(request: HttpRequest): Promise<HttpResponse> {
+  readonly answer: Answerer = (request) => {
+    const { control: base, key } = this.#options
     const { path, search } = splitTarget(request.target)
-    return this.#run({ request, path, search, plane: this.#base, rules: [], isStale: false }, 0)
+    if (key !== undefined && isBelow(path, CONTROL_PATH)) return this.#answerControl(request, path)
+    if (this.#answerDashboard !== undefined && isBelow(path, DASHBOARD_PATH))
+      return this.#answerDashboard(request)
+    // Without a control plane and a dashboard nobody can see records or set faults.
+    const pass = (control: ControlState) => {
+      const state: RequestState = { request, path, search, control, decisions: new Map() }
+      const isSeen = control.app.control !== undefined || this.#options.dashboard?.isWatched() === true
+      return isSeen ? this.#record(state) : this.#perform(state)
+    }
+    return base.forks.size === 0 ? pass(base) : this.#chooseFork(request, path, search).then(pass)
   }
 
-  async #control(request: HttpRequest, path: string): Promise<HttpResponse> {
-    if (!isLoopback(request) || !isDirect(request)) return this.#fail(noControl(), request)
-    if (!isOwnOrigin(request))
-      return this.#fail(
-        new CofferError('forbidden', 'Pages of other origins may not use the control plane.'),
-        request,
-      )
-    const [, id, rest] = FORK_PATH.exec(path) ?? []
-    if (id === undefined || rest === undefined) return this.#answererOf(this.#base).control(request)
-    const fork = this.#base.forks.get(id)
-    if (fork === undefined)
-      return this.#fail(new CofferError('not_found', 'There is no fork with this id.'), request)
-    const target = `${CONTROL_PATH}${rest}${request.target.slice(request.target.indexOf(path) + path.length)}`
-    return this.#answererOf(fork.plane).control(changeRequest(request, { target }))
+  async #answerControl(request: HttpRequest, path: string): Promise<HttpResponse> {
+    const { control: base } = this.#options
+    try {
+      if (!isLocal(request)) throw noControl()
+      if (!isOwnOrigin(request))
+        throw new CofferError('forbidden', 'Pages of other origins may not use the control plane.')
+      const [, id, rest] = FORK_PATH.exec(path) ?? []
+      if (id === undefined || rest === undefined) return await this.#answererOf(base).control(request)
+      request.target = `${CONTROL_PATH}${rest}${request.target.slice(request.target.indexOf(path) + path.length)}`
+      return await this.#answererOf(base.findFork(id)).control(request)
+    } catch (error) {
+      if (error instanceof CofferError) return this.#fail(error, request)
+      throw error
+    }
   }
-
-  #run(state: RequestState, at: number): Promise<HttpResponse> {
-    const step = this.#steps[at]
-    if (step === undefined) return this.#perform(state)
-    return step(state, () => this.#run(state, at + 1))
-  }
-
-  #controlRoutes: Step = ({ request, path }, next) =>
-    this.#key !== undefined && isBelow(path, CONTROL_PATH) ? this.#control(request, path) : next()
-
-  #dashboardRoutes: Step = ({ request, path }, next) =>
-    this.#dashboardAnswerer !== undefined && isBelow(path, DASHBOARD_PATH)
-      ? this.#dashboardAnswerer(request)
-      : next()
 
   /** Forks are known by their keys and by the links in their mail. */
-  #chooseFork: Step = (state, next) => {
-    const { request, path, search } = state
-    if (this.#base.forks.size === 0) return next()
+  async #chooseFork(request: HttpRequest, path: string, search: string): Promise<ControlState> {
+    const { control: base } = this.#options
     const key = readHeader(request.headers, this.#names.apiKey)
     const link = new URLSearchParams(search).get('token') ?? ''
-    const finding = path === ACCEPT_PATH ? findByLink(this.#base, link) : findByKey(this.#base, key)
-    return finding.then((plane) => {
-      state.plane = plane
-      return next()
-    })
+    const forks = [...base.forks.values()]
+    if (path === ACCEPT_PATH) {
+      for (const each of [base, ...forks]) {
+        const found = await inspectLink(each.app, link).catch((error: unknown) => error)
+        if (!(found instanceof DeadLink && found.reason === 'unknown')) return each
+      }
+      return base
+    }
+    for (const fork of key === undefined ? [] : forks) {
+      try {
+        await authenticate(fork.app, key!)
+        return fork
+      } catch (error) {
+        if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
+      }
+    }
+    return base
   }
 
-  /** Without a control plane and a dashboard nobody can see records or set faults. */
-  #record: Step = (state, next) =>
-    state.plane.app.control === undefined && this.#dashboard?.isWatched() !== true
-      ? this.#perform(state)
-      : this.#recordRequest(state, next)
-
-  async #recordRequest(state: RequestState, next: () => Promise<HttpResponse>): Promise<HttpResponse> {
-    const { path, search, plane } = state
+  async #record(state: RequestState): Promise<HttpResponse> {
+    const { path, search, control, request, decisions } = state
+    const { method, headers } = request
     const started = performance.now()
-    const relayed = this.#findRelay(path)
-    const operation = relayed?.operation ?? this.#router.find(state.request.method, path)
-    state.operation = operation
+    const relayed = this.#router.findRelay(path)
+    const operation = relayed?.operation ?? this.#router.find(method, path)
     let sent: Promise<Uint8Array | undefined> | undefined
-    const original = state.request
-    const readBody = (limitBytes: number) => (sent ??= original.readBody(limitBytes))
-    state.request = changeRequest(original, { readBody })
-    const target = {
+    const read = request.readBody.bind(request)
+    const readBody = (limitBytes: number) => (sent ??= read(limitBytes))
+    request.readBody = readBody
+    this.#states.set(request, state)
+    const rules = await control.faults.choose({
       operation: operation?.name,
-      method: original.method,
+      method,
       path,
       isRelayed: relayed !== undefined,
-      header: (name: string) => readHeader(original.headers, name),
+      header: (name) => readHeader(headers, name),
       body: async () => tryJson(await textOf(readBody(DEFAULT_BODY_LIMIT_BYTES))),
-    }
-    state.rules = await plane.faults.choose(target)
+    })
     const destination: Pick<RequestRecord, 'destination' | 'destination_status'> = {}
     if (relayed !== undefined) {
-      const { destination: fault } = state.rules.find(({ kind }) => kind === 'destination') ?? {}
-      state.request.outboundWrapper = watchDestination(fault, destination)
+      const { destination: fault } = rules.find(({ kind }) => kind === 'destination') ?? {}
+      request.outboundWrapper = watchDestination(fault, destination)
     }
-    const trace: RequestTrace = { decisions: new Map() }
-    this.#traces.set(state.request, trace)
-    const response = await next()
+    const response = await (rules.length === 0 ? this.#perform(state) : this.#applyFaults(state, rules))
     if (state.isStale) return response
-    plane.requests.add({
-      method: original.method,
+    control.requests.add({
+      method,
       path,
       status: response.cutAt === 'start' ? 0 : response.status,
       trace_id: response.headers[this.#names.traceId] ?? '',
-      at: formatDate(plane.now()),
+      at: formatDate(control.now()),
       ms: Math.round((performance.now() - started) * 100) / 100,
       ...destination,
       ...omitUndefined({
         operation: operation?.name,
-        application_id: trace.entry?.applicationId,
+        application_id: state.applicationId,
         query: queryNames(search, operation),
-        fault: state.rules.at(-1)?.kind,
+        fault: rules.at(-1)?.kind,
         request: redactBody(await textOf(sent), knownOf(operation, 'input')),
-        decisions: trace.decisions.size === 0 ? undefined : [...trace.decisions.values()],
+        decisions: decisions.size === 0 ? undefined : [...decisions.values()],
         answer: redactResponse(response, operation),
       }),
     })
     return response
   }
 
-  #applyFaults: Step = (state, next) => (state.rules.length === 0 ? next() : this.#fault(state, next))
-
-  async #fault(state: RequestState, next: () => Promise<HttpResponse>): Promise<HttpResponse> {
-    const { rules, plane, request } = state
-    const { generation } = plane.app
+  async #applyFaults(state: RequestState, rules: readonly FaultRule[]): Promise<HttpResponse> {
+    const { control, request } = state
+    const { generation } = control.app
     for (const { kind, delay_ms = 0 } of rules) if (kind === 'delay') await setTimeout(delay_ms)
-    if (plane.app.generation !== generation) return this.#refuseStale(state)
+    if (control.app.generation !== generation) return this.#refuseStale(state)
     const rule = rules.find(({ kind }) => kind !== 'delay' && kind !== 'destination')
-    if (rule === undefined) return next()
-    if (rule.kind === 'drop') return { ...this.#fail(problemOf({ status: 503 }), request), cutAt: 'start' }
-    if (rule.kind === 'status') {
+    if (rule === undefined) return this.#perform(state)
+    const { kind, bytes, retry_after } = rule
+    if (kind === 'drop' || kind === 'status') {
       const response = this.#fail(problemOf(rule), request)
       titleByStatus(response)
-      if (rule.retry_after !== undefined) response.headers['retry-after'] = String(rule.retry_after)
-      return response
+      if (retry_after !== undefined) response.headers['retry-after'] = String(retry_after)
+      return kind === 'drop' ? { ...response, cutAt: 'start' } : response
     }
-    const response = await next()
-    if (rule.kind === 'lose') {
+    const response = await this.#perform(state)
+    if (kind === 'lose') {
       await closeStream(response)
       response.cutAt = 'start'
-    } else if (response.stream !== undefined) response.stream = cutStream(response.stream, rule.bytes ?? 0)
-    else response.cutAt = rule.bytes ?? Math.floor((response.bytes ?? response.body).length / 2)
+    } else if (response.stream !== undefined) response.stream = cutStream(response.stream, bytes ?? 0)
+    else response.cutAt = bytes ?? Math.floor((response.bytes ?? response.body).length / 2)
     return response
   }
 
   #perform(state: RequestState): Promise<HttpResponse> {
-    const { plane, request, path } = state
-    const { api } = this.#answererOf(plane)
+    const { control, request, path } = state
+    const { api } = this.#answererOf(control)
     // A reset waits for slow clients and destinations, and other requests wait for the reset.
-    if (plane.app.control === undefined || path === HEALTH_PATH) return api(request)
-    return plane.lock.shared(async () => {
-      const { generation } = plane.app
+    if (control.app.control === undefined || path === HEALTH_PATH) return api(request)
+    return control.lock.shared(async () => {
+      const { generation } = control.app
       const response = await api(request)
-      if (plane.app.generation === generation) return response
+      if (control.app.generation === generation) return response
       // Only the deletion of a fork does not wait for the request.
       await closeStream(response)
       return this.#refuseStale(state)
@@ -261,41 +235,42 @@ class ControlMiddleware {
   }
 
   #fail(error: CofferError, request: HttpRequest): HttpResponse {
-    const traceId = this.#base.app.createUuid()
+    const traceId = this.#options.control.app.createUuid()
     const response = answerProblem(error, traceId, readHeader(request.headers, 'accept'))
     response.headers[this.#names.traceId] = traceId
     return response
   }
 
-  #answererOf(plane: ControlState): { api: Answerer; control: Answerer } {
-    const known = this.#answerers.get(plane)
+  #answererOf(control: ControlState): { api: Answerer; control: Answerer } {
+    const known = this.#answerers.get(control)
     if (known !== undefined) return known
-    const host = plane.app
-    const api = this.#create({
-      host,
-      observe: (entry, request) => {
-        const trace = this.#traces.get(request)
-        if (trace !== undefined) trace.entry = entry
-      },
-      authenticate: async (_, given, { request, allowsCached }) => {
-        const caller = await authenticate(host, given, { allowsCached })
-        const trace = this.#traces.get(request)
-        return trace === undefined ? caller : recordDecisions(caller, trace.decisions, MOST_DECISIONS)
-      },
-    })
-    const control = this.#create({
-      host,
-      registry: { ...registry, routed: registry.controls },
-      authenticate: async (_, given) => {
-        if (this.#key !== undefined && host.isEqualSecret(given, this.#key))
-          return host.owner({ reveal: false })
-        throw new CofferError('unauthenticated', 'This is not the control key, which coffer serve prints.')
-      },
-      cors: false,
-      rate: undefined,
-    })
-    const made = { api, control }
-    this.#answerers.set(plane, made)
+    const { app: host } = control
+    const { key } = this.#options
+    const made = {
+      api: this.#create({
+        host,
+        observe: ({ applicationId }, request) => {
+          const state = this.#states.get(request)
+          if (state !== undefined) state.applicationId = applicationId
+        },
+        authenticate: async (_, given, { request, allowsCached }) => {
+          const caller = await authenticate(host, given, { allowsCached })
+          const state = this.#states.get(request)
+          return state === undefined ? caller : recordDecisions(caller, state.decisions, MOST_DECISIONS)
+        },
+      }),
+      control: this.#create({
+        host,
+        registry: { ...registry, routed: registry.controls },
+        authenticate: async (_, given) => {
+          if (key !== undefined && host.isEqualSecret(given, key)) return host.owner({ reveal: false })
+          throw new CofferError('unauthenticated', 'This is not the control key, which coffer serve prints.')
+        },
+        cors: false,
+        rate: undefined,
+      }),
+    }
+    this.#answerers.set(control, made)
     return made
   }
 }

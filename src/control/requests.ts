@@ -1,4 +1,5 @@
 /** The latest requests, without anything secret, and waiting for some. */
+import { EventEmitter, once } from 'node:events'
 import { isObject, tryJson } from '../domain/json/json.js'
 import type { RequestFilter, RequestRecord } from '../framework/ports/control.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -18,13 +19,13 @@ export class Requests {
   readonly #records: RequestRecord[] = []
   /** Those that are forgotten included. */
   #count = 0
-  readonly #waiting = new Set<() => void>()
+  readonly #added = new EventEmitter().setMaxListeners(0)
 
   add(record: RequestRecord): void {
     this.#records.push(record)
     this.#count++
     if (this.#records.length > MOST_REQUESTS) this.#records.shift()
-    for (const look of this.#waiting) look()
+    this.#added.emit('added')
   }
 
   clear(): void {
@@ -41,19 +42,11 @@ export class Requests {
     const names = Object.keys(filter) as (keyof RequestFilter)[]
     const search = () =>
       this.#records.filter((record) => names.every((name) => record[name] === filter[name]))
-    if (search().length >= count || timeoutMs === 0) return search()
-    await new Promise<void>((resolve) => {
-      const finish = () => {
-        clearTimeout(timer)
-        this.#waiting.delete(look)
-        resolve()
-      }
-      const look = () => {
-        if (search().length >= count) finish()
-      }
-      const timer = setTimeout(finish, timeoutMs)
-      this.#waiting.add(look)
-    })
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), timeoutMs)
+    while (search().length < count && !late.signal.aborted)
+      await once(this.#added, 'added', { signal: late.signal }).catch(() => undefined)
+    clearTimeout(timer)
     return search()
   }
 }
@@ -92,12 +85,9 @@ export function queryNames(search: string, operation: RegisteredOperation | unde
   return names.length === 0 ? undefined : names
 }
 
-export function redactResponse(
-  { headers, body, more }: HttpResponse,
-  operation: RegisteredOperation | undefined,
-) {
+export function redactResponse({ headers, body }: HttpResponse, operation: RegisteredOperation | undefined) {
   const isProblem = headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
-  return redactBody(more === undefined ? body : '', knownOf(operation, 'output'), isProblem)
+  return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 
 /** The names of the properties that a body of the operation has; undefined where it may be any JSON. */

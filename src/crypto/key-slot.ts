@@ -5,11 +5,15 @@
 import { type ScryptOptions, scrypt } from 'node:crypto'
 import { promisify } from 'node:util'
 import { CofferError, conflict, usage } from '../errors.js'
-import type { FileKey } from './key-file.js'
-import { createMac, deriveKey, isEqualDigest } from './mac.js'
-import type { Mac, RandomSource } from './ports.js'
-import type { Primitives } from './primitives.js'
-import { createCipher } from './seal.js'
+import type { Header, Mac, RandomSource } from './ports.js'
+import {
+  createCipher,
+  createMac,
+  deriveKey,
+  isEqualDigest,
+  KEY_BYTES,
+  type Primitives,
+} from './primitives.js'
 
 /** Cost of turning a passphrase into a key: memory is 128 · n · r bytes. */
 export type ScryptCost = Record<'n' | 'r' | 'p', number>
@@ -29,27 +33,25 @@ const SLOT_ID_BYTES = 5
 const LEAST_PASSPHRASE_LENGTH = 8
 const MOST_PASSPHRASE_LENGTH = 1024
 
-export type Slot =
-  | { id: string; kind: 'key-file'; created: string; wrapped: string }
-  | { id: string; kind: 'passphrase'; created: string; kdf: ScryptCost & { salt: string }; wrapped: string }
+type SlotKind = 'key-file' | 'passphrase'
+
+/** `kdf`: of a passphrase. `wrapped`: the sealed root key, base64. */
+export interface Slot {
+  id: string
+  kind: SlotKind
+  created: string
+  kdf?: ScryptCost & { salt: string }
+  wrapped: string
+}
+
+type BareSlot = Omit<Slot, 'wrapped'>
 
 export type Secret = { kind: 'key-file'; file: FileKey } | { kind: 'passphrase'; passphrase: string }
 
-/** The part of `vault.json` that the digest covers, and the digest. */
-export interface SealedHeader {
-  format: number
-  vault: string
-  created: string
-  cipher: string
-  slots: Slot[]
-  mac: string
-}
-
 const scryptKey = promisify<string, Uint8Array, number, ScryptOptions, Buffer>(scrypt)
-const utf8 = new TextEncoder()
 const locked = (message: string, cause?: unknown) => new CofferError('vault_locked', message, { cause })
 const damaged = (message: string) => new CofferError('vault_damaged', message)
-const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
+const toBase64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
 const fromBase64 = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
 
 interface SlotContext {
@@ -60,8 +62,8 @@ interface SlotContext {
 /** @throws CofferError `usage` for a passphrase that is too short or too long. */
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
-  if (length >= LEAST_PASSPHRASE_LENGTH && length <= MOST_PASSPHRASE_LENGTH) return
-  throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
+  if (length < LEAST_PASSPHRASE_LENGTH || length > MOST_PASSPHRASE_LENGTH)
+    throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
 }
 
 export async function createSlot(
@@ -70,11 +72,11 @@ export async function createSlot(
 ): Promise<Slot> {
   const { root, secret, created, cost = DEFAULT_COST } = slot
   const id = Buffer.from(random.bytes(SLOT_ID_BYTES)).toString('hex')
-  const kdf = () => ({ ...cost, salt: base64(random.bytes(SALT_BYTES)) })
   const { kind } = secret
-  const bare = kind === 'key-file' ? { id, kind, created } : { id, kind, created, kdf: kdf() }
+  const bare: BareSlot = { id, kind, created }
+  if (kind === 'passphrase') bare.kdf = { ...cost, salt: toBase64(random.bytes(SALT_BYTES)) }
   const key = await deriveSlotKey(primitives, bare, secret)
-  const wrapped = base64(createCipher(primitives, random, key).seal(root, slotText(bare)))
+  const wrapped = toBase64(createCipher(primitives, random, key).seal(root, slotText(bare)))
   primitives.wipe(key)
   return { ...bare, wrapped }
 }
@@ -82,49 +84,40 @@ export async function createSlot(
 /** The slot that `secret` opens, and the root key. @throws CofferError `vault_locked` for a wrong one, `vault_damaged` */
 export async function openSlot(
   { primitives, random }: SlotContext,
-  header: SealedHeader,
+  header: Header,
   secret: Secret,
 ): Promise<{ root: Uint8Array; slot: Slot }> {
-  const candidates = header.slots.filter((slot) => slot.kind === secret.kind)
-  if (candidates.length === 0) throw missingSlot(secret)
+  const candidates = parseSlots(header.slots).filter((slot) => slot.kind === secret.kind)
+  if (candidates.length === 0) throw locked(`This vault has no ${secret.kind} slot. Use another key.`)
   for (const slot of candidates) {
     const key = await deriveSlotKey(primitives, slot, secret)
     const root = createCipher(primitives, random, key).open(fromBase64(slot.wrapped), slotText(slot))
     primitives.wipe(key)
     if (root === undefined) continue
-    if (!isEqualDigest(primitives, fromBase64(header.mac), headerDigest(primitives, header, root)))
+    if (!isSealedHeader(header, headerMac(primitives, root)))
       throw damaged('vault.json was changed by something else than Coffer. Run: coffer vault verify')
     return { root, slot }
   }
   throw refuseSecret(header, secret)
 }
 
-/** The digest that `vault.json` carries: 32 bytes over its other fields, by a key derived from the root. */
-function headerDigest(
-  primitives: Primitives,
-  header: Omit<SealedHeader, 'mac'>,
-  root: Uint8Array,
-): Uint8Array {
-  return digestOf(header, createMac(primitives, deriveKey(primitives, root, 'header')))
+function headerMac(primitives: Primitives, root: Uint8Array): Mac {
+  return createMac(primitives, deriveKey(primitives, root, 'header'))
 }
 
-function digestOf(header: Omit<SealedHeader, 'mac'>, mac: Mac): Uint8Array {
-  const { format, vault, created, cipher, slots } = header
-  const text = JSON.stringify([format, vault, created, cipher, slots.map(slotFields)])
-  return mac(utf8.encode(text), MAC_BYTES)
+/** The digest that `vault.json` carries: 32 bytes over its other fields. */
+function digestHeader({ format, vault, created, cipher, slots }: Omit<Header, 'mac'>, mac: Mac): Uint8Array {
+  const text = JSON.stringify([format, vault, created, cipher, parseSlots(slots).map(slotFields)])
+  return mac(Buffer.from(text), MAC_BYTES)
 }
 
 /** Whether the header was sealed with the root key of the keyring that `mac` is from. */
-export function isSealedHeader(primitives: Primitives, header: SealedHeader, mac: Mac): boolean {
-  return isEqualDigest(primitives, fromBase64(header.mac), digestOf(header, mac))
+export function isSealedHeader(header: Header, mac: Mac): boolean {
+  return isEqualDigest(fromBase64(header.mac), digestHeader(header, mac))
 }
 
-export function sealHeader(
-  primitives: Primitives,
-  header: Omit<SealedHeader, 'mac'>,
-  root: Uint8Array,
-): SealedHeader {
-  return { ...header, mac: base64(headerDigest(primitives, header, root)) }
+export function sealHeader(primitives: Primitives, header: Omit<Header, 'mac'>, root: Uint8Array): Header {
+  return { ...header, mac: toBase64(digestHeader(header, headerMac(primitives, root))) }
 }
 
 /** @throws CofferError `conflict` for more slots than a header may hold. */
@@ -145,10 +138,12 @@ function isSlot(value: unknown): value is Slot {
   const slot = value as Slot | null
   if (typeof slot !== 'object' || slot === null) return false
   if (![slot.id, slot.created, slot.wrapped].every((text) => typeof text === 'string')) return false
-  return slot.kind === 'key-file' || (slot.kind === 'passphrase' && isBoundedCost(slot.kdf))
+  return slot.kind === 'key-file'
+    ? slot.kdf === undefined
+    : slot.kind === 'passphrase' && isBoundedCost(slot.kdf)
 }
 
-function isBoundedCost(kdf: (ScryptCost & { salt: string }) | null | undefined): boolean {
+function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   if (typeof kdf !== 'object' || kdf === null || typeof kdf.salt !== 'string') return false
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
@@ -159,38 +154,31 @@ function isBoundedCost(kdf: (ScryptCost & { salt: string }) | null | undefined):
 }
 
 /** The fields of a slot, in one fixed order. */
-function slotFields(slot: Slot | Omit<Slot, 'wrapped'>): unknown[] {
-  const kdf = 'kdf' in slot ? (slot.kdf as ScryptCost & { salt: string }) : undefined
-  const bare = [slot.id, slot.kind, slot.created, kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]]
-  return 'wrapped' in slot ? [...bare, slot.wrapped] : bare
+function slotFields({ id, kind, created, kdf, wrapped }: BareSlot & { wrapped?: string }): unknown[] {
+  const cost = kdf === undefined ? null : [kdf.n, kdf.r, kdf.p, kdf.salt]
+  return [id, kind, created, cost, ...(wrapped === undefined ? [] : [wrapped])]
 }
 
-function slotText(slot: Slot | Omit<Slot, 'wrapped'>): Uint8Array {
-  const { wrapped: _, ...bare } = slot as Slot
-  return utf8.encode(JSON.stringify(['coffer/1/slot', ...slotFields(bare)]))
+function slotText({ id, kind, created, kdf }: BareSlot): Uint8Array {
+  const fields = slotFields({ id, kind, created, ...(kdf && { kdf }) })
+  return Buffer.from(JSON.stringify(['coffer/1/slot', ...fields]))
 }
 
-async function deriveSlotKey(primitives: Primitives, slot: Omit<Slot, 'wrapped'>, secret: Secret) {
+async function deriveSlotKey(primitives: Primitives, { kdf }: BareSlot, secret: Secret) {
   // The key file's own vault id counts, so that a header with a changed id is seen as damaged, not as another vault.
   if (secret.kind === 'key-file')
     return deriveKey(primitives, secret.file.key, `key-file/${secret.file.vault}`)
-  const { kdf } = slot as Extract<Slot, { kind: 'passphrase' }>
-  const { n, r, p } = kdf
-  const [passphrase, salt] = [secret.passphrase.normalize('NFKC'), fromBase64(kdf.salt)]
+  const { n, r, p, salt } = kdf!
+  const passphrase = secret.passphrase.normalize('NFKC')
+  const options = { N: n, r, p, maxmem: 256 * n * r }
   try {
-    return new Uint8Array(await scryptKey(passphrase, salt, 32, { N: n, r, p, maxmem: 256 * n * r }))
+    return new Uint8Array(await scryptKey(passphrase, fromBase64(salt), 32, options))
   } catch (cause) {
     throw locked('The passphrase could not be turned into a key: too little memory?', cause)
   }
 }
 
-function missingSlot(secret: Secret): CofferError {
-  const other = secret.kind === 'key-file' ? 'a passphrase' : 'a key file (--key-file)'
-  const mine = secret.kind === 'key-file' ? 'key file' : 'passphrase'
-  return locked(`This vault has no ${mine} slot. It opens with ${other}.`)
-}
-
-function refuseSecret(header: SealedHeader, secret: Secret): CofferError {
+function refuseSecret(header: Header, secret: Secret): CofferError {
   if (secret.kind === 'passphrase') return locked('Wrong passphrase.')
   if (secret.file.vault !== header.vault)
     return locked(`This key file is for vault ${secret.file.vault}, not for ${header.vault}.`)
@@ -198,4 +186,26 @@ function refuseSecret(header: SealedHeader, secret: Secret): CofferError {
     'This key file was made for this vault, but no key slot opens with it: its slot was removed, or vault.json is ' +
       'damaged. Use another key, or restore a backup.',
   )
+}
+
+const MARK = 'coffer-key-1'
+
+/** `vault` is the id of the vault that the key was made for. */
+export interface FileKey {
+  vault: string
+  key: Uint8Array
+}
+
+export function formatKeyFile({ vault, key }: FileKey): string {
+  return `${MARK} ${vault} ${toBase64(key)}\n`
+}
+
+/** @throws CofferError `vault_locked` when the text is not that of a key file. */
+export function parseKeyFile(text: string): FileKey {
+  const [mark, vault, encoded, ...rest] = text.trim().split(' ')
+  const key = Buffer.from(encoded ?? '', 'base64')
+  const isWhole = mark === MARK && vault !== undefined && rest.length === 0 && key.length === KEY_BYTES
+  if (!isWhole || key.toString('base64') !== encoded)
+    throw locked(`This is not a key file: it should be one line that starts with ${MARK}.`)
+  return { vault, key: new Uint8Array(key) }
 }

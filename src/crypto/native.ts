@@ -2,8 +2,9 @@
  * The primitives from `node:crypto` and the noble libraries, ready in 2 ms: for commands, which end before libsodium has
  * started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
  */
-import { createCipheriv, createDecipheriv, createHmac, timingSafeEqual } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import { hchacha } from '@noble/ciphers/chacha.js'
+import { swap32IfBE, u8, u32 } from '@noble/ciphers/utils.js'
 import { blake2b } from '@noble/hashes/blake2.js'
 import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
@@ -47,7 +48,6 @@ export const nativePrimitives: Primitives = {
   blake2b: (length, message, key) => blake2b(message, { dkLen: length, key }),
   digest: (length, message, key) =>
     createHmac('sha256', key).update(message).update(Uint8Array.of(length, 1)).digest().subarray(0, length),
-  isEqual: (a, b) => timingSafeEqual(a, b),
   wipe: (bytes) => {
     bytes.fill(0)
   },
@@ -59,20 +59,15 @@ function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; non
   hchacha(SIGMA, toWords(key), toWords(nonce.subarray(0, HCHACHA_NONCE_BYTES)), derived)
   const inner = new Uint8Array(12)
   inner.set(nonce.subarray(HCHACHA_NONCE_BYTES), 4)
-  return { key: toBytes(derived), nonce: inner }
+  return { key: u8(swap32IfBE(derived)), nonce: inner }
 }
 
-/** Little-endian, wherever this runs. */
-function toWords(bytes: Uint8Array): Uint32Array {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  return Uint32Array.from({ length: bytes.length / 4 }, (_, index) => view.getUint32(index * 4, true))
-}
+/** Copies, because words are aligned. */
+const toWords = (bytes: Uint8Array): Uint32Array => swap32IfBE(u32(Uint8Array.from(bytes)))
 
-function toBytes(words: Uint32Array): Uint8Array {
-  const bytes = new Uint8Array(words.length * 4)
-  const view = new DataView(bytes.buffer)
-  words.forEach((word, index) => {
-    view.setUint32(index * 4, word, true)
-  })
-  return bytes
+const DIGESTS = { 'sha-1': 'sha1', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
+
+/** HMAC (RFC 2104) for the expression language. Key and message are UTF-8. */
+export function computeHmac(algorithm: keyof typeof DIGESTS, key: string, message: string): Uint8Array {
+  return createHmac(DIGESTS[algorithm], key).update(message, 'utf8').digest()
 }

@@ -23,11 +23,8 @@ export interface EngineKeys {
 /** A keyed digest of text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change it. */
 export interface TextMac {
   digest(text: string): Uint8Array
-  /**
-   * The digest of the text that `spell` makes of the two, cached: for names, which are few, never for values. Contract:
-   * one space is always spelled by the same function.
-   */
-  recall(space: string, name: string, spell: (space: string, name: string) => string): Uint8Array
+  /** The digest, cached: for names, which are few, never for values. */
+  recall(text: string): Uint8Array
 }
 
 /** The keys of one tenant's records, for sealing, finding and fingerprints. */
@@ -42,10 +39,26 @@ export interface RecordKeys {
   renamed?: ReadonlyMap<string, string>
 }
 
-/** The vault's own keys (tenant 0), and the keys of a tenant from the raw bytes in its record. */
+/** The random keys of a tenant, 32 bytes each, as its record holds them: base64. */
+export type TenantKeys = Record<'data' | 'index' | 'fingerprint', string>
+
+/** The vault's own keys (tenant 0), and those of tenants. */
 export interface VaultKeys {
   vault: RecordKeys
-  openTenant(raw: { data: Uint8Array; index: Uint8Array; fingerprint: Uint8Array }): RecordKeys
+  openTenant(keys: TenantKeys): RecordKeys
+}
+
+/** `vault.json`: the plain header of a vault. */
+export interface Header {
+  format: number
+  /** The id of the vault: 16 bytes in lower-case hexadecimal. */
+  vault: string
+  created: string
+  cipher: string
+  /** Key slots; `crypto/key-slot.ts` makes and parses them. */
+  slots: readonly unknown[]
+  /** A digest of the other fields under a key of the vault, base64. */
+  mac: string
 }
 
 export interface RandomSource {

@@ -1,9 +1,16 @@
-/** Two implementations give the same bytes: `sodium` is faster once it has started, `native` starts at once. */
+/** Authenticated encryption, keyed digests and derived keys, over primitives that two implementations give the same bytes for. */
+import { timingSafeEqual } from 'node:crypto'
+import { BoundedMap } from '../bounded-map.js'
+import type { Cipher, Mac, RandomSource, TextMac } from './ports.js'
+
+export const KEY_BYTES = 32
 export const NONCE_BYTES = 24
 export const TAG_BYTES = 16
 /** Bytes that sealing adds. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
+const TEXT_DIGEST_BYTES = 16
 
+/** `sodium` is faster once it has started, `native` starts at once. */
 export interface Primitives {
   /** XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03): nonce 24 | ciphertext | tag 16. `nonce` 24 bytes, `key` 32. */
   seal(plain: Uint8Array, associated: Uint8Array, nonce: Uint8Array, key: Uint8Array): Uint8Array
@@ -16,7 +23,55 @@ export interface Primitives {
    * then the length as a byte, because digests of different lengths are of different functions.
    */
   digest(length: number, message: Uint8Array, key: Uint8Array): Uint8Array
-  /** In constant time; both have the same length. */
-  isEqual(a: Uint8Array, b: Uint8Array): boolean
   wipe(bytes: Uint8Array): void
+}
+
+/** Uses `first` until `later` resolves, then its result. If `later` rejects, `first` stays in use. */
+export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Primitives {
+  const current = { ...first }
+  later.then(
+    (quicker) => Object.assign(current, quicker),
+    () => {},
+  )
+  return current
+}
+
+/**
+ * Binds `key`. A random nonce of 192 bits is safe for any number of messages. `open` returns undefined, and never throws,
+ * when bytes, key or associated data are not those of `seal`.
+ */
+export function createCipher(primitives: Primitives, random: RandomSource, key: Uint8Array): Cipher {
+  return {
+    seal: (plain, associated) => primitives.seal(plain, associated, random.bytes(NONCE_BYTES), key),
+    open: (sealed, associated) =>
+      sealed.length < SEAL_BYTES ? undefined : primitives.open(sealed, associated, key),
+  }
+}
+
+export function createMac(primitives: Primitives, key: Uint8Array): Mac {
+  return (message, length) => primitives.digest(length, message, key)
+}
+
+/** Binds `key`, for text. Caches at most `most` digests. */
+export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
+  const cache = new BoundedMap<string, Uint8Array>(most)
+  const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)
+  return {
+    digest,
+    recall(text) {
+      const found = cache.get(text) ?? digest(text)
+      if (!cache.has(text)) cache.set(text, found)
+      return found
+    },
+  }
+}
+
+/** The 32-byte key for one purpose: the digest keyed with `root` over `coffer/1/<purpose>`. */
+export function deriveKey(primitives: Primitives, root: Uint8Array, purpose: string): Uint8Array {
+  return primitives.digest(KEY_BYTES, Buffer.from(`coffer/1/${purpose}`), root)
+}
+
+/** In constant time, except that digests of different length are different at once. */
+export function isEqualDigest(a: Uint8Array, b: Uint8Array): boolean {
+  return a.length === b.length && timingSafeEqual(a, b)
 }

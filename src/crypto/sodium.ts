@@ -1,6 +1,6 @@
 /** The primitives from libsodium, for processes that run long enough for WebAssembly to start. */
 import { nativePrimitives } from './native.js'
-import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
+import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 /**
  * libsodium without its wrappers, which allocate and copy each argument: a small seal makes no garbage but its result.
@@ -23,41 +23,22 @@ const LARGEST_SEALED = 6144
 const LARGEST_ASSOCIATED = 64
 /** Above this size Node's SHA-256 is faster, its garbage included. */
 const LARGEST_EXPANDED = 1024
-const CIPHER_KEY = 32
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
 const LARGEST_STATE = 512
 
-/** Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. */
+/**
+ * Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. Small messages are processed in
+ * memory that is reserved for them, and that holds no secret between two calls; large ones are left to Node.
+ */
 export async function loadSodium(): Promise<Primitives> {
-  const { default: sodium } = await import('libsodium-wrappers')
-  await sodium.ready
+  const { default: wrappers } = await import('libsodium-wrappers')
+  await wrappers.ready
+  const sodium = (wrappers as unknown as { libsodium: Sodium }).libsodium
+  /** HMAC's state after a key, by key. */
   const states = new WeakMap<Uint8Array, Uint8Array>()
-  const small = createSmall((sodium as unknown as { libsodium: Sodium }).libsodium, states)
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
-    message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === CIPHER_KEY
-  return {
-    seal: (plain, associated, nonce, key) =>
-      (isSmall(plain, associated, key) ? small : nativePrimitives).seal(plain, associated, nonce, key),
-    open: (sealed, associated, key) =>
-      (isSmall(sealed, associated, key) ? small : nativePrimitives).open(sealed, associated, key),
-    blake2b: (length, message, key) => sodium.crypto_generichash(length, message, key),
-    digest: (length, message, key) =>
-      (message.length <= LARGEST_EXPANDED ? small : nativePrimitives).digest(length, message, key),
-    isEqual: (a, b) => sodium.memcmp(a, b),
-    wipe: (bytes) => {
-      states.get(bytes)?.fill(0)
-      states.delete(bytes)
-      sodium.memzero(bytes)
-    },
-  }
-}
-
-/** Primitives for small messages, in memory that is reserved for them. It holds no secret between two calls. */
-function createSmall(
-  sodium: Sodium,
-  states: WeakMap<Uint8Array, Uint8Array>,
-): Pick<Primitives, 'seal' | 'open' | 'digest'> {
+    message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === KEY_BYTES
   const { _crypto_aead_xchacha20poly1305_ietf_encrypt: encrypt } = sodium
   const { _crypto_aead_xchacha20poly1305_ietf_decrypt: decrypt } = sodium
   const keyAt = sodium._malloc(
@@ -71,12 +52,6 @@ function createSmall(
   /** The state of an HMAC under way; it begins after the message's place. */
   const stateAt = messageAt + LARGEST_SEALED + TAG_BYTES
   const stateBytes = sodium._crypto_kdf_hkdf_sha256_statebytes()
-  const takeDigest = (heap: Uint8Array, length: number, messageLength: number) => {
-    heap.fill(0, messageAt, messageAt + messageLength)
-    const result = heap.slice(digestAt, digestAt + length)
-    heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
-    return result
-  }
   /** HMAC's state after a key, which is half of the work of a short message. */
   const begin = (heap: Uint8Array, key: Uint8Array) => {
     heap.set(key, keyAt)
@@ -88,6 +63,7 @@ function createSmall(
   }
   return {
     seal(plain, associated, nonce, key) {
+      if (!isSmall(plain, associated, key)) return nativePrimitives.seal(plain, associated, nonce, key)
       const heap = sodium.HEAPU8
       heap.set(key, keyAt)
       heap.set(associated, associatedAt)
@@ -98,6 +74,7 @@ function createSmall(
       return copyOut(heap, nonceAt, messageAt + plain.length + TAG_BYTES)
     },
     open(sealed, associated, key) {
+      if (!isSmall(sealed, associated, key)) return nativePrimitives.open(sealed, associated, key)
       const heap = sodium.HEAPU8
       const body = sealed.length - NONCE_BYTES
       heap.set(key, keyAt)
@@ -113,6 +90,7 @@ function createSmall(
     },
     // The one block of HKDF-Expand is an HMAC, and so is HKDF-Extract, which takes a state.
     digest(length, message, key) {
+      if (message.length > LARGEST_EXPANDED) return nativePrimitives.digest(length, message, key)
       const heap = sodium.HEAPU8
       heap.set(states.get(key) ?? begin(heap, key), stateAt)
       heap.set(message, messageAt)
@@ -121,7 +99,16 @@ function createSmall(
       sodium._crypto_kdf_hkdf_sha256_extract_update(stateAt, messageAt, message.length + 2)
       sodium._crypto_kdf_hkdf_sha256_extract_final(stateAt, digestAt)
       heap.fill(0, stateAt, stateAt + stateBytes)
-      return takeDigest(heap, length, message.length)
+      heap.fill(0, messageAt, messageAt + message.length)
+      const result = heap.slice(digestAt, digestAt + length)
+      heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
+      return result
+    },
+    blake2b: (length, message, key) => wrappers.crypto_generichash(length, message, key),
+    wipe(bytes) {
+      states.get(bytes)?.fill(0)
+      states.delete(bytes)
+      wrappers.memzero(bytes)
     },
   }
 }

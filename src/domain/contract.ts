@@ -38,16 +38,14 @@ export function checkContract(
   checkNames(errors, 'request_parameters', parameters, (name) =>
     name.split('.').every((level) => NAME.test(level)),
   )
-  const names = new Set(parameters.map((parameter) => parameter?.name))
-  parameters.forEach((parameter, index) => {
-    const parent = parentsOf(parameter?.name ?? '').find((each) => names.has(each))
-    if (parent !== undefined)
+  const names = parameters.map((parameter) => parameter?.name ?? '')
+  for (const [index, name] of names.entries())
+    if (names.some((other) => other !== '' && name.startsWith(`${other}.`)))
       addError(
         errors,
         `request_parameters[${index}].name`,
         'is inside another parameter, which then cannot be an object',
       )
-  })
 }
 
 function checkNames(
@@ -69,12 +67,6 @@ function checkNames(
   })
 }
 
-/** Returns `a` and `a.b` for `a.b.c`. */
-function parentsOf(name: string): string[] {
-  const levels = name.split('.')
-  return levels.slice(1).map((_, depth) => levels.slice(0, depth + 1).join('.'))
-}
-
 /** Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value. */
 export function castValue(value: unknown, type: ValueType): Value | undefined {
   if (typeof value === type) return value as Value
@@ -93,18 +85,24 @@ export function castValue(value: unknown, type: ValueType): Value | undefined {
 export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {
   const errors: PropertyErrors = {}
   const cast: Record<string, Value> = {}
-  for (const { name, type } of contract) {
-    const value = Object.hasOwn(values, name) ? values[name] : undefined
-    const fitting = value === undefined || value === null ? undefined : castValue(value, type)
-    if (fitting !== undefined) cast[name] = fitting
-    else if (value === undefined || value === null) addError(errors, `configuration.${name}`, 'is required')
-    else addError(errors, `configuration.${name}`, `must be a ${type}`)
+  for (const element of contract) {
+    const value = castElement(errors, 'configuration', element, readPath(values, [element.name]))
+    if (value !== undefined) cast[element.name] = value
   }
-  for (const name of Object.keys(values)) {
+  for (const name of Object.keys(values))
     if (!contract.some((element) => element.name === name))
       addError(errors, `configuration.${name}`, 'is not declared by the formula')
-  }
   refuseErrors(errors)
+  return cast
+}
+
+/** null counts as missing. */
+function castElement(errors: PropertyErrors, at: string, element: ParameterElement, value: unknown) {
+  const { name, type, optional = false } = element
+  const isMissing = value === undefined || value === null
+  const cast = isMissing ? undefined : castValue(value, type)
+  if (cast === undefined && !(isMissing && optional))
+    addError(errors, `${at}.${name}`, isMissing ? 'is required' : `must be a ${type}`)
   return cast
 }
 
@@ -113,7 +111,7 @@ export function toTexts(values: Readonly<Record<string, Value>>): Record<string,
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }
 
-/** null counts as missing. @throws CofferError `validation` for a parameter that is missing or cannot be cast */
+/** @throws CofferError `validation` for a parameter that is missing or cannot be cast */
 export function castArguments(
   parameters: readonly ParameterElement[],
   args: Readonly<Json>,
@@ -121,15 +119,11 @@ export function castArguments(
 ): Json {
   const errors: PropertyErrors = {}
   const cast: Json = undeclared === 'forward' ? structuredClone(args) : {}
-  for (const { name, type, optional = false } of parameters) {
-    const levels = name.split('.')
-    const value = readPath(args, levels)
-    const isMissing = value === undefined || value === null
-    const fitting = isMissing ? undefined : castValue(value, type)
-    if (fitting !== undefined) writePath(cast, levels, fitting)
-    else if (!isMissing) addError(errors, `args.${name}`, `must be a ${type}`)
-    else if (!optional) addError(errors, `args.${name}`, 'is required')
-    else if (value === null) removePath(cast, levels)
+  for (const parameter of parameters) {
+    const levels = parameter.name.split('.')
+    const given = readPath(args, levels)
+    const value = castElement(errors, 'args', parameter, given)
+    if (value !== undefined || given === null) writePath(cast, levels, value)
   }
   refuseErrors(errors)
   return cast
@@ -142,16 +136,14 @@ function readPath(value: unknown, levels: readonly string[]): unknown {
   )
 }
 
-function writePath(target: Json, levels: readonly string[], value: Value): void {
+/** Without a value, removes the member that is there. */
+function writePath(target: Json, levels: readonly string[], value: Value | undefined): void {
   let inner = target
   for (const level of levels.slice(0, -1)) {
+    if (!isObject(inner[level]) && value === undefined) return
     if (!isObject(inner[level])) inner[level] = {}
     inner = inner[level] as Json
   }
-  inner[levels.at(-1)!] = value
-}
-
-function removePath(target: Json, levels: readonly string[]): void {
-  const parent = readPath(target, levels.slice(0, -1))
-  if (isObject(parent)) delete parent[levels.at(-1)!]
+  if (value === undefined) delete inner[levels.at(-1)!]
+  else inner[levels.at(-1)!] = value
 }

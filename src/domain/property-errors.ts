@@ -10,7 +10,6 @@ export function addError(errors: PropertyErrors, path: string, message: string):
   if (!messages.includes(message)) errors[path] = [...messages, message]
 }
 
-/** Whether there are so many errors that a check can stop. */
 export function isFull(errors: PropertyErrors): boolean {
   return Object.values(errors).flat().length >= MANY
 }
@@ -54,28 +53,21 @@ export async function collectBelow<T>(
 ): Promise<T | undefined> {
   const own: PropertyErrors = {}
   const done = await collectLater(own, '', work)
-  for (const [name, messages] of Object.entries(own)) {
-    const place = [path, name].filter((part) => part !== '').join('.')
-    for (const message of messages) addError(errors, place, message)
-  }
+  for (const [name, messages] of Object.entries(own))
+    for (const message of messages) addError(errors, [path, name].filter(Boolean).join('.'), message)
   return done
 }
 
 function takeComplaints(errors: PropertyErrors, path: string, error: unknown): undefined {
   if (!(error instanceof CofferError) || error.code !== 'validation') throw error
-  const complaints = error.errors ?? { [path]: [error.message] }
-  for (const [at, messages] of Object.entries(complaints)) {
+  for (const [at, messages] of Object.entries(error.errors ?? { [path]: [error.message] }))
     for (const message of messages) addError(errors, at, message)
-  }
 }
 
-/** Runs `work`. If it throws `validation` without a property, throws it again as an error of the property at `path`. */
+/** Runs `work`. If it throws `validation` without a property, throws it as an error of the property at `path`. */
 export function about<T>(path: string, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.code !== 'validation' || error.errors !== undefined)
-      throw error
-    throw validationError(`${path}: ${error.message}`, { cause: error, errors: { [path]: [error.message] } })
-  }
+  const errors: PropertyErrors = {}
+  const done = collect(errors, path, work)
+  refuseErrors(errors)
+  return done as T
 }

@@ -6,9 +6,9 @@ interface SettingEntry<T> {
   description: string
   /** The value of an unset setting; absent if it then has none. */
   default?: T
-  /** For settings that contain a secret: the value with the secret hidden. Such a setting is not read from arguments. */
+  /** Hides the secret in the value. A setting that has one is not read from arguments. */
   conceal?(value: T): string
-  /** Parses the value. @throws CofferError `validation` */
+  /** @throws CofferError `validation` */
   read(text: string): T
 }
 
@@ -113,27 +113,20 @@ export function requireSettingName(name: string): SettingName {
   throw usage(`Unknown setting "${name}". The settings are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`)
 }
 
-/** The value of the setting in the stored `values`, or its default. */
 export function settingOf<N extends SettingName>(values: Readonly<Record<string, unknown>>, name: N) {
   const entry: SettingEntry<unknown> = VAULT_SETTINGS[name]
   return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
 }
 
-/** A setting as it is shown; `value` is absent if there is none. */
-export interface SettingView {
-  name: SettingName
-  value?: unknown
-  is_set: boolean
-  description: string
-}
-
 /** The setting in the stored `values`, with any secret hidden. */
-export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>): SettingView {
+export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>) {
   const { description, conceal }: SettingEntry<unknown> = VAULT_SETTINGS[name]
   const value: unknown = settingOf(values, name)
-  const shown = value === undefined ? {} : { value: conceal?.(value) ?? value }
+  const shown: { value?: unknown } = value === undefined ? {} : { value: conceal?.(value) ?? value }
   return { name, ...shown, is_set: values[name] !== undefined, description }
 }
+
+export type SettingView = ReturnType<typeof showSetting>
 
 /** Whether the setting contains a secret, so that it must not be given as an argument. */
 export function isSecretSetting(name: SettingName): boolean {

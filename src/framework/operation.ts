@@ -4,27 +4,25 @@
  */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Permission, Transform } from '../domain/access/permissions.js'
+import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
-import type { EntityType } from '../domain/records/entity-types.js'
+import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
-import type { Turns } from '../domain/turns.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
+import type { CallerCache } from './caller/cached-caller.js'
 import type { Caller } from './caller/caller.js'
+import type { ResponseLimits } from './limits.js'
 import type { Existing, HttpAnswer } from './outcome.js'
-import type { Background } from './ports/background.js'
-import type { Claims } from './ports/claims.js'
+import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
 import type { MailPort } from './ports/mail.js'
-import type { Outbound, OutboundAnswer } from './ports/outbound.js'
+import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
-import type { Recipient } from './recipient.js'
-import type { RelayRequest } from './relay.js'
 import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
 
-/** The effects of a vault's process, beside its store. */
 export interface Effects {
   readonly random: RandomSource
   /** Sends mail, after the unit that wrote it is committed. */
@@ -32,10 +30,8 @@ export interface Effects {
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background
-  /** What runs now: requests with an idempotency key, and runs in the background. */
   readonly claims: Claims
   createUuid(): string
-  /** The expression language, loaded on first use. */
   expressions(): Promise<Expressions>
   readonly turns: Turns
   /** Sends requests to other servers; starts with the first call. */
@@ -46,30 +42,23 @@ export interface Effects {
 
 export interface Audit {
   /**
-   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `containers`: of
-   * a token, where they are known. `transform`: how a token's data was shown, or used.
+   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `transform`: how a
+   * token's data was shown, or used.
    */
-  record(
-    entityType: EntityType,
-    entityId: string,
-    as?: LogEntry | null,
-    containers?: readonly string[],
-    transform?: Transform,
-  ): void
+  record(entityType: EntityType, entityId: string, as?: LogEntry | null, transform?: Transform): void
 }
 
-/** What a handler can use, within one unit of work. The engine may run the unit again. */
+/** Tools of a handler within one unit of work. The engine may run the unit again. */
 export interface Context
   extends Pick<Effects, 'random' | 'createUuid' | 'expressions' | 'turns' | 'isEqualSecret'> {
   readonly store: StoreWriter
   readonly caller: Caller
   /** ms since the epoch, constant within the unit of work. */
   readonly now: number
-  /** `now` as the API formats it. */
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** The same unit of work for another caller, whose records are logged as `log` unless told otherwise. */
+  /** Returns these tools for another caller, whose records are logged as `log` unless told otherwise. */
   as(caller: Caller, log: LogEntry | undefined): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
@@ -77,7 +66,6 @@ export interface Context
   readonly audit: Audit
 }
 
-/** Path, query and body of a request as one object, before it is checked. */
 export type OperationInput = Record<string, unknown>
 
 export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
@@ -85,24 +73,22 @@ export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
 export interface AuditEntry {
   readonly type: EntityType
   readonly id: string
-  /** Absent for operations that are not logged. */
   readonly as?: LogEntry | undefined
-  readonly containers?: readonly string[] | undefined
   readonly transform?: Transform | undefined
   /** If not the caller of the operation. */
   readonly actor?: Caller['actor']
 }
 
-/** What a handler of several transactions can use, for example one that waits for something slow in between. */
+/** Tools of a handler of several transactions, for example one that waits for something slow in between. */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly caller: Caller
   readonly traceId: string
-  readonly recipient: Recipient
+  readonly limits: ResponseLimits
   /** Runs `work` as a transaction with log records. Durability `soon`: synced a moment after it resolves, for reads. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /**
-   * The same, for the unit whose result is the answer of the operation: an answer that is kept for an idempotency key
-   * is kept in it. Without such a unit it is kept in one of its own, after the operation.
+   * Like `write`, for the unit whose result is the answer of the operation. The answer for an idempotency key is stored
+   * in this unit. Without such a unit it is stored in one of its own, after the operation.
    */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
@@ -114,27 +100,23 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   ): Promise<(context: Context) => Promise<unknown>>
   /** @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane */
   control(): ControlPlane
-  /** Performs another operation as `caller`. */
   perform(
     caller: Caller,
     definition: AnyOperation,
     input: OperationInput,
-    recipient?: Recipient,
+    limits?: ResponseLimits,
   ): Promise<unknown>
 }
 
-/** What a handler can use that needs exclusive access to the vault, or no vault. It always runs for the owner. */
+/** Tools of a handler that needs exclusive access to the vault, or no vault. It always runs for the owner. */
 export interface OfflineSession {
   readonly vault: OfflineVault
   /** The reactor runtime with the settings of a new vault; the same at every call. */
   reactors(): Promise<ReactorRuntime>
-  /** Displays a message that is not part of the answer. */
   notice(text: string): Promise<void>
-  /** Opens the vault and performs another operation as the owner. */
   ask(definition: AnyOperation): Promise<unknown>
 }
 
-/** Takes requests of any form: each of the methods, on the path and all below it. */
 export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
@@ -149,7 +131,7 @@ export interface Relay {
   describeError(problem: Problem): object
 }
 
-/** What `check` can use: nothing that is stored. */
+/** Tools of `check`. They read nothing that is stored. */
 export interface CheckTools extends Pick<Effects, 'expressions' | 'turns'> {
   /** ms since the epoch. */
   now(): Promise<number>
@@ -167,9 +149,7 @@ export interface Operation<
 > {
   /** `noun verb` or `noun group verb`: the command, the operation's id and its name in logs. */
   readonly name: Name
-  /** One sentence for lists of commands and routes. */
   readonly summary: string
-  /** Further paragraphs of the help and the API reference. */
   readonly details?: string
   /** `owner`: only that of the vault. `command`: who has the permissions, but not over HTTP. Absent: also over HTTP. */
   readonly audience?: 'owner' | 'command'
@@ -195,7 +175,6 @@ export interface Operation<
   readonly form?: { readonly command: string; readonly flag: string }
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true
-  /** Path, query and body merged into one object. */
   readonly input: I
   /** The schema of the answer; absent without one. For a list, made by `listOutput`. */
   readonly output?: O
@@ -209,19 +188,15 @@ export interface Operation<
   readonly contentType?: string
   /** A second content type that the body may have. */
   readonly alsoContentType?: string
-  /** Columns of a table on a terminal; by default those of the output's schema. */
   readonly columns?: readonly string[]
   /** Command lines that succeed in a new vault when run in this order. */
   readonly examples: readonly string[]
   /** The command has `--explain`. */
   readonly isExplainable?: true
-  /** The handler may return {@link Existing}. */
   readonly mayAnswerExisting?: true
-  /** The handler may return {@link HttpAnswer}. */
   readonly mayAnswerHttp?: true
   /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */
   readonly isRevealable?: true
-  /** What is destroyed, for the confirmation prompt; absent without one. */
   readonly destroys?: string
   /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
@@ -231,7 +206,6 @@ export interface Operation<
    * @throws CofferError `validation`
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
-  /** Runs in one transaction. */
   run?(
     context: Context,
     input: Infer<I>,
@@ -243,7 +217,6 @@ export interface Operation<
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }
 
-/** Declares an operation; its handler is typed by its input and output. */
 export function operation<
   const I extends ObjectSchema,
   const Name extends string,
@@ -254,7 +227,7 @@ export function operation<
   return definition
 }
 
-/** What operations of the owner on the whole vault declare; most take no input. */
+/** The declaration shared by operations of the owner on the whole vault; most take no input. */
 export const onVault = { audience: 'owner', scope: 'vault', input: closedInput([], {}) } as const
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
@@ -264,7 +237,15 @@ export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }
 
-/** Whether several may share a unit of work: answers would have no bound, and what the owner does is logged for the tenant. */
-export function mayShareUnit({ audience, output, run, runOffline }: AnyOperation): boolean {
-  return audience !== 'owner' && output === undefined && run !== undefined && runOffline === undefined
+export interface Host extends OpenVault, Effects {
+  readonly store: Store
+  /** How often the data was replaced by a reset or restore. Work that began before such a change is refused after it. */
+  generation: number
+  control?: ControlPlane
+  /** The ports that servers of this vault listen on in this process. */
+  readonly ownPorts: Set<number>
+  /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
+  hashSecret(text: string, reader: StoreReader): Promise<string>
+  readonly callers: CallerCache<Caller>
+  validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

@@ -1,11 +1,10 @@
-/** What an operation answers, and the two forms of it that are more than a result. */
+/** The answer of an operation, and its two forms that are more than a result. */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 
 export interface Outcome<Result = unknown> {
   /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
   status: number
   result: Result
-  /** Only of an {@link HttpAnswer}, whose body is `result`. */
   headers?: HeaderMap
   /** It is the answer kept for the idempotency key; nothing was run. */
   isReplayed?: true

@@ -1,4 +1,3 @@
-/** Pagination: the input and output schemas of lists, by page or by cursor. */
 import { arrayOf, component, count, object, text } from './output.js'
 import { type Infer, memberOf, type NumberSchema, type ObjectSchema, type Schema } from './schema.js'
 
@@ -18,7 +17,6 @@ export function listOutput<const S extends Schema>(item: S) {
   return object({ pagination: paginationOutput, data: arrayOf(item) })
 }
 
-/** The schema of the members of a list or an array; for any other output, the output itself. */
 export function itemOutput(output: Schema): Schema {
   const { pagination, data } = (output.type === 'object' && output.properties) || {}
   return memberOf(pagination === undefined || data === undefined ? output : data)
@@ -29,17 +27,12 @@ export interface PageRequest {
   size?: number
 }
 
-/** `page` and `size` for a list whose pages hold at most `largest` items. */
+const counting = { type: 'integer', minimum: 1 } as const
+
 export function pageInput<const L extends number>(largest: L) {
   return {
-    page: { type: 'integer', minimum: 1, default: 1, description: 'The number of the page, from 1.' },
-    size: {
-      type: 'integer',
-      minimum: 1,
-      maximum: largest,
-      default: 20,
-      description: `Items per page, at most ${largest}.`,
-    },
+    page: { ...counting, default: 1, description: 'The number of the page, from 1.' },
+    size: { ...counting, maximum: largest, default: 20, description: `Items per page, at most ${largest}.` },
   } as const satisfies Record<string, NumberSchema>
 }
 
@@ -51,24 +44,15 @@ export function isPaged({ properties = {} }: ObjectSchema): boolean {
 
 /** The page number `page` of `total` items; beyond the last page `data` is empty. */
 export function listOf<T>(data: T[], total: number, { page, size }: Required<PageRequest>): List<T> {
-  return {
-    pagination: {
-      total_items: total,
-      page_number: page,
-      page_size: size,
-      total_pages: Math.ceil(total / size),
-    },
-    data,
-  }
+  const total_pages = Math.ceil(total / size)
+  return { pagination: { total_items: total, page_number: page, page_size: size, total_pages }, data }
 }
 
-/** One page of a list by cursor; `next` asks for the one after it. */
 export interface CursorPage<T> {
   pagination: { page_size: number; next?: string }
   data: T[]
 }
 
-/** The output of an operation that answers with a {@link CursorPage}. */
 export function cursorOutput<const S extends Schema>(item: S) {
   const pagination = component('CursorPagination', [], {
     page_size: count,

@@ -2,22 +2,21 @@
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller/caller.js'
-import type { Host } from './host.js'
-import { type IdempotentAnswer, runIdempotent } from './idempotency/idempotency.js'
-import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency/idempotency-key.js'
+import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
+import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
+import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
 import {
   type AnyOperation,
   type CheckTools,
   type Context,
+  type Host,
   type OfflineSession,
   type OperationInput,
   type Session,
   successOf,
 } from './operation.js'
 import { Existing, HttpAnswer, type Outcome } from './outcome.js'
-import type { OutboundAnswer } from './ports/outbound.js'
-import { LOCAL_RECIPIENT, type Recipient, toAnswer } from './recipient.js'
-import type { RelayRequest } from './relay.js'
+import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, keepFitting } from './schema.js'
 import { type Facts, requireOwner, runUnit } from './unit.js'
 
@@ -25,38 +24,37 @@ export interface PerformOptions {
   /** Errors of properties that could not be parsed; reported together with those of validation. */
   misspelled?: Readonly<PropertyErrors>
   /** Limits the size of the answer; the transaction of a refused answer is rolled back. */
-  recipient?: Recipient | undefined
-  /** Ignored by operations that take none. */
+  limits?: ResponseLimits | undefined
   idempotencyKey?: string | undefined
 }
 
-/** @throws CofferError `forbidden`, `validation`, those of the operation, of `recipient` and of {@link runIdempotent} */
+/** @throws CofferError `forbidden`, `validation`, those of the operation, of `limits` and of {@link runIdempotent} */
 export function perform(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { misspelled = {}, recipient = LOCAL_RECIPIENT, idempotencyKey: key }: PerformOptions = {},
+  { misspelled, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
   // Written out: V8 gives an object that is spread with another member a slow form, which costs microseconds.
   const { generation } = host
   const runAs = (answer?: IdempotentAnswer, errors = misspelled) =>
-    run({ host, caller, definition, traceId, generation, recipient, answer }, input, errors)
+    run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
     const wrong = checkIdempotencyKey(key)
     if (wrong !== undefined) return runAs(undefined, { ...misspelled, [IDEMPOTENCY_KEY]: [wrong] })
-    return runIdempotent(host, caller, { definition, input, key, recipient }, runAs)
+    return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
   }
   return runOnce()
 }
 
 const keepAll = (outcome: Outcome) => outcome
 
-async function run(facts: Facts, input: OperationInput, misspelled: Readonly<PropertyErrors> = {}) {
-  const { host, caller, definition, recipient, answer } = facts
+async function run(facts: Facts, input: OperationInput, misspelled?: Readonly<PropertyErrors>) {
+  const { host, caller, definition, limits, answer } = facts
   authorize(caller, definition)
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
@@ -73,19 +71,15 @@ async function run(facts: Facts, input: OperationInput, misspelled: Readonly<Pro
   }
   const { run } = definition
   if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
-  return runUnit(
-    facts,
-    async (context) => {
-      const out = await run(context, complete, checked)
-      if (isLoggedOnce) await recordTenant(context)
-      if (out instanceof HttpAnswer) return toOutcome(out, success)
-      const isExisting = out instanceof Existing
-      const result = toAnswer(isExisting ? out.result : out, recipient)
-      return { status: isExisting ? 200 : success, result }
-    },
-    undefined,
-    keepAll,
-  )
+  const work = async (context: Context) => {
+    const out = await run(context, complete, checked)
+    if (isLoggedOnce) await recordTenant(context)
+    if (out instanceof HttpAnswer) return toOutcome(out, success)
+    const isExisting = out instanceof Existing
+    const result = toAnswer(isExisting ? out.result : out, limits)
+    return { status: isExisting ? 200 : success, result }
+  }
+  return runUnit(facts, work, undefined, keepAll)
 }
 
 function toOutcome(result: unknown, success: number): Outcome {
@@ -102,17 +96,7 @@ export async function performRelay(
   request: RelayRequest,
   traceId: string,
 ): Promise<OutboundAnswer> {
-  return definition.relay!.run(
-    createSession({
-      host,
-      caller,
-      definition,
-      traceId,
-      generation: host.generation,
-      recipient: LOCAL_RECIPIENT,
-    }),
-    request,
-  )
+  return definition.relay!.run(createSession(localFacts(host, caller, definition, traceId)), request)
 }
 
 /** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
@@ -127,13 +111,17 @@ export async function performOffline(
   return definition.runOffline!(session, complete)
 }
 
-export function createSession(facts: Facts): Session {
-  const { host, caller, definition, traceId, generation, recipient, answer, outer } = facts
+function localFacts(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Facts {
+  return { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
+}
+
+function createSession(facts: Facts): Session {
+  const { host, caller, definition, traceId, generation, limits, answer, outer } = facts
   const success = successOf(definition)
   return {
     caller,
     traceId,
-    recipient,
+    limits,
     createUuid: host.createUuid,
     mail: host.mail,
     reactors: host.reactors,
@@ -163,17 +151,9 @@ export function createSession(facts: Facts): Session {
         return out instanceof Existing ? out.result : out
       }
     },
-    perform: async (other, inner, input, taker = LOCAL_RECIPIENT) => {
-      const own = {
-        host,
-        caller: other,
-        definition: inner,
-        traceId,
-        generation,
-        recipient: taker,
-        outer: answer ?? outer,
-      }
-      return (await run(own, input)).result
+    perform: async (other, inner, input, innerLimits = LOCAL_LIMITS) => {
+      const own = { host, caller: other, definition: inner, traceId, generation, limits: innerLimits }
+      return (await run({ ...own, outer: answer ?? outer }, input)).result
     },
   }
 }
@@ -192,12 +172,8 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
     throw new CofferError('forbidden', 'This session is not authorized yet.')
   if (onlyFor !== undefined && (caller.applicationType !== onlyFor || caller.session !== undefined))
     throw new CofferError('forbidden', `This requires the key of a ${onlyFor} application.`)
-  const missing = needsOnePermission
-    ? caller.holds(...permissions)
-      ? []
-      : permissions
-    : permissions.filter((permission) => !caller.holds(permission))
-  if (missing.length === 0) return
+  const missing = permissions.filter((permission) => !caller.holds(permission))
+  if (missing.length === 0 || (needsOnePermission && caller.holds(...permissions))) return
   const names = missing.join(needsOnePermission ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }

@@ -15,25 +15,23 @@ interface Annotations {
   flag?: string
   /** If another property has one of these values, the flag's value is text, never JSON. */
   textWhere?: Readonly<Record<string, readonly string[]>>
-  /** Of an output: the name of its component in the OpenAPI document. */
+  /** For an output: the name of its component in the OpenAPI document. */
   component?: string
-  /** Of an output: the columns of a table (default: all); dots separate the names of nested properties. */
+  /** For an output: the columns of a table (default: all); dots separate the names of nested properties. */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** Of an output: a secret that is shown once, so that no kept answer contains it. */
+  /** For an output: a secret that is shown once, so that no kept answer contains it. */
   isShownOnce?: true
-  /** The one-letter form of the flag. */
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
   refersTo?: string
-  /** Whether it identifies a token, so that completion offers the newest ones. */
   isTokenId?: true
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
   membersWhere?: { property: string; values: Readonly<Record<string, Readonly<Record<string, Schema>>>> }
-  /** Of a date: the command also takes a duration such as 72h, from now on or before now. */
+  /** For a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
 }
 
@@ -79,7 +77,6 @@ export interface ObjectSchema extends Annotations {
   maxProperties?: number
 }
 
-/** An input schema that ignores unknown properties. */
 export function inputSchema<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
@@ -87,7 +84,6 @@ export function inputSchema<
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
-/** An input schema that refuses unknown properties. */
 export function closedInput<
   const P extends Readonly<Record<string, Schema>>,
   const R extends readonly (keyof P & string)[],
@@ -95,7 +91,7 @@ export function closedInput<
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
-/** What identifies a thing of this noun; a command also takes its name, or what else does. */
+/** The schema of the id of a thing of this noun; a command also takes its name. */
 export function idOf(refersTo: string, description: string) {
   return { type: 'string', refersTo, description } as const
 }
@@ -112,6 +108,18 @@ export interface AnySchema extends Annotations {
 }
 
 export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema | ObjectSchema | AnySchema
+
+/** The attributes of a merge patch, in which null removes a value. `required` ones refuse null. */
+export function patchOf<P extends Readonly<Record<string, Schema>>, const R extends keyof P>(
+  attributes: P,
+  required: readonly R[],
+) {
+  type Patched = { [Name in keyof P]: P[Name] & { nullable: Name extends R ? false : true } }
+  const entries = Object.entries(attributes)
+  return Object.fromEntries(
+    entries.map(([name, schema]) => [name, { ...schema, nullable: !required.includes(name as never) }]),
+  ) as unknown as Patched
+}
 
 type RequiredNames<S> = S extends { required: readonly (infer R)[] } ? R : never
 type Flat<T> = { [K in keyof T]: T[K] }
@@ -145,23 +153,12 @@ export type Answer<O> = O extends Schema ? Infer<O> : undefined
 export type JsonSchema = Readonly<Record<string, unknown>>
 
 /** Keywords that JSON Schema lacks. */
-const ANNOTATIONS = new Set([
-  'nullable',
-  'sensitive',
-  'flag',
-  'short',
-  'isPath',
-  'textWhere',
-  'refersTo',
-  'isTokenId',
-  'duration',
-  'suggestions',
-  'meanings',
-  'membersWhere',
-  'needsOneOf',
-  'columns',
-  'isShownOnce',
-])
+const ANNOTATIONS = new Set(
+  (
+    'nullable sensitive flag short isPath textWhere refersTo isTokenId duration suggestions meanings membersWhere ' +
+    'needsOneOf columns isShownOnce'
+  ).split(' '),
+)
 
 /** JSON Schema (2020-12) without our annotations: `nullable` as a type, components as references to OpenAPI's. */
 export function toJsonSchema(schema: Schema): JsonSchema {
@@ -175,7 +172,7 @@ export function toJsonSchema(schema: Schema): JsonSchema {
   if (schema.type === 'array') out.items = toJsonSchema(schema.items)
   if (schema.type === 'object') {
     const { properties, additionalProperties } = schema
-    if (properties !== undefined) out.properties = mapValues(properties, toJsonSchema)
+    if (properties !== undefined) out.properties = mapValues(properties, (property) => toJsonSchema(property))
     out.additionalProperties =
       typeof additionalProperties === 'boolean' ? additionalProperties : toJsonSchema(additionalProperties)
   }
@@ -194,8 +191,8 @@ export function readText(schema: Schema, text: string): unknown {
 
 /** `value` with defaults added, and without the nulls that mean absent; at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
-  if (schema.type === 'array' && schema.items.type === 'object' && Array.isArray(value))
-    return value.map((item) => completeValue(schema.items, item))
+  if (schema.type === 'array')
+    return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
   if (schema.type !== 'object' || !isObject(value)) return value
   const { properties = {}, required = [] } = schema
   const complete = { ...value }
@@ -218,40 +215,33 @@ export function keepFitting(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
     const isFit = Array.isArray(value) && value.length <= (schema.maxItems ?? Number.POSITIVE_INFINITY)
-    return isFit ? value.map((item) => keepFitting(schema.items, item)) : undefined
+    return isFit ? mapMembers(schema, value, keepFitting) : undefined
   }
-  if (schema.type === 'object') {
-    if (!isObject(value)) return undefined
-    const { properties = {}, additionalProperties: others } = schema
-    const keep = (name: string, item: unknown) => {
-      if (Object.hasOwn(properties, name)) return keepFitting(properties[name]!, item)
-      return typeof others === 'object' ? keepFitting(others, item) : item
-    }
-    return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, keep(name, item)]))
-  }
+  if (schema.type === 'object') return isObject(value) ? mapMembers(schema, value, keepFitting) : undefined
   if (schema.type === 'string' && schema.enum !== undefined)
     return schema.enum.includes(value as string) ? value : undefined
   const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type
   return isOfType ? value : undefined
 }
 
-/** `value` without the secrets that `schema` shows once; `value` itself if there are none. */
+/** `value` without the secrets that `schema` shows once, which become undefined. */
 export function withoutShownOnce(schema: Schema, value: unknown): unknown {
-  if (!showsOnce(schema)) return value
-  if (schema.type === 'array' && Array.isArray(value))
-    return value.map((item) => withoutShownOnce(schema.items, item))
-  if (schema.type !== 'object' || !isObject(value)) return value
-  const properties: Readonly<Record<string, Schema>> = schema.properties ?? {}
-  const kept = Object.entries(value).filter(([name]) => properties[name]?.isShownOnce !== true)
-  return Object.fromEntries(
-    kept.map(([name, item]) => [name, withoutShownOnce(properties[name] ?? {}, item)]),
-  )
+  return schema.isShownOnce ? undefined : mapMembers(schema, value, withoutShownOnce)
 }
 
-/** Whether `schema` shows secrets once, at any depth. */
 export function showsOnce(schema: Schema): boolean {
   if (schema.isShownOnce || (schema.type === 'array' && showsOnce(schema.items))) return true
   return schema.type === 'object' && Object.values(schema.properties ?? {}).some(showsOnce)
+}
+
+/** A copy of an array or object with each member changed, under its schema; any other value itself. */
+function mapMembers(schema: Schema, value: unknown, change: (schema: Schema, member: unknown) => unknown) {
+  if (schema.type === 'array' && Array.isArray(value)) return value.map((item) => change(schema.items, item))
+  if (schema.type !== 'object' || !isObject(value)) return value
+  const { properties = {}, additionalProperties: others } = schema
+  const schemaOf = (name: string) =>
+    Object.hasOwn(properties, name) ? properties[name]! : typeof others === 'object' ? others : {}
+  return mapValues(value, (member, name) => change(schemaOf(name), member))
 }
 
 /** The first name in a path (`user.email`) that `schema` does not have, and the names that it has there instead. */
@@ -274,6 +264,6 @@ export function memberOf(schema: Schema): Schema {
   return schema.type === 'array' ? memberOf(schema.items) : schema
 }
 
-function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T) => U): Record<string, U> {
-  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value)]))
+function mapValues<T, U>(record: Readonly<Record<string, T>>, change: (value: T, name: string) => U) {
+  return Object.fromEntries(Object.entries(record).map(([name, value]) => [name, change(value, name)]))
 }

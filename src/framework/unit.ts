@@ -1,17 +1,15 @@
 /** One unit of work of an operation: its context, its log records, and the answer that is stored in it. */
 import { formatDate } from '../domain/dates.js'
-import type { LogRecord } from '../domain/records/records.js'
+import type { LogRecord, RecordOf } from '../domain/records/records.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
 import { requireCurrent } from './caller/cached-caller.js'
 import type { Caller } from './caller/caller.js'
-import type { Host } from './host.js'
-import { removeAnswersOfDeleted } from './idempotency/answer-records.js'
-import type { IdempotentAnswer } from './idempotency/idempotency.js'
-import type { AnyOperation, AuditEntry, Context, LogEntry } from './operation.js'
+import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
+import type { ResponseLimits } from './limits.js'
+import type { AnyOperation, AuditEntry, Context, Host, LogEntry } from './operation.js'
 import type { Outcome } from './outcome.js'
-import type { Recipient } from './recipient.js'
 
 /** A caller, who has the permissions of the operation, and what its run needs besides the input. */
 export interface Facts {
@@ -19,12 +17,9 @@ export interface Facts {
   caller: Caller
   definition: AnyOperation
   traceId: string
-  /** That of the host when the work began. */
   generation: number
-  recipient: Recipient
-  /** Stores the answer for an idempotency key. */
+  limits: ResponseLimits
   answer?: IdempotentAnswer | undefined
-  /** That of the operation that performs this one. */
   outer?: IdempotentAnswer | undefined
 }
 
@@ -64,7 +59,6 @@ export function requireGeneration(host: Pick<Host, 'generation'>, generation: nu
   throw staleWorkError()
 }
 
-/** Refuses work on data that was replaced. */
 export function staleWorkError(): CofferError {
   return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
 }
@@ -102,8 +96,8 @@ function createContext(
       return tenant
     },
     audit: {
-      record: (type, id, as = log, containers, transform) =>
-        record({ type, id, as: as ?? undefined, containers, transform, actor: caller.actor }),
+      record: (type, id, as = log, transform) =>
+        record({ type, id, as: as ?? undefined, transform, actor: caller.actor }),
     },
     as: (other, otherLog) => createContext(host, store, other, otherLog, record),
   }
@@ -135,4 +129,13 @@ export async function writeLog(
     const logging = store.log(caller.tenant, entry, now)
     if (logging !== undefined) await logging
   }
+}
+
+/** The record with this id in the caller's tenant. @throws CofferError `not_found` */
+export async function requireRecord<
+  K extends 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'token',
+>({ store, caller }: Context, kind: K, id: string): Promise<RecordOf[K]> {
+  const record = await store.get(kind, caller.tenant, id)
+  if (record === undefined) throw new CofferError('not_found', `There is no ${kind} with this id.`)
+  return record
 }

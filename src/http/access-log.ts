@@ -3,7 +3,6 @@
 export interface AccessEntry {
   /** `-` of what is no HTTP request. */
   method: string
-  /** For example `/tokens/{id}`; `-` if no route was found. */
   route: string
   status: number
   ms: number
@@ -15,7 +14,6 @@ export interface AccessEntry {
 export const LOG_FORMATS = ['text', 'json', 'none'] as const
 export type LogFormat = (typeof LOG_FORMATS)[number]
 
-/** One line with its line break. `time` is ms since the epoch. */
 export function formatEntry(entry: AccessEntry, time: number, format: 'text' | 'json'): string {
   const { method, route, status, traceId, applicationId } = entry
   const ms = Math.round(entry.ms * 100) / 100

@@ -2,14 +2,12 @@
 import { CofferError, type Problem } from '../errors.js'
 import { retryIfStale } from '../framework/caller/cached-caller.js'
 import type { Caller } from '../framework/caller/caller.js'
-import type { Host } from '../framework/host.js'
-import { IDEMPOTENCY_KEY } from '../framework/idempotency/idempotency-key.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
+import { LOCAL_LIMITS } from '../framework/limits.js'
+import type { Host } from '../framework/operation.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
-import { LOCAL_RECIPIENT, type Recipient } from '../framework/recipient.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
-import { placeBody, readJsonBody } from './body.js'
-import { answerPreflight, isPreflight, nameCorsHeaders } from './cors.js'
 import {
   ALL_METHODS,
   answerGiven,
@@ -18,42 +16,47 @@ import {
   type HttpRequest,
   type HttpResponse,
 } from './exchange.js'
-import { type HeaderNames, nameHeaders, readHeader, readTraceId } from './headers.js'
-import type { HostCheck } from './hosts.js'
+import {
+  answerPreflight,
+  type HeaderNames,
+  isPreflight,
+  nameCorsHeaders,
+  nameHeaders,
+  readHeader,
+  readTraceId,
+} from './headers.js'
+import { readBodyInput, readQuery, readWhole } from './input.js'
 import type { Page } from './pages/pages.js'
-import { readQuery } from './query.js'
 import type { RateLimit } from './rate-limit.js'
-import { createRelayFinder, type RelayMatch, toAnswer, toRelayRequest } from './relay.js'
-import { createRouter, type Match } from './router.js'
+import { createRouter, type Match, type RelayMatch } from './router.js'
 
 export interface AnswererOptions {
   host: Host
   registry: Registry
   /** The caller that `key` belongs to; one that may be out of date if `allowsCached`. @throws CofferError `unauthenticated` */
   authenticate(host: Host, key: string, how: { request: HttpRequest; allowsCached: boolean }): Promise<Caller>
-  /** `svc` gives the headers `SVC-API-KEY` and `SVC-TRACE-ID`. */
   prefix: string
   bodyLimitBytes: number
-  /** Checks the host name of the request first; absent if the caller has checked it. */
-  checkHost?: HostCheck
-  /** Pages that need no API key, by path. */
+  /**
+   * Checks the host name of the request first; absent if the caller has checked it. Returns a promise if it reads the
+   * settings. @throws CofferError `misdirected` for a host name that is not ours
+   */
+  checkHost?(request: HttpRequest): Promise<void> | undefined
   pages: ReadonlyMap<string, Page>
-  /** Handlers of what pages send by POST, by path. */
   forms?: ReadonlyMap<string, Page>
   rateLimit?: RateLimit
   /** Whether web pages of other origins may read answers. */
   cors: boolean
-  record?(entry: AccessEntry): void
+  record?: ((entry: AccessEntry) => void) | undefined
   /** Receives every entry too, before the answer. */
   observe?(entry: AccessEntry, request: HttpRequest): void
   /** Receives internal errors; the caller sees only the trace id. */
-  reportFault?(error: unknown, traceId: string): void
-  /** ms of a monotonic clock. */
+  reportFault?: ((error: unknown, traceId: string) => void) | undefined
   clock(): number
 }
 
-/** The default of `Retry-After` for 503. */
 const RETRY_SECONDS = '1'
+const ENCODED_LIMITS = { ...LOCAL_LIMITS, wantsEncoded: true }
 
 /** Never rejects. */
 export type Answerer = (request: HttpRequest) => Promise<HttpResponse>
@@ -62,205 +65,185 @@ export function createAnswerer(options: AnswererOptions): Answerer {
   const parts: Parts = {
     ...options,
     router: createRouter(options.registry),
-    findRelay: createRelayFinder(options.registry),
     names: nameHeaders(options.prefix),
+    corsHeaders: nameCorsHeaders(options.prefix),
   }
-  const corsHeaders = nameCorsHeaders(options.prefix)
-  return async (request) => {
-    const started = options.clock()
-    const traceId = readTraceId(request, parts.names) ?? options.host.createUuid()
-    const state: RequestState = { request, traceId, route: '-', isForPages: options.cors }
-    const answer = await answerRequest(parts, state).catch((error: unknown) => refuse(parts, state, error))
-    answer.headers[parts.names.traceId] = traceId
-    if (state.isForPages) Object.assign(answer.headers, corsHeaders)
-    const { observe, record } = options
+  return (request) => new RequestState(parts, request).answer()
+}
+
+interface Parts extends AnswererOptions {
+  router: ReturnType<typeof createRouter>
+  names: HeaderNames
+  corsHeaders: Readonly<Record<string, string>>
+}
+
+class RequestState {
+  readonly #parts: Parts
+  readonly #request: HttpRequest
+  readonly #traceId: string
+  #route = '-'
+  /** Whether web pages of other origins may read the answer. */
+  #isForPages: boolean
+  #applicationId: string | undefined
+  #wrap: ((problem: Problem) => object) | undefined
+
+  constructor(parts: Parts, request: HttpRequest) {
+    this.#parts = parts
+    this.#request = request
+    this.#traceId = readTraceId(request, parts.names) ?? parts.host.createUuid()
+    this.#isForPages = parts.cors
+  }
+
+  async answer(): Promise<HttpResponse> {
+    const { clock, names, corsHeaders, observe, record } = this.#parts
+    const started = clock()
+    const answer = await this.#handle().catch((error: unknown) => this.#refuse(error))
+    answer.headers[names.traceId] = this.#traceId
+    if (this.#isForPages) Object.assign(answer.headers, corsHeaders)
     if (observe === undefined && record === undefined) return answer
-    const ms = options.clock() - started
     const entry: AccessEntry = {
-      method: request.method,
-      route: state.route,
+      method: this.#request.method,
+      route: this.#route,
       status: answer.status,
-      ms,
-      traceId,
+      ms: clock() - started,
+      traceId: this.#traceId,
     }
-    if (state.applicationId !== undefined) entry.applicationId = state.applicationId
-    observe?.(entry, request)
+    if (this.#applicationId !== undefined) entry.applicationId = this.#applicationId
+    observe?.(entry, this.#request)
     record?.(entry)
     return answer
   }
-}
 
-type Parts = AnswererOptions & {
-  router: ReturnType<typeof createRouter>
-  findRelay: ReturnType<typeof createRelayFinder>
-  names: HeaderNames
-}
+  async #handle(): Promise<HttpResponse> {
+    const { router, checkHost, pages, forms } = this.#parts
+    const { method, target } = this.#request
+    const { path, search } = splitTarget(target)
+    const relayed = router.findRelay(path)
+    if (relayed !== undefined) this.#wrap = relayed.relay.describeError
+    const checking = checkHost?.(this.#request)
+    if (checking !== undefined) await checking
+    if (relayed !== undefined) return this.#relay(relayed, search)
+    const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
+    const [page, form] = [pages.get(pagePath), forms?.get(pagePath)]
+    if (page !== undefined || form !== undefined) {
+      this.#route = pagePath
+      const handler = method === 'POST' ? form : method === 'GET' || method === 'HEAD' ? page : undefined
+      if (handler !== undefined) return handler(this.#request, this.#traceId)
+      return this.#refuseMethod([page && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '))
+    }
+    const match = router.match(method, path)
+    return 'allow' in match ? this.#refuseMethod(match.allow) : this.#perform(match, search)
+  }
 
-/** The state of a request; filled while it is handled. */
-interface RequestState {
-  readonly request: HttpRequest
-  readonly traceId: string
-  route: string
-  /** Whether web pages of other origins may read the answer. */
-  isForPages: boolean
-  applicationId?: string
-  /** The form of errors, if it is not a plain problem. */
-  wrap?: (problem: Problem) => object
-}
+  /** @throws CofferError `unauthenticated`, `rate_limited` */
+  async #identify(allowsCached: boolean): Promise<Caller> {
+    const { host, names, authenticate } = this.#parts
+    const key = readHeader(this.#request.headers, names.apiKey)
+    if (key === undefined || key === '')
+      throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
+    const caller = await authenticate(host, key, { request: this.#request, allowsCached })
+    if (caller.applicationType !== 'public') this.#isForPages = false
+    this.#admit(caller)
+    return caller
+  }
 
-async function answerRequest(parts: Parts, state: RequestState): Promise<HttpResponse> {
-  const { request } = state
-  const { path, search } = splitTarget(request.target)
-  const relayed = parts.findRelay(path)
-  if (relayed !== undefined) state.wrap = relayed.relay.describeError
-  const checking = parts.checkHost?.(request)
-  if (checking !== undefined) await checking
-  if (relayed !== undefined) return answerRelay(parts, state, relayed, search)
-  const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
-  if (parts.pages.has(pagePath) || parts.forms?.has(pagePath)) return answerPage(parts, state, pagePath)
-  const match = parts.router.match(request.method, path)
-  if ('allow' in match) return refuseMethod(parts, state, match.allow)
-  state.route = match.operation.endpoint.path
-  const caller = await identify(parts, request, isOneUnit(parts, match, request))
-  if (caller.applicationType !== 'public') state.isForPages = false
-  admit(parts, state, caller)
-  return runOperation(parts, state, match, caller, search)
-}
+  #admit({ actor }: Caller): void {
+    this.#applicationId = actor.id
+    this.#request.lease?.belongsTo(actor.id)
+    const retryAfterSeconds = this.#parts.rateLimit?.take(actor.id) ?? 0
+    if (retryAfterSeconds === 0) return
+    const message = `Too many requests. Try again in ${retryAfterSeconds} s.`
+    throw new CofferError('rate_limited', message, { retryAfterSeconds })
+  }
 
-/** Notes who calls. @throws CofferError `rate_limited` */
-function admit({ rateLimit }: Parts, state: RequestState, { actor }: Caller): void {
-  state.applicationId = actor.id
-  state.request.lease?.belongsTo(actor.id)
-  const waitSeconds = rateLimit?.take(actor.id) ?? 0
-  if (waitSeconds > 0)
-    throw new CofferError('rate_limited', `Too many requests. Try again in ${waitSeconds} s.`, {
-      retryAfterSeconds: waitSeconds,
-    })
-}
+  async #relay({ operation, relay, rest: path }: RelayMatch, query: string): Promise<HttpResponse> {
+    const { host, prefix, bodyLimitBytes } = this.#parts
+    const request = this.#request
+    const { method, outboundWrapper: through } = request
+    this.#route = relay.path
+    if (!relay.methods.includes(method)) return this.#refuseMethod(relay.methods.join(', '))
+    const headers: Record<string, string> = {}
+    for (const name of Object.keys(request.headers)) headers[name] = readHeader(request.headers, name) ?? ''
+    const readBody = () => readWhole(request, bodyLimitBytes)
+    const left = request.onLeave?.bind(request)
+    const relayed = { method, path, query, headers, prefix: prefix.toLowerCase(), readBody, left, through }
+    let caller = await relay.admit(host.store, host.hashSecret, relayed)
+    if (caller !== undefined) this.#admit(caller)
+    else {
+      caller = await this.#identify(false)
+      authorize(caller, operation)
+    }
+    const answer = await performRelay(host, caller, operation, relayed, this.#traceId)
+    const content = answer.whole === undefined ? { stream: answer.body } : { bytes: answer.whole }
+    return { status: answer.status, headers: { ...answer.headers }, body: '', ...content }
+  }
 
-async function answerRelay(
-  parts: Parts,
-  state: RequestState,
-  match: RelayMatch,
-  query: string,
-): Promise<HttpResponse> {
-  const { host, prefix, bodyLimitBytes } = parts
-  const { operation, relay } = match
-  const { request, traceId } = state
-  state.route = relay.path
-  if (!relay.methods.includes(request.method)) return refuseMethod(parts, state, relay.methods.join(', '))
-  const relayed = toRelayRequest(request, match, { query, prefix, bodyLimitBytes })
-  const admitted = await relay.admit(host.store, host.hashSecret, relayed)
-  const caller = admitted ?? (await identify(parts, request))
-  if (admitted === undefined && caller.applicationType !== 'public') state.isForPages = false
-  admit(parts, state, caller)
-  if (admitted === undefined) authorize(caller, operation)
-  return toAnswer(await performRelay(host, caller, operation, relayed, traceId))
-}
-
-async function runOperation(
-  { host, names, bodyLimitBytes }: Parts,
-  { request, traceId }: RequestState,
-  { operation, parameters }: Match,
-  caller: Caller,
-  search: string,
-): Promise<HttpResponse> {
-  const { endpoint } = operation
-  // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-  await retryIfStale(caller, (current) => authorize(current, operation))
-  const body = endpoint.takesBody
-    ? placeBody(await readJsonBody(request, operation, bodyLimitBytes), operation)
-    : {}
-  try {
-    const query = readQuery(endpoint, search)
-    const input = { ...body, ...query.input, ...parameters() }
+  async #perform({ operation, parameters }: Match, search: string): Promise<HttpResponse> {
+    const { host, names, bodyLimitBytes } = this.#parts
+    const request = this.#request
+    const { endpoint } = operation
+    this.#route = endpoint.path
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
-    const options = { misspelled: query.misspelled, recipient: recipientOf(request), idempotencyKey }
-    const outcome = await retryIfStale(caller, (current) =>
-      perform(host, current, operation, input, traceId, options),
-    )
-    const { status, headers, result, isReplayed } = outcome
-    const answer = headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
-    if (isReplayed) answer.headers[names.replayed] = 'true'
+    // One unit of work can check a cached caller.
+    const caller = await this.#identify(operation.runDetached === undefined && idempotencyKey === undefined)
+    // `perform` checks the permission too; here it avoids reading a body that is not allowed.
+    await retryIfStale(caller, (current) => authorize(current, operation))
+    const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
+    try {
+      const query = readQuery(endpoint, search)
+      const input = { ...body, ...query.input, ...parameters() }
+      const limits = request.lease ?? ENCODED_LIMITS
+      const options = { misspelled: query.misspelled, limits, idempotencyKey }
+      const outcome = await retryIfStale(caller, (current) =>
+        perform(host, current, operation, input, this.#traceId, options),
+      )
+      const { status, headers, result, isReplayed } = outcome
+      const answer =
+        headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
+      if (isReplayed) answer.headers[names.replayed] = 'true'
+      return answer
+    } catch (error) {
+      throw nameAsWritten(error, endpoint, names)
+    }
+  }
+
+  #refuse(error: unknown): HttpResponse {
+    const { names, cors, reportFault } = this.#parts
+    const known = error instanceof CofferError ? error : undefined
+    // Without it a page could not read that its next request is not emulated.
+    if (known?.code === 'not_emulated' && cors && isPreflight(this.#request))
+      return answerPreflight(this.#request, ALL_METHODS)
+    const isOfStorage = known?.code === 'storage_failed' || known?.code.startsWith('vault_') === true
+    const answer = this.#answerProblem(known !== undefined && isOfStorage ? hideReason(known) : error)
+    // RFC 9110, 11.6.1: a 401 says how to authenticate.
+    if (answer.status === 401)
+      answer.headers['www-authenticate'] = `ApiKey name="${names.apiKey.toUpperCase()}"`
+    if (known?.retryAfterSeconds !== undefined)
+      answer.headers['retry-after'] = String(known.retryAfterSeconds)
+    else if (answer.status === 503) answer.headers['retry-after'] = RETRY_SECONDS
+    if (known === undefined || known.code === 'internal' || isOfStorage) reportFault?.(error, this.#traceId)
     return answer
-  } catch (error) {
-    throw nameAsWritten(error, endpoint, names)
+  }
+
+  /** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
+  #refuseMethod(allow: string): HttpResponse {
+    if (this.#parts.cors && isPreflight(this.#request)) return answerPreflight(this.#request, allow)
+    const answer = this.#answerProblem(new CofferError('method_not_allowed', `This path takes ${allow}.`))
+    answer.headers.allow = allow
+    return answer
+  }
+
+  #answerProblem(error: unknown): HttpResponse {
+    return answerProblem(error, this.#traceId, readHeader(this.#request.headers, 'accept'), this.#wrap)
   }
 }
 
-/** The answer is wanted as text, and its bytes must be reserved. */
-function recipientOf({ lease }: HttpRequest): Recipient {
-  const { mostBytes, isStrict } = LOCAL_RECIPIENT
-  const reserve = lease === undefined ? LOCAL_RECIPIENT.reserve : (bytes: number) => lease.reserve(bytes)
-  return { mostBytes, isStrict, wantsText: true, reserve }
-}
-
-/** Whether the request takes one unit of work, which can check a cached caller. */
-function isOneUnit({ names }: Parts, { operation }: Match, { headers }: HttpRequest): boolean {
-  return operation.runDetached === undefined && readHeader(headers, names.idempotencyKey) === undefined
-}
-
-/** @throws CofferError `unauthenticated` */
-async function identify(
-  { host, names, authenticate }: Parts,
-  request: HttpRequest,
-  allowsCached = false,
-): Promise<Caller> {
-  const key = readHeader(request.headers, names.apiKey)
-  if (key !== undefined && key !== '') return authenticate(host, key, { request, allowsCached })
-  throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
-}
-
-async function answerPage(parts: Parts, state: RequestState, path: string): Promise<HttpResponse> {
-  state.route = path
-  const { request } = state
-  const [page, form] = [parts.pages.get(path), parts.forms?.get(path)]
-  const handler = { GET: page, HEAD: page, POST: form }[request.method]
-  if (handler !== undefined) return handler(request, state.traceId)
-  return refuseMethod(parts, state, [page && 'GET, HEAD', form && 'POST'].filter(Boolean).join(', '))
-}
-
-function refuse(parts: Parts, { request, traceId, wrap }: RequestState, error: unknown): HttpResponse {
-  // Without it a page could not read that its next request is not emulated.
-  if (error instanceof CofferError && error.code === 'not_emulated' && parts.cors && isPreflight(request))
-    return answerPreflight(request, ALL_METHODS)
-  const answer = answerProblem(hideStorage(error), traceId, readHeader(request.headers, 'accept'), wrap)
-  // RFC 9110, 11.6.1: a 401 says how to authenticate.
-  if (answer.status === 401)
-    answer.headers['www-authenticate'] = `ApiKey name="${parts.names.apiKey.toUpperCase()}"`
-  if (error instanceof CofferError && error.retryAfterSeconds !== undefined)
-    answer.headers['retry-after'] = String(error.retryAfterSeconds)
-  else if (answer.status === 503) answer.headers['retry-after'] = RETRY_SECONDS
-  if (!(error instanceof CofferError) || error.code === 'internal' || isOfStorage(error))
-    parts.reportFault?.(error, traceId)
-  return answer
-}
-
-/** The message of such an error names files of the server. */
-function isOfStorage({ code }: CofferError): boolean {
-  return code === 'storage_failed' || code.startsWith('vault_')
-}
-
-/** The operator of the server reads the reason, callers read only that the vault is the cause. */
-function hideStorage(error: unknown): unknown {
-  if (!(error instanceof CofferError) || !isOfStorage(error)) return error
+/** Its message names files of the server: the operator reads the reason, callers read only that the vault is the cause. */
+function hideReason(error: CofferError): CofferError {
   const { code, status } = error
   const message =
     error.toCallers ?? 'The server cannot read or write its vault. The log of the server has the reason.'
   return new CofferError(code, message, { status, cause: error })
-}
-
-/** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
-function refuseMethod(
-  { cors }: Parts,
-  { request, traceId, wrap }: RequestState,
-  allow: string,
-): HttpResponse {
-  if (cors && isPreflight(request)) return answerPreflight(request, allow)
-  const error = new CofferError('method_not_allowed', `This path takes ${allow}.`)
-  const answer = answerProblem(error, traceId, readHeader(request.headers, 'accept'), wrap)
-  answer.headers.allow = allow
-  return answer
 }
 
 /** Renames properties in errors to what the caller wrote: `size` to `query.size`, the idempotency key to its header. */

@@ -1,9 +1,9 @@
 /**
- * Limits the bytes of bodies and responses in memory, over all connections and for each application. Requests that would
- * exceed the limits are refused before their data is in memory.
+ * Bounds the work of all requests of a server: the bytes of bodies and responses in memory, also of each application, and
+ * what begins in one iteration of the event loop. Requests that would exceed the bytes are refused before they are in memory.
  */
 import { CofferError } from '../errors.js'
-import { RequestTurns } from './request-turns.js'
+import { MOST_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
 /** The bodies and responses of all requests in progress, in bytes. */
 const MOST_BYTES = 96 * 1024 * 1024
@@ -13,14 +13,16 @@ const MOST_OF_ONE = 2 / 3
 const SMALL_BYTES = 64 * 1024
 /** Bytes of a body that take as long as a request without one. */
 const BYTES_OF_A_UNIT = 4 * 1024
+/** The work that one iteration begins, in requests of usual size: about 10 ms. */
+const UNITS_IN_A_TURN = 50
 
 export class ByteBudget {
   readonly #mostBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
-  readonly turns = new RequestTurns()
-  /** Requests with a chunked body that wait behind others of their connections. */
-  chunked = 0
+  #unitsLeft = UNITS_IN_A_TURN
+  /** In the order in which they continue, one in an iteration. */
+  readonly #waiting: (() => void)[] = []
 
   /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {
@@ -38,17 +40,34 @@ export class ByteBudget {
     )
   }
 
-  /** Adds `change`, which can be negative, to the bytes of `holder`. */
   add(holder: string, change: number): void {
     this.#bytes += change
     const own = (this.#byHolder.get(holder) ?? 0) + change
     if (own === 0) this.#byHolder.delete(holder)
     else this.#byHolder.set(holder, own)
   }
+
+  /** undefined if work of this size may begin now, or else a promise that resolves in a later iteration. */
+  take(units = 1): Promise<void> | undefined {
+    this.#unitsLeft -= units
+    if (this.#unitsLeft >= 0) return undefined
+    return new Promise((resolve) => {
+      if (this.#waiting.push(resolve) === 1) setImmediate(this.#continue)
+    })
+  }
+
+  readonly #continue = () => {
+    this.#waiting.shift()!()
+    if (this.#waiting.length > 0) setImmediate(this.#continue)
+    else this.#unitsLeft = UNITS_IN_A_TURN
+  }
 }
 
 /** The bytes of one request: its body as it arrives, and its response once the size is known. */
-export class ByteLease {
+export class ByteLease implements ResponseLimits {
+  readonly mostBytes = MOST_PAGE_BYTES
+  readonly isStrict = false
+  readonly wantsEncoded = true
   readonly #budget: ByteBudget
   #holder = ''
   #body = 0
@@ -66,42 +85,38 @@ export class ByteLease {
 
   /** Call when the body is complete; resolves when it may be parsed. */
   async arrive(): Promise<void> {
-    const units = this.#body > SMALL_BYTES ? Number.POSITIVE_INFINITY : this.#body / BYTES_OF_A_UNIT
-    await this.#budget.turns.take(units)
+    await this.#budget.take(
+      this.#body > SMALL_BYTES ? Number.POSITIVE_INFINITY : this.#body / BYTES_OF_A_UNIT,
+    )
   }
 
   /** Counts received bytes of the body. @throws CofferError `unavailable` if they exceed the limits */
   take(bytes: number): void {
-    this.#require(bytes)
-    this.#hold(this.#body + bytes, this.#response)
+    this.#hold(this.#body + bytes, this.#response, true)
   }
 
   /** Reserves bytes for the response, instead of an earlier reservation. @throws CofferError `unavailable` */
   reserve(bytes: number): void {
-    this.#require(bytes - this.#response)
-    this.#hold(this.#body, bytes)
+    this.#hold(this.#body, bytes, true)
   }
 
   /** Sets the actual size of the response, even if it exceeds the limits. */
   settle(bytes: number): void {
-    this.#hold(this.#body, bytes)
+    this.#hold(this.#body, bytes, false)
   }
 
   /** Releases all bytes; later calls have no effect. */
   end(): void {
-    this.#hold(0, 0)
+    this.#hold(0, 0, false)
     this.#isOver = true
   }
 
-  #require(more: number): void {
+  #hold(body: number, response: number, isLimited: boolean): void {
     const held = this.#body + this.#response
-    if (more <= 0 || this.#budget.admits(this.#holder, held, held + more)) return
-    throw new CofferError('unavailable', 'This server is processing too much data. Try again in a moment.')
-  }
-
-  #hold(body: number, response: number): void {
-    const change = body + response - this.#body - this.#response
-    if (this.#isOver || change === 0) return
+    const change = body + response - held
+    if (change === 0 || this.#isOver) return
+    if (isLimited && change > 0 && !this.#budget.admits(this.#holder, held, held + change))
+      throw new CofferError('unavailable', 'This server is processing too much data. Try again in a moment.')
     this.#budget.add(this.#holder, change)
     this.#body = body
     this.#response = response

@@ -1,15 +1,15 @@
 /** Requests and answers as plain objects, independent of sockets. */
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'
+import { EncodedJson } from '../framework/limits.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
-import { JsonText } from '../framework/recipient.js'
 import type { ByteLease } from './byte-budget.js'
 
+/** An object of one request. Steps on its way may replace members. */
 export interface HttpRequest {
   method: string
   /** The request target: path and query, or an absolute URL. */
   target: string
-  /** Names in lower case. */
   headers: Readonly<Record<string, string | string[] | undefined>>
   /** The address of the client; absent without a socket. */
   client?: string
@@ -19,24 +19,7 @@ export interface HttpRequest {
   readBody(limitBytes: number): Promise<Uint8Array | undefined>
   /** Tells when the client has left; absent where that is not known. */
   onLeave?: OnLeave | undefined
-  /** Changes what sends relayed requests. */
   outboundWrapper?: ((outbound: Outbound) => Outbound) | undefined
-}
-
-/** A request with `changes`. Its methods are called on the original. */
-export function changeRequest(request: HttpRequest, changes: Partial<HttpRequest>): HttpRequest {
-  const { method, target, headers, client, lease, outboundWrapper } = request
-  return {
-    method,
-    target,
-    headers,
-    ...(client === undefined ? {} : { client }),
-    ...(lease === undefined ? {} : { lease }),
-    readBody: (limitBytes) => request.readBody(limitBytes),
-    onLeave: request.onLeave && ((listener) => request.onLeave!(listener)),
-    outboundWrapper,
-    ...changes,
-  }
 }
 
 /** The names of `headers` are in lower case. */
@@ -44,9 +27,6 @@ export interface HttpResponse {
   status: number
   headers: Record<string, string>
   body: string
-  /** More pieces that follow `body`, if the whole is large. Sending removes them. */
-  more?: string[]
-  /** Instead of a body: its bytes. */
   bytes?: Uint8Array
   /** Instead of a body: its bytes as they arrive, of any length. */
   stream?: AsyncIterable<Uint8Array>
@@ -54,11 +34,10 @@ export interface HttpResponse {
   cutAt?: 'start' | number
 }
 
+export const HEALTH_PATH = '/healthz'
+
 /** The methods that some path takes, as the header `Allow` lists them. */
 export const ALL_METHODS = 'DELETE, GET, HEAD, PATCH, POST, PUT'
-
-/** The size of a piece in characters; a single larger value makes a larger piece. */
-const PIECE = 64 * 1024
 
 /** In every answer: no caching, and no guessing of the content type. */
 const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' }
@@ -74,34 +53,22 @@ export function answerText(status: number, contentType: string, body: string): H
 /** `result` as JSON; an empty body if it is undefined. */
 export function answerResult(status: number, result: unknown): HttpResponse {
   if (status === 204 || result === undefined) return { status, headers: { ...COMMON_HEADERS }, body: '' }
-  if (result instanceof JsonText) return answerText(status, JSON_TYPE, result.text)
-  if (isListOfTexts(result)) {
-    const [body = '', ...more] = spellList(result)
-    return { ...answerText(status, JSON_TYPE, body), ...(more.length === 0 ? {} : { more }) }
-  }
-  return answerText(status, JSON_TYPE, JSON.stringify(result))
+  if (result instanceof EncodedJson) return answerText(status, JSON_TYPE, result.text)
+  return answerText(status, JSON_TYPE, isEncodedPage(result) ? encodePage(result) : JSON.stringify(result))
 }
 
-interface ListOfTexts {
+interface EncodedPage {
   pagination: object
-  data: readonly JsonText[]
+  data: readonly EncodedJson[]
 }
 
-function isListOfTexts(result: unknown): result is ListOfTexts {
-  const data = (result as { data?: unknown } | null)?.data
-  return Array.isArray(data) && data[0] instanceof JsonText
+function isEncodedPage(result: unknown): result is EncodedPage {
+  const { data } = result as Partial<EncodedPage>
+  return Array.isArray(data) && data[0] instanceof EncodedJson
 }
 
-function spellList({ pagination, data }: ListOfTexts): string[] {
-  const pieces: string[] = []
-  let piece = `{"pagination":${JSON.stringify(pagination)},"data":[`
-  data.forEach(({ text }, index) => {
-    piece += index === 0 ? text : `,${text}`
-    if (piece.length < PIECE) return
-    pieces.push(piece)
-    piece = ''
-  })
-  return [...pieces, `${piece}]}`]
+function encodePage({ pagination, data }: EncodedPage): string {
+  return `{"pagination":${JSON.stringify(pagination)},"data":[${data.map(({ text }) => text).join(',')}]}`
 }
 
 /** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
@@ -137,7 +104,6 @@ export function answerProblem(
   return answerText(problem.status, type, JSON.stringify(problem))
 }
 
-/** Whether `accept` allows `application/json` but not `application/problem+json`. */
 function wantsPlainJson(accept: string | undefined): boolean {
   if (accept === undefined || !accept.toLowerCase().includes('application/json')) return false
   const ranges = accept.split(',').map((range) => range.split(';')[0]!.trim().toLowerCase())

@@ -1,6 +1,5 @@
-/** Names and values of our own headers. */
 import { usage } from '../errors.js'
-import type { HttpRequest } from './exchange.js'
+import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js'
 
 export type HeaderNames = ReturnType<typeof nameHeaders>
 
@@ -26,7 +25,6 @@ export const PREFIX = /^[a-z][a-z0-9]{0,19}$/i
 /** Visible ASCII, short enough for a log line. */
 const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
-/** The caller's trace id, if it is valid. */
 export function readTraceId({ headers }: HttpRequest, { traceId }: HeaderNames): string | undefined {
   const value = readHeader(headers, traceId)
   return value !== undefined && TRACE_ID.test(value) ? value : undefined
@@ -41,4 +39,33 @@ export function readHeader(headers: HttpRequest['headers'], name: string): strin
 export function readCookie({ headers }: HttpRequest, name: string): string | undefined {
   const pairs = (readHeader(headers, 'cookie') ?? '').split(/; ?/)
   return pairs.find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** The time for which a browser may cache the answer to a preflight. */
+const MAX_AGE_SECONDS = 600
+const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
+
+/** The headers of every answer that pages may read. `prefix` as in {@link nameHeaders}. */
+export function nameCorsHeaders(prefix: string): Readonly<Record<string, string>> {
+  const { traceId, destinationStatus } = nameHeaders(prefix)
+  const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']
+  return {
+    'access-control-allow-origin': '*',
+    'access-control-expose-headers': exposed.join(', '),
+  }
+}
+
+export function isPreflight({ method, headers }: HttpRequest): boolean {
+  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
+}
+
+export function answerPreflight({ headers }: HttpRequest, methods: string): HttpResponse {
+  const answer = answerResult(204, undefined)
+  answer.headers['access-control-allow-methods'] = methods
+  answer.headers['access-control-max-age'] = String(MAX_AGE_SECONDS)
+  const wanted = readHeader(headers, 'access-control-request-headers')
+  if (wanted !== undefined && NAMES.test(wanted)) answer.headers['access-control-allow-headers'] = wanted
+  if (headers['access-control-request-private-network'] === 'true')
+    answer.headers['access-control-allow-private-network'] = 'true'
+  return answer
 }

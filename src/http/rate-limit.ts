@@ -23,16 +23,21 @@ export function parseRate(text: string): Rate {
 /** Buckets of size `count` that are filled evenly. `clock` is in ms. */
 export function createRateLimit({ count, periodMs }: Rate, clock: () => number) {
   const buckets = new BoundedMap<string, { left: number; at: number }>(MOST_BUCKETS)
+  const leftOf = (who: string, now: number) => {
+    const known = buckets.get(who)
+    return known === undefined ? count : Math.min(count, known.left + ((now - known.at) * count) / periodMs)
+  }
+  const waitFor = (left: number) =>
+    left >= 1 ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
   return {
-    /** Counts a request of `who`. Returns 0 if it is allowed, else the whole seconds until the next one is. */
+    /** 0 if a request of `who` is allowed, else the whole seconds until the next one is. */
+    wait: (who: string): number => waitFor(leftOf(who, clock())),
+    /** Counts a request of `who`, if it is allowed, and returns the same. */
     take(who: string): number {
       const now = clock()
-      const known = buckets.get(who)
-      const left =
-        known === undefined ? count : Math.min(count, known.left + ((now - known.at) * count) / periodMs)
-      const isAllowed = left >= 1
-      buckets.set(who, { left: isAllowed ? left - 1 : left, at: now })
-      return isAllowed ? 0 : Math.max(1, Math.ceil(((1 - left) * periodMs) / count / 1000))
+      const left = leftOf(who, now)
+      buckets.set(who, { left: left >= 1 ? left - 1 : left, at: now })
+      return waitFor(left)
     },
   }
 }

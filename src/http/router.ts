@@ -1,8 +1,8 @@
 /** Finds the operation for a method and a path over the registry's routes. It knows neither keys nor bodies. */
 import { CofferError, validationError } from '../errors.js'
-import { CONTROL_PATH } from '../framework/operation.js'
-import type { Registry, RoutedOperation } from '../framework/registry.js'
-import { readAreas } from './openapi/emulation.js'
+import { CONTROL_PATH, type Relay } from '../framework/operation.js'
+import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'
+import { type Area, readAreas } from './openapi/emulation.js'
 
 export interface Match {
   operation: RoutedOperation
@@ -10,15 +10,28 @@ export interface Match {
   parameters(): Record<string, string>
 }
 
+export interface RelayMatch {
+  operation: RegisteredOperation
+  relay: Relay
+  /** After the path of the operation, as sent. */
+  rest: string
+}
+
+/** The parts of a path, decoded; undefined is one that cannot be, and may stand for a parameter alone. */
+type Segments = readonly (string | undefined)[]
+
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
-  let leftOut: { area: string; parts: string[] }[] | undefined
   for (const operation of registry.routed) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }
-  /** The operations whose paths fit. */
+  const relays = registry.operations.flatMap((operation) => {
+    const { relay } = operation
+    return relay === undefined ? [] : { operation, relay, start: `${relay.path}/` }
+  })
+  let areas: Area[] | undefined
   const findAll = (segments: Segments) => {
     const bucket = buckets.get(bucketOf(segments)) ?? []
     return bucket.filter(({ endpoint }) => fits(endpoint.segments, segments))
@@ -28,6 +41,13 @@ export function createRouter(registry: Registry) {
     found.find(({ endpoint }) => endpoint.method === (method === 'HEAD' ? 'GET' : method))
   return {
     find: (method: string, path: string) => choose(findAll(splitPath(path)), method),
+
+    /** The operation that relays requests for a path, or for one above it. */
+    findRelay(path: string): RelayMatch | undefined {
+      const found = relays.find(({ relay, start }) => path.startsWith(start) || path === relay.path)
+      return found && { ...found, rest: path.slice(found.relay.path.length) }
+    },
+
     /**
      * For a path that is known, but not with this method: the methods it takes, as the header `Allow` lists them.
      * @throws CofferError `not_found`, `not_emulated`
@@ -36,12 +56,16 @@ export function createRouter(registry: Registry) {
       const segments = splitPath(path)
       const found = findAll(segments)
       if (found.length === 0) {
-        leftOut ??= listLeftOut()
-        throw describeUnknown(segments, leftOut)
+        areas ??= readAreas()
+        throw describeUnknown(segments, areas)
       }
       const operation = choose(found, method)
-      if (operation === undefined) return { allow: listMethods(found) }
-      return { operation, parameters: () => readParameters(operation.endpoint.segments, segments) }
+      if (operation !== undefined)
+        return { operation, parameters: () => readParameters(operation.endpoint.segments, segments) }
+      const methods = found.flatMap(({ endpoint }) =>
+        endpoint.method === 'GET' ? ['GET', 'HEAD'] : endpoint.method,
+      )
+      return { allow: [...new Set(methods)].sort().join(', ') }
     },
   }
 }
@@ -52,22 +76,16 @@ export function noControl(): CofferError {
   return new CofferError('not_found', `The control plane is not enabled. ${advice}`)
 }
 
-function listLeftOut() {
-  return readAreas().flatMap(({ area, not_emulated = [] }) =>
-    not_emulated.map((path) => ({ area, parts: path.split('/').slice(1) })),
-  )
-}
-
-function describeUnknown(segments: Segments, leftOut: ReturnType<typeof listLeftOut>): CofferError {
-  const isIn = (parts: readonly string[]) => parts.every((part, at) => part === '{}' || part === segments[at])
-  const area = leftOut.find(({ parts }) => isIn(parts))?.area
+function describeUnknown(segments: Segments, areas: readonly Area[]): CofferError {
   if (`/${segments[0]}` === CONTROL_PATH) return noControl()
-  return area === undefined
+  const isIn = (path: string) =>
+    path.split('/').every((part, at) => at === 0 || part === '{}' || part === segments[at - 1])
+  const leftOut = areas.find(({ not_emulated = [] }) => not_emulated.some(isIn))
+  return leftOut === undefined
     ? new CofferError('not_found', 'There is nothing at this path.')
-    : new CofferError('not_emulated', `${area}: this server does not emulate this area.`)
+    : new CofferError('not_emulated', `${leftOut.area}: this server does not emulate this area.`)
 }
 
-/** The bucket of routes with this first segment and length; no first segment is a parameter. */
 function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
@@ -83,9 +101,6 @@ function isParameter(segment: string): boolean {
   return segment.startsWith('{')
 }
 
-/** The parts of a path, decoded; undefined is one that cannot be, and may stand for a parameter alone. */
-type Segments = readonly (string | undefined)[]
-
 /** Empty segments fit nothing: a doubled slash never names an empty id. */
 function fits(pattern: readonly string[], segments: Segments): boolean {
   return pattern.every((each, at) => (isParameter(each) ? segments[at] !== '' : each === segments[at]))
@@ -93,15 +108,14 @@ function fits(pattern: readonly string[], segments: Segments): boolean {
 
 function readParameters(pattern: readonly string[], segments: Segments): Record<string, string> {
   const parameters: Record<string, string> = {}
-  pattern.forEach((each, at) => {
+  for (const [at, each] of pattern.entries()) {
     const segment = segments[at]
-    if (segment === undefined) throw validationError(NOT_ENCODED)
+    if (segment === undefined)
+      throw validationError('The path is not percent-encoded UTF-8. Encode ids with % and two hex digits.')
     if (isParameter(each)) parameters[each.slice(1, -1)] = segment
-  })
+  }
   return parameters
 }
-
-const NOT_ENCODED = 'The path is not percent-encoded UTF-8. Encode ids with % and two hex digits.'
 
 /** Decoded after splitting, so that an encoded slash stays inside its segment. One slash at the end means nothing. */
 function splitPath(path: string): Segments {
@@ -113,13 +127,7 @@ function splitPath(path: string): Segments {
 function decodeSegment(segment: string): string | undefined {
   try {
     return /^[\x21-\x7e]*$/.test(segment) ? decodeURIComponent(segment) : undefined
-  } catch (error) {
-    if (error instanceof URIError) return undefined
-    throw error
+  } catch {
+    return undefined
   }
-}
-
-function listMethods(found: readonly RoutedOperation[]): string {
-  const methods = found.flatMap(({ endpoint: { method } }) => (method === 'GET' ? [method, 'HEAD'] : method))
-  return [...new Set(methods)].sort().join(', ')
 }

@@ -1,54 +1,60 @@
-/** The HTTP server: its connections, limits of time, and a stop that still answers all accepted requests. */
+/** The HTTP server: its sockets, limits of time, and a stop that still answers all accepted requests. */
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { Server as NetServer, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
-import { CofferError, usage } from '../errors.js'
+import { CofferError, codeOf, usage } from '../errors.js'
+import type { Host } from '../framework/operation.js'
+import type { Answerer, AnswererOptions } from './answerer.js'
 import { ByteBudget } from './byte-budget.js'
 import { Connection, describeParserError } from './connection.js'
-import { listen } from './listen.js'
+import { nameCorsHeaders, nameHeaders } from './headers.js'
 import type { Service } from './served-request.js'
 
-export interface ServerLimits {
-  /** From the start of a connection to the end of its headers. */
-  headersMs: number
-  /** From the first byte of a request to the last one. */
-  requestMs: number
-  /** An idle connection is closed after this time. */
-  keepAliveMs: number
-  /** A client that reads nothing of a waiting answer is disconnected after this time. */
-  stallMs: number
-  /** The maximum time that a stop waits for requests in progress. */
-  stopMs: number
-}
+export const DEFAULT_PORT = 4010
+export const DEFAULT_PREFIX = 'svc'
+export const DEFAULT_BODY_LIMIT_BYTES = 1024 * 1024
+export const LOOPBACK: readonly string[] = ['127.0.0.1', '::1']
 
-export const SERVER_LIMITS: ServerLimits = {
+export const SERVER_LIMITS = {
+  /** From the start of a connection to the end of its headers. */
   headersMs: 5_000,
+  /** From the first byte of a request to the last one. */
   requestMs: 10_000,
+  /** An idle connection is closed after this time. */
   keepAliveMs: 30_000,
+  /** A client that reads nothing of a waiting answer is disconnected after this time. */
   stallMs: 30_000,
+  /** The maximum time that a stop waits for requests in progress. */
   stopMs: 8_000,
 }
 
-/** The limit of the request line and headers together. */
 const HEADER_LIMIT_BYTES = 16_384
 const MOST_CONNECTIONS = 10_000
 /** A client that neither reads nor writes for this time is disconnected. */
 const SILENCE_MS = 120_000
 /** At a stop, idle connections stay open for this time, because a request may be about to arrive. */
 const STOP_GRACE_MS = 100
-/** The interval at which Node checks the time limits. */
 const CHECK_MS = 500
+const FREE_PORT_TRIES = 20
+const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 
-export interface ServerOptions
-  extends Pick<Service, 'answerer' | 'traceHeader' | 'createTraceId' | 'record' | 'reportFault'>,
-    Partial<Pick<Service, 'budget' | 'headers'>> {
+export interface SocketOptions {
+  /** 0 for any port that is free on every address. */
+  port?: number
   /** The machine must have the first address; others that it does not have are skipped. */
-  addresses: readonly string[]
-  /** 0 for any free port; the same on every address. */
-  port: number
-  /** PEM texts. */
+  addresses?: readonly string[]
   tls?: { cert: string; key: string }
-  limits?: ServerLimits
+  limits?: typeof SERVER_LIMITS
+  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
+  allowHosts?: readonly string[]
+}
+
+/** The part of a service that its sockets use. By default, web pages of other origins may read answers. */
+export interface SocketService
+  extends Pick<AnswererOptions, 'record' | 'reportFault'>,
+    Partial<Pick<AnswererOptions, 'prefix' | 'bodyLimitBytes' | 'cors'>> {
+  host: Pick<Host, 'createUuid'> & Partial<Pick<Host, 'ownPorts'>>
 }
 
 export interface RunningServer {
@@ -58,32 +64,47 @@ export interface RunningServer {
 }
 
 /** Resolves when requests are accepted. @throws CofferError `unavailable`, `usage` for invalid TLS files */
-export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const create = options.tls === undefined ? createServer : await prepareTls(options.tls)
-  const connections = new Connections(options)
-  const { servers, port } = await listen(() => connections.createServer(create), options)
-  return { port, stop: () => connections.stop(servers) }
+export async function startServer(
+  answerer: Answerer,
+  service: SocketService,
+  { port = DEFAULT_PORT, addresses = LOOPBACK, tls, limits = SERVER_LIMITS }: SocketOptions = {},
+): Promise<RunningServer> {
+  const { host, record, reportFault, cors = true, prefix = DEFAULT_PREFIX } = service
+  const server = new HttpServer(limits, {
+    answerer,
+    record,
+    reportFault,
+    stallMs: limits.stallMs,
+    isStopping: false,
+    budget: new ByteBudget(service.bodyLimitBytes),
+    traceHeader: nameHeaders(prefix).traceId,
+    headers: cors ? nameCorsHeaders(prefix) : {},
+    createTraceId: host.createUuid,
+  })
+  // Loaded where it is used: a server without TLS is ready sooner.
+  const create = tls === undefined ? createServer : (await import('node:https')).createServer
+  const pem = tls && { ...tls, handshakeTimeout: SERVER_LIMITS.headersMs }
+  const listening = await listen(() => server.create(create, pem), addresses, port)
+  host.ownPorts?.add(listening.port)
+  const stop = () => server.stop(listening.servers).finally(() => host.ownPorts?.delete(listening.port))
+  return { port: listening.port, stop }
 }
 
-class Connections {
-  readonly #bySocket = new Map<Duplex, Connection>()
-  readonly #limits: ServerLimits
+class HttpServer {
+  readonly #connections = new Map<Duplex, Connection>()
+  readonly #limits: typeof SERVER_LIMITS
   readonly #service: Service
   #whenEmpty: (() => void) | undefined
 
-  constructor({
-    limits = SERVER_LIMITS,
-    budget = new ByteBudget(),
-    headers = {},
-    ...service
-  }: ServerOptions) {
+  constructor(limits: typeof SERVER_LIMITS, service: Service) {
     this.#limits = limits
-    this.#service = { ...service, budget, headers, stallMs: limits.stallMs, isStopping: false }
+    this.#service = service
   }
 
-  createServer(create: CreateServer): Server {
+  create(create: (options: object) => Server, pem: object | undefined): Server {
     const { headersMs, requestMs, keepAliveMs } = this.#limits
-    const server = create({
+    const options = {
+      ...pem,
       maxHeaderSize: HEADER_LIMIT_BYTES,
       // Our own check answers with a problem document.
       requireHostHeader: false,
@@ -91,20 +112,24 @@ class Connections {
       headersTimeout: headersMs,
       requestTimeout: requestMs,
       keepAliveTimeout: keepAliveMs,
-    })
+    }
+    let server: Server
+    try {
+      server = create(options)
+    } catch (cause) {
+      const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
+      throw usage(message, { cause })
+    }
     server.maxConnections = MOST_CONNECTIONS
     server.timeout = SILENCE_MS
     // A client that has closed its side of the connection still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true })
-    const receive = (message: IncomingMessage, response: ServerResponse) =>
-      this.#bySocket.get(message.socket)?.receive(message, response, false)
-    server.on('request', receive)
-    server.on('checkExpectation', receive)
-    server.on('checkContinue', (message, response) =>
-      this.#bySocket.get(message.socket)?.receive(message, response, true),
-    )
-    const isTls = create !== createServer
-    server.on(isTls ? 'secureConnection' : 'connection', (socket: Socket) => this.#admit(socket))
+    const receive = (expectsContinue: boolean) => (message: IncomingMessage, response: ServerResponse) =>
+      this.#connections.get(message.socket)?.receive(message, response, expectsContinue)
+    server.on('request', receive(false))
+    server.on('checkExpectation', receive(false))
+    server.on('checkContinue', receive(true))
+    server.on(pem === undefined ? 'connection' : 'secureConnection', (socket: Socket) => this.#admit(socket))
     server.on('connect', ({ method }, socket) =>
       this.#refuse(socket, new CofferError('method_not_allowed', 'This server is not a proxy.'), method),
     )
@@ -122,42 +147,72 @@ class Connections {
     ]
     await new Promise<void>((resolve) => {
       this.#whenEmpty = resolve
-      if (this.#bySocket.size === 0) resolve()
+      if (this.#connections.size === 0) resolve()
     })
     for (const timer of timers) clearTimeout(timer)
     for (const server of servers) server.close()
   }
 
   #destroy(isChosen: (connection: Connection) => boolean): void {
-    for (const [socket, connection] of this.#bySocket) if (isChosen(connection)) socket.destroy()
+    for (const [socket, connection] of this.#connections) if (isChosen(connection)) socket.destroy()
   }
 
   #admit(socket: Socket): void {
-    this.#bySocket.set(socket, new Connection(socket, this.#service))
+    this.#connections.set(socket, new Connection(socket, this.#service))
     socket.once('close', () => {
-      this.#bySocket.delete(socket)
-      if (this.#bySocket.size === 0) this.#whenEmpty?.()
+      this.#connections.delete(socket)
+      if (this.#connections.size === 0) this.#whenEmpty?.()
     })
   }
 
   #refuse(socket: Duplex, error: CofferError, method?: string): void {
-    const connection = this.#bySocket.get(socket)
+    const connection = this.#connections.get(socket)
     if (connection === undefined) socket.destroy()
     else connection.refuse(error, method)
   }
 }
 
-type CreateServer = (shape: object) => Server
-
-async function prepareTls(pem: { cert: string; key: string }): Promise<CreateServer> {
-  // Loaded where it is used: a server without TLS is ready sooner.
-  const { createServer: create } = await import('node:https')
-  return (shape) => {
+/** Listens on the same port of every address, with a server from `create` each. @throws CofferError `unavailable` */
+export async function listen<S extends NetServer>(
+  create: () => S,
+  addresses: readonly string[],
+  port: number,
+): Promise<{ servers: S[]; port: number }> {
+  for (let tries = 1; ; tries++) {
+    const servers: S[] = []
+    let chosen = port
     try {
-      return create({ ...shape, ...pem, handshakeTimeout: SERVER_LIMITS.headersMs })
-    } catch (cause) {
-      const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
-      throw usage(message, { cause })
+      for (const host of addresses) {
+        const server = create()
+        server.listen({ host, port: chosen, ipv6Only: host === '::1' })
+        const failure = await once(server, 'listening').catch((error: unknown) => error)
+        if (failure instanceof Error && (servers.length === 0 || !ABSENT.includes(codeOf(failure))))
+          throw failure
+        if (failure instanceof Error) continue
+        servers.push(server)
+        chosen = (server.address() as { port: number }).port
+      }
+      return { servers, port: chosen }
+    } catch (error) {
+      for (const server of servers) server.close()
+      const code = codeOf(error) || 'unknown reason'
+      if (port === 0 && code === 'EADDRINUSE' && tries < FREE_PORT_TRIES) continue
+      if (error instanceof CofferError) throw error
+      const messages: Record<string, string> = {
+        EADDRINUSE: `Port ${port} is in use. Choose another with --port; 0 finds a free one.`,
+        EACCES: `Port ${port} may not be used by this user. Choose one above 1023.`,
+      }
+      const message = messages[code] ?? `The server could not listen (${code}).`
+      throw new CofferError('unavailable', message, { cause: error })
     }
   }
+}
+
+/** An answerer that `make` makes when the first request comes, or at `begin`. */
+export function answerLater(make: () => Promise<Answerer>) {
+  let answer: Answerer | undefined
+  let making: Promise<Answerer> | undefined
+  const begin = () => (making ??= make().then((made) => (answer = made)))
+  const answerer: Answerer = (request) => answer?.(request) ?? begin().then((made) => made(request))
+  return { answerer, begin }
 }

@@ -1,38 +1,36 @@
 /** Assembles the HTTP service of an open vault. */
+import { isIPv4, isIPv6 } from 'node:net'
 import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
+import { collectBytes } from '../domain/proxy/collect-bytes.js'
+import { CofferError } from '../errors.js'
+import type { Host } from '../framework/operation.js'
 import type { Registry } from '../framework/registry.js'
-import type { AccessEntry } from './access-log.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
 import { answerResult, type HttpRequest } from './exchange.js'
-import { createHostCheck } from './hosts.js'
 import { createDocument } from './openapi/openapi.js'
 import { createAcceptPage } from './pages/accept-page.js'
-import { createPages, type Page } from './pages/pages.js'
+import { createPages } from './pages/pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
-import type { RunningServer } from './server.js'
 import {
   DEFAULT_BODY_LIMIT_BYTES,
   DEFAULT_PREFIX,
-  listenFor,
+  type RunningServer,
   type SocketOptions,
   type SocketService,
-} from './sockets.js'
+  startServer,
+} from './server.js'
 
-export interface ServiceOptions extends SocketService {
+export interface ServiceOptions
+  extends Omit<SocketService, 'host'>,
+    Pick<AnswererOptions, 'host' | 'authenticate' | 'observe' | 'forms'>,
+    Partial<Pick<AnswererOptions, 'pages'>> {
   registry: Registry
-  authenticate: AnswererOptions['authenticate']
-  /** The version of Coffer, for the OpenAPI document. */
   version: string
   rate?: Rate
-  /** Additional pages, and handlers of what they send, by path. */
-  pages?: ReadonlyMap<string, Page>
-  forms?: ReadonlyMap<string, Page>
-  observe?(entry: AccessEntry, request: HttpRequest): void
   /** Makes the answerer, of those that `create` makes. */
   middleware?(create: CreateAnswerer): Answerer
 }
 
-/** Makes an answerer of the service with these changes. */
 export type CreateAnswerer = (
   changes: { [K in keyof ServiceOptions]?: ServiceOptions[K] | undefined },
 ) => Answerer
@@ -42,7 +40,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   const { host, registry, version, rate, pages = [], forms = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
   const clock = () => performance.now()
-  const accept = createAcceptPage(host, (count) => host.random.bytes(count), clock)
+  const accept = createAcceptPage(host, clock)
   const reference = createPages(() => createDocument(registry, { version, prefix, bodyLimitBytes }))
   const answerReady = async () => {
     await host.store.checkReady()
@@ -72,7 +70,92 @@ export function createServiceAnswerer(service: ServiceOptions, allowHosts?: read
   return service.middleware === undefined ? create({}) : service.middleware(create)
 }
 
-/** Resolves when requests are accepted. @throws CofferError as {@link listenFor} */
+/** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
 export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}): Promise<RunningServer> {
-  return listenFor(createServiceAnswerer(service, sockets.allowHosts ?? []), service, sockets)
+  return startServer(createServiceAnswerer(service, sockets.allowHosts ?? []), service, sockets)
+}
+
+/**
+ * Protects against DNS rebinding: a web page can make a name of its own resolve to this machine. The requests of such a page
+ * contain that name as host and are refused. IP addresses cannot be rebound, so all of them are accepted, as are `localhost`,
+ * `names` (in any case) and the name in the vault's setting `public_url`.
+ */
+export function createHostCheck(
+  { store }: Pick<Host, 'store'>,
+  names: readonly string[],
+): NonNullable<AnswererOptions['checkHost']> {
+  const own = new Set(['localhost', ...names].map((name) => name.toLowerCase()))
+  let lastHost: unknown
+  let known: { counter: number | undefined; name: string | undefined } | undefined
+  const findPublicName = async () => {
+    const counter = store.changeCounter(['settings'])
+    if (counter !== undefined && known?.counter === counter) return known.name
+    const settings = await store.read((reader) => reader.get('settings', 0, 'vault'))
+    const url = settings?.values?.public_url
+    known = { counter, name: typeof url === 'string' ? new URL(url).hostname : undefined }
+    return known.name
+  }
+  const requirePublic = async (names: readonly string[]) => {
+    const publicName = await findPublicName()
+    if (names.every((name) => name === publicName)) return
+    throw new CofferError(
+      'misdirected',
+      'This server does not serve that host name. Its operator can allow the name with --allow-host NAME or the setting public_url.',
+    )
+  }
+  return (request) => {
+    // Most requests have the host of the request before.
+    const { host } = request.headers
+    if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined
+    const strange = readNames(request).filter((name) => !isAddress(name) && !own.has(name))
+    if (strange.length > 0) return requirePublic(strange)
+    lastHost = host
+    return undefined
+  }
+}
+
+/** The host names in a request, in lower case: of the header Host, which HTTP/1.0 can omit, and of an absolute URL. */
+function readNames({ headers, target }: HttpRequest): string[] {
+  const url = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(target)
+  return (url === null ? [headers.host] : [headers.host, url[1]])
+    .filter((authority) => authority !== undefined)
+    .map((authority) => /^(\[[^\]]*\]|[^:]*)(?::\d{0,5})?$/.exec(String(authority))?.[1]?.toLowerCase() ?? '')
+}
+
+function isAddress(name: string): boolean {
+  return isIPv4(name) || (name.startsWith('[') && isIPv6(name.slice(1, -1)))
+}
+
+export type Handler = (request: Request) => Promise<Response>
+
+export function toHandler(answerer: Answerer): Handler {
+  return async (request) => {
+    const { pathname, search } = new URL(request.url)
+    const answer = await answerer({
+      method: request.method,
+      target: pathname + search,
+      headers: Object.fromEntries(request.headers),
+      readBody: (limitBytes) => collectBytes(request.body ?? [], limitBytes),
+      onLeave: (listener) => {
+        if (request.signal.aborted) listener()
+        else request.signal.addEventListener('abort', listener)
+      },
+    })
+    const { status, headers, body, bytes, stream, cutAt } = answer
+    const content = bytes ?? body
+    if (cutAt !== undefined) return new Response(cutContent(content, cutAt), { status, headers })
+    if (stream !== undefined) return new Response(ReadableStream.from(stream), { status, headers })
+    const isBare = content.length === 0 || request.method === 'HEAD'
+    return new Response(isBare ? null : content, { status, headers })
+  }
+}
+
+/** As `fetch` sees a connection that ends too early. */
+function cutContent(content: string | Uint8Array, at: 'start' | number): ReadableStream {
+  const ended = () => new TypeError('fetch failed', { cause: new Error('The connection was cut.') })
+  if (at === 'start') throw ended()
+  return new ReadableStream({
+    start: (controller) => controller.enqueue(Buffer.from(content).subarray(0, at)),
+    pull: (controller) => controller.error(ended()),
+  })
 }

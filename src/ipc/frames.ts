@@ -1,20 +1,20 @@
-/** Messages between processes as frames: a length (big-endian u32), then that many bytes of JSON or of a raw body. */
+/** Frames: a length (big-endian u32), then that many bytes: JSON, which has no line break, and perhaps a line break and a body. */
 import { Buffer } from 'node:buffer'
 
 const PREFIX_BYTES = 4
 
-export function encodeFrame(message: unknown): Buffer {
-  const text = JSON.stringify(message)
-  const frame = Buffer.allocUnsafe(PREFIX_BYTES + Buffer.byteLength(text))
-  frame.writeUInt32BE(frame.length - PREFIX_BYTES)
-  frame.write(text, PREFIX_BYTES)
+export function encodeFrame(message: unknown, body?: Uint8Array): Buffer {
+  const text = JSON.stringify(message) + (body === undefined ? '' : '\n')
+  const bytes = Buffer.byteLength(text) + (body?.length ?? 0)
+  const frame = Buffer.allocUnsafe(PREFIX_BYTES + bytes)
+  frame.writeUInt32BE(bytes)
+  frame.set(body ?? [], PREFIX_BYTES + frame.write(text, PREFIX_BYTES))
   return frame
 }
 
-export function encodePrefix(length: number): Buffer {
-  const prefix = Buffer.allocUnsafe(PREFIX_BYTES)
-  prefix.writeUInt32BE(length)
-  return prefix
+export function splitFrame(frame: Buffer): [text: Buffer, body?: Buffer] {
+  const end = frame.indexOf('\n')
+  return end < 0 ? [frame] : [frame.subarray(0, end), frame.subarray(end + 1)]
 }
 
 /** Assembles frames from the chunks of a stream. */

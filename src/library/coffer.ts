@@ -1,113 +1,190 @@
 /** A vault in the caller's process, as the library opens it. */
-import type { Client } from '../client/typed-client.js'
+import { randomUUID } from 'node:crypto'
+import type { Fetch, HttpClientOptions } from '../client/http-client.js'
+import { pause } from '../client/pause.js'
+import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
+import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
-import { createDashboard, type Dashboard } from '../control/dashboard.js'
-import { createVaultService } from '../control/service.js'
-import { omitUndefined } from '../domain/omit-undefined.js'
+import { createVaultAnswerer } from '../control/middleware.js'
 import { resultOf } from '../framework/outcome.js'
-import { type Handler, toHandler } from '../http/handle.js'
-import { DEFAULT_PREFIX } from '../http/sockets.js'
-import { createServiceAnswerer } from '../http/start.js'
-import type { OperationName, ResultOf } from '../operations/all.js'
-import type { AskOptions, Coffer, Control, HandlerOptions, Tenant } from './api.js'
-import { clientOver } from './client.js'
-import { createControlCalls } from './control.js'
+import type { Rate } from '../http/rate-limit.js'
+import { DEFAULT_PREFIX } from '../http/server.js'
+import { type Handler, toHandler } from '../http/start.js'
+import { type OperationName, type ResultOf, registry } from '../operations/all.js'
 
 /** For requests that name no host. */
 const ORIGIN = 'http://localhost'
 
-/** The parts of an open vault. `controlKey`: the key of its control plane over HTTP, if it has one. */
-export interface Opened {
-  plane: ControlState
-  controlKey?: string | undefined
-  tenant: Tenant
-  keys: Readonly<Record<string, string>>
-  options: HandlerOptions
+type ControlName = Extract<OperationName, `control ${string}`>
+
+/** How a vault answers requests. */
+export interface HandlerOptions {
+  /** The start of header names: `svc` (the default) gives `SVC-API-KEY`. */
+  prefix?: string
+  /** The largest request body; default 1 MiB. */
+  bodyLimitBytes?: number
+  /** Whether web pages of other origins may read answers (CORS); default true. */
+  cors?: boolean
+  /** The limit per application, then 429. */
+  rate?: Rate
 }
 
-export class OpenCoffer implements Coffer {
-  readonly tenant: Readonly<Tenant>
-  readonly keys: Readonly<Record<string, string>>
-  readonly control: Control
-  readonly #opened: Opened
-  readonly #stop: (() => Promise<void>) | undefined
-  #handle: Handler | undefined
+export interface Tenant {
+  id: string
+  name: string
+  owner_id: string
+}
 
-  constructor(opened: Opened, stop?: () => Promise<void>) {
+/** The caller: the owner of the vault, in the tenant of this name or id (default: the first), or an application. */
+export interface AskOptions {
+  tenant?: string
+  /** Whether the owner sees data in plaintext; default false. */
+  reveal?: boolean
+  /** The key of the application that asks. */
+  key?: string
+}
+
+/** The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory. */
+export type Control = Methods<ControlName>['control'] & {
+  /** The key of `/_coffer/` on the server; absent if requests cannot reach it. */
+  readonly key?: string | undefined
+  /**
+   * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
+   * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
+   */
+  fork(): Promise<Coffer>
+}
+
+/** A vault and its HTTP server. */
+export interface CofferServer extends Coffer {
+  readonly url: string
+  readonly port: number
+  readonly control: Control & { fork(): Promise<CofferServer> }
+}
+
+/** @internal The parts of an open vault. */
+export interface Opened {
+  control: ControlState
+  keys: Readonly<Record<string, string>>
+  options: HandlerOptions
+  /** The key of its control plane over HTTP, if it has one. */
+  controlKey?: string | undefined
+  /** The address of its server, if it has one. */
+  url?: string
+  port?: number
+}
+
+/** An open vault. */
+export class Coffer {
+  /** The first tenant. */
+  readonly tenant: Readonly<Tenant>
+  /** The API keys that were created on opening, by the names of their applications. */
+  readonly keys: Readonly<Record<string, string>>
+  /** Restores states, sets the clock, makes requests fail, and lists them. */
+  readonly control: Control
+  /** The address of its server, if it has one. */
+  readonly url: string | undefined
+  readonly port: number | undefined
+  readonly #opened: Opened
+  readonly #stop: () => Promise<void>
+  #handle: Handler | undefined
+  #stopping: Promise<void> | undefined
+
+  /** @internal */
+  constructor(opened: Opened, { id, name, owner_id }: Tenant, stop = () => opened.control.close()) {
     this.#opened = opened
     this.#stop = stop
-    this.tenant = opened.tenant
+    this.tenant = { id, name, owner_id }
     this.keys = opened.keys
-    this.control = {
-      ...createControlCalls((name, input) => this.ask(name, input)),
-      ...omitUndefined({ key: opened.controlKey }),
-      fork: () => this.#fork(),
-    }
+    this.url = opened.url
+    this.port = opened.port
+    const definitions = registry.operations.filter(({ noun }) => noun === 'control')
+    const { control } = createMethods<ControlName, (typeof definitions)[number]>(
+      definitions,
+      ({ name }, input) => this.ask(name as OperationName, input),
+    )
+    this.control = { ...control, key: opened.controlKey, fork: () => this.#fork() }
   }
 
-  get #plane(): ControlState {
-    return this.#opened.plane
+  /** @internal @throws TypeError for a vault that this library has not opened */
+  static partsOf(vault: Coffer): Opened {
+    if (#opened in vault) return vault.#opened
+    throw new TypeError('Pass what openVault or openTestVault gives.')
   }
 
   async #fork(): Promise<Coffer> {
-    const { id, tenant, keys } = await this.#plane.fork()
-    const { plane } = this.#plane.forks.get(id)!
-    const { owner_id } = await plane.app.tenant()
-    const stop = () => this.#plane.deleteFork(id)
-    return new OpenCoffer(
-      { plane, tenant: { ...tenant, owner_id }, keys, options: this.#opened.options },
-      stop,
-    )
+    const { control: base, controlKey: _, ...shared } = this.#opened
+    const { id, keys } = await base.fork()
+    const control = base.findFork(id)
+    const tenant = await control.app.tenant()
+    return new Coffer({ ...shared, control, keys }, tenant, () => base.deleteFork(id))
   }
 
+  /** Answers a request without a socket. A path such as `/tokens` is enough. */
   fetch(input: string | URL | Request, init?: RequestInit): Promise<Response> {
-    this.#handle ??= this.createHandler({})
+    this.#handle ??= createHandler(this)
     return this.#handle(new Request(typeof input === 'string' ? new URL(input, ORIGIN) : input, init))
   }
 
+  /** Performs an operation by its name, such as `token create`. @throws CofferError those of the operation */
   async ask<Name extends OperationName>(
     operation: Name,
     input: Record<string, unknown> = {},
     { key, tenant, reveal = false }: AskOptions = {},
   ): Promise<ResultOf<Name>> {
     const as = key === undefined ? { reveal, tenant } : { key }
-    return resultOf(await this.#plane.app.ask({ operation, input, as })) as ResultOf<Name>
+    return resultOf(await this.#opened.control.app.ask({ operation, input, as })) as ResultOf<Name>
   }
 
+  /**
+   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`.
+   * @throws CofferError `usage` for a key that no header can carry
+   */
   as(key: string): Client {
     const { prefix } = this.#opened.options
     return clientOver((url, init) => this.fetch(url, init), { url: ORIGIN, key, ...(prefix && { prefix }) })
   }
 
-  createHandler(options: HandlerOptions): Handler {
-    return toHandler(createServiceAnswerer(this.serviceOf(options)))
+  /** Stops the server, if there is one, and closes the vault. */
+  async stop(): Promise<void> {
+    this.#stopping ??= this.#stop()
+    await this.#stopping
   }
 
-  createDashboard(isSecure: boolean): Dashboard {
-    const { prefix = DEFAULT_PREFIX } = this.#opened.options
-    return createDashboard(this.#plane, { prefix, isSecure })
-  }
-
-  serviceOf(options: HandlerOptions, dashboard?: Dashboard) {
-    const chosen = { ...this.#opened.options, ...options }
-    const { prefix = DEFAULT_PREFIX } = chosen
-    const { plane, controlKey: key } = this.#opened
-    return createVaultService({ ...chosen, host: plane.app }, { plane, key, dashboard, prefix })
-  }
-
-  listenAt(url: string): void {
-    this.#plane.listenAt(url)
-  }
-
-  admitOthers(): void {
-    this.#plane.app.admitOthers()
-  }
-
-  stop(): Promise<void> {
-    return this.#stop === undefined ? this.#plane.close() : this.#stop()
-  }
-
+  /** {@link stop}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
+}
+
+/** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
+export function createHandler(
+  vault: Coffer,
+  given: HandlerOptions = {},
+): (request: Request) => Promise<Response> {
+  const { control, controlKey: key, options } = Coffer.partsOf(vault)
+  const chosen = { ...options, ...given }
+  return toHandler(createVaultAnswerer(chosen, { control, key, prefix: chosen.prefix ?? DEFAULT_PREFIX }))
+}
+
+export interface ClientOptions
+  extends Pick<HttpClientOptions, 'key' | 'prefix' | 'signal' | 'timeoutMs'>,
+    SocketOptions {
+  /** The address of the server: https, or http on this machine. */
+  url: string
+}
+
+/**
+ * A client of any server of the interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to
+ * the answer, or rejects with the CofferError of the server; it tries again when the server is busy.
+ * @throws CofferError `usage`
+ */
+export function createClient({ url, ca, insecure, ...options }: ClientOptions): Client {
+  const sockets = { ca, insecure }
+  return clientOver(createSocketFetch(sockets).fetch, { ...options, url: readServerUrl(url, sockets) })
+}
+
+/** A client whose requests `fetch` answers. */
+function clientOver(fetch: Fetch, options: Pick<HttpClientOptions, 'url' | 'key' | 'prefix'>): Client {
+  return createTypedClient({ ...options, fetch, wait: pause, random: Math.random, createKey: randomUUID })
 }

@@ -1,140 +1,98 @@
-/** Opens vaults in the caller's process, and serves them. */
 import { readFile } from 'node:fs/promises'
-import { ControlState } from '../control/control-state.js'
-import { drawControlKey, openControlled } from '../control/open.js'
-import type { RunningServer } from '../http/server.js'
-import { LOOPBACK } from '../http/sockets.js'
-import { serveHttp } from '../http/start.js'
+import { ControlState, openControlled } from '../control/control-state.js'
+import { serveVault } from '../control/serve.js'
+import type { ReactorOptions } from '../framework/ports/reactors.js'
+import type { Seed } from '../operations/seed/seed-schema.js'
 import { openVault as openApp } from '../vault/open.js'
-import type {
-  Coffer,
-  CofferServer,
-  HandlerOptions,
-  ReactorAccess,
-  ServerOptions,
-  TestVaultOptions,
-  VaultOptions,
-} from './api.js'
-import { OpenCoffer, type Opened } from './coffer.js'
+import { Coffer, type CofferServer, type HandlerOptions } from './coffer.js'
+
+/** The modules and hosts that reactor code may use. */
+interface ReactorAccess {
+  reactors?: Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
+}
+
+export interface TestVaultOptions extends HandlerOptions, ReactorAccess {
+  /** The contents of the vault; see `coffer seed apply --help`. */
+  seed?: Seed
+  /** ms since the epoch; default: the system's clock. */
+  clock?(): number
+}
+
+export interface ServerOptions extends TestVaultOptions {
+  /** 0, the default, for a free one. */
+  port?: number
+  /** Default: both loopback addresses. */
+  addresses?: readonly string[]
+  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
+  allowHosts?: readonly string[]
+  /** PEM texts. */
+  tls?: { cert: string; key: string }
+  /** Serves this vault instead of a new one in memory; `stop` then leaves it open. */
+  vault?: Coffer
+}
+
+/** The directory of a vault on disk, and the key file or passphrase that opens it. */
+export type VaultOptions = HandlerOptions &
+  ReactorAccess & { directory: string; notice?(text: string): void } & (
+    | { keyFile: string }
+    | { passphrase: string }
+  )
 
 /**
  * A vault in memory with the contents of `seed`. If that has no list of applications, there is one application of each
  * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
-export async function openTestVault(options: TestVaultOptions = {}): Promise<Coffer> {
-  refuseUnknown(options, OF_TEST_VAULT)
-  const { clock, seed, ...others } = options
-  const effects = { tenantName: 'test', ...(clock === undefined ? {} : { clock }) }
-  const { plane, applications } = await openControlled(effects, seed)
-  const controlKey = drawControlKey(plane.app.random)
-  const keys = Object.entries(applications).map(([name, { key }]) => [name, key])
-  return new OpenCoffer(await complete(plane, Object.fromEntries(keys), others, controlKey))
+export async function openTestVault({ clock, seed, ...options }: TestVaultOptions = {}): Promise<Coffer> {
+  const { control, applications } = await openControlled(
+    { tenantName: 'test', ...(clock && { clock }) },
+    seed,
+  )
+  const keys = Object.fromEntries(Object.entries(applications).map(([name, { key }]) => [name, key]))
+  return open(control, keys, options, control.createKey())
 }
 
 /** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
 export async function openVault(options: VaultOptions): Promise<Coffer> {
-  refuseUnknown(options, [...OF_HANDLER, 'reactors', 'directory', 'notice', 'keyFile', 'passphrase'])
   const { directory, notice = console.warn, ...others } = options
   const app = await openApp({ directory, pid: process.pid, notice, role: 'server' }, async () =>
     'keyFile' in others
       ? { kind: 'key-file', text: await readFile(others.keyFile, 'utf8') }
       : { kind: 'passphrase', passphrase: others.passphrase },
   )
-  const plane = new ControlState(app)
-  app.control = plane
-  return new OpenCoffer(await complete(plane, {}, others))
+  const control = new ControlState(app)
+  app.control = control
+  return open(control, {}, others)
 }
 
-async function complete(
-  plane: ControlState,
+async function open(
+  control: ControlState,
   keys: Record<string, string>,
   { reactors, ...options }: HandlerOptions & ReactorAccess,
   controlKey?: string,
-): Promise<Opened> {
-  const { app } = plane
+): Promise<Coffer> {
+  const { app } = control
   app.configureReactors({ ...reactors, ...(options.prefix && { prefix: options.prefix }) })
-  const { id, name, owner_id } = await app.tenant()
-  return { plane, controlKey, tenant: { id, name, owner_id }, keys, options }
-}
-
-/** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
-export function createHandler(
-  vault: Coffer,
-  options: HandlerOptions = {},
-): (request: Request) => Promise<Response> {
-  refuseUnknown(options, OF_HANDLER)
-  return requireOpen(vault).createHandler(options)
+  return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
 
 /**
  * Serves a new vault in memory, or `vault`, over HTTP; on loopback unless `addresses` is set, and on a free port unless
  * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
  */
-export async function startServer(options: ServerOptions = {}): Promise<CofferServer> {
-  refuseUnknown(options, [...OF_TEST_VAULT, 'port', 'addresses', 'allowHosts', 'tls', 'vault'])
-  const { vault: given, clock, seed, port = 0, addresses, allowHosts, tls, ...handling } = options
-  const vault = requireOpen(
-    given ?? (await openTestVault({ ...handling, ...(clock && { clock }), ...(seed && { seed }) })),
-  )
-  const sockets = { ...(addresses && { addresses }), ...(allowHosts && { allowHosts }), ...(tls && { tls }) }
+export async function startServer(given: ServerOptions = {}): Promise<CofferServer> {
+  const { vault = await openTestVault(given), clock: _, seed: __, ...options } = given
+  const stopVault = async () => (given.vault === undefined ? vault.stop() : undefined)
   try {
-    const isRemote = addresses?.some((address) => !LOOPBACK.includes(address)) === true
-    if (isRemote) vault.admitOthers()
-    const dashboard = isRemote ? undefined : vault.createDashboard(tls !== undefined)
-    const server = await serveHttp(vault.serviceOf(handling, dashboard), { port, ...sockets })
-    const url = `${tls === undefined ? 'http' : 'https'}://localhost:${server.port}`
-    vault.listenAt(url)
-    dashboard?.listenAt(url)
-    return served(vault, { url, port: server.port }, stopper(vault, server, given === undefined))
+    const opened = Coffer.partsOf(vault)
+    const { control, controlKey: key } = opened
+    const server = await serveVault(control, { port: 0, ...opened.options, ...options, key })
+    await server.begin()
+    const { url, port } = server
+    const stop = () => server.stop().finally(stopVault)
+    return new Coffer({ ...opened, url, port }, vault.tenant, stop) as CofferServer
   } catch (error) {
-    if (given === undefined) await vault.stop()
+    await stopVault()
     throw error
   }
-}
-
-function stopper(vault: OpenCoffer, server: RunningServer, isOwned: boolean): () => Promise<void> {
-  let stopping: Promise<void> | undefined
-  return () => (stopping ??= server.stop().finally(() => (isOwned ? vault.stop() : undefined)))
-}
-
-/** `vault`, or a fork of it, behind a server. */
-function served(
-  vault: Coffer,
-  place: { url: string; port: number },
-  stop: () => Promise<void>,
-): CofferServer {
-  return {
-    ...place,
-    tenant: vault.tenant,
-    keys: vault.keys,
-    fetch: (input, init) => vault.fetch(input, init),
-    ask: (operation, input, asking) => vault.ask(operation, input, asking),
-    as: (key) => vault.as(key),
-    control: {
-      ...vault.control,
-      fork: async () => {
-        const fork = await vault.control.fork()
-        return served(fork, place, () => fork.stop())
-      },
-    },
-    stop,
-    [Symbol.asyncDispose]: stop,
-  }
-}
-
-const OF_HANDLER = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
-const OF_TEST_VAULT = [...OF_HANDLER, 'reactors', 'seed', 'clock']
-
-/** @throws TypeError for an unknown option, whose effect the caller expects */
-function refuseUnknown(options: object, known: readonly string[]): void {
-  const unknown = Object.keys(options).find((name) => !known.includes(name))
-  if (unknown !== undefined)
-    throw new TypeError(`There is no option "${unknown}". Options: ${known.join(', ')}.`)
-}
-
-/** @throws TypeError for a vault that this library has not opened */
-function requireOpen(vault: Coffer): OpenCoffer {
-  if (vault instanceof OpenCoffer) return vault
-  throw new TypeError('Pass what openVault or openTestVault gives.')
 }

@@ -1,23 +1,47 @@
 /** Sending by SMTP with nodemailer. Error messages contain neither addresses nor passwords. */
 import { rootCertificates } from 'node:tls'
 import { createTransport } from 'nodemailer'
-import { type MailServer, readMailServer } from '../domain/invitation/mail-server.js'
-import type { Delivery, Mailer, Message } from '../framework/ports/mail.js'
+import { readMailServer, type Sender } from '../domain/invitation/mail-server.js'
 
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
 /** Mails over one connection, before a new one is opened. */
 const MOST_PER_CONNECTION = 100
 
+/** A complete mail. `id` is its Message-ID, the same at every attempt; `date` is ms since the epoch. */
+export type Message = Record<'id' | 'to' | 'subject' | 'text' | 'html', string> & {
+  from: Sender
+  date: number
+}
+
+/**
+ * The result of sending a message. `refused` is final; `postponed` concerns this mail only; `unreachable` concerns every
+ * mail to the server. The reason contains no address.
+ */
+export type Delivery =
+  | { outcome: 'sent' }
+  | { outcome: 'refused' | 'postponed' | 'unreachable'; reason: string }
+
+export type Mailer = ReturnType<typeof openSmtp>
+
 /** A mailer over one connection. `ca`: additional PEM certificates to trust. */
-export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): Mailer {
-  const server = readMailServer(url)
+export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
+  const { host, port, tls, user, password } = readMailServer(url)
   const transport = createTransport({
     pool: true,
     maxConnections: 1,
     maxMessages: MOST_PER_CONNECTION,
-    ...describeConnection(server),
-    tls: describeTrust(server, ca),
+    host,
+    port,
+    secure: tls === 'implicit',
+    requireTLS: tls === 'required',
+    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
+    tls: {
+      minVersion: 'TLSv1.2',
+      // For a server on this machine, which may also lack TLS, the certificate is checked only if `ca` is set.
+      rejectUnauthorized: tls !== 'offered' || ca !== undefined,
+      ...(ca === undefined ? {} : { ca: [...rootCertificates, ca] }),
+    },
     connectionTimeout: CONNECT_MS,
     greetingTimeout: CONNECT_MS,
     socketTimeout: SILENCE_MS,
@@ -26,70 +50,39 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }): 
     disableUrlAccess: true,
   })
   return {
-    server: `${server.host}:${server.port}`,
-    send: async (message) => {
+    server: `${host}:${port}`,
+    /** Never rejects: a failure is a delivery. */
+    send: async ({ id, to, from, date, ...content }: Message): Promise<Delivery> => {
       // nodemailer removes brackets from an address, which would change the address.
-      if (/[<>]/.test(message.to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
+      if (/[<>]/.test(to)) return { outcome: 'refused', reason: 'the address holds a < or >.' }
       try {
-        await transport.sendMail(describeMessage(message))
+        await transport.sendMail({
+          ...content,
+          messageId: id,
+          date: new Date(date),
+          from,
+          to: { name: '', address: to },
+          // With it nodemailer does not parse the address again, which is ambiguous for quoted ones.
+          envelope: { from: from.address, to: [to] },
+          // RFC 3834: suppresses automatic replies.
+          headers: { 'Auto-Submitted': 'auto-generated' },
+        })
         return { outcome: 'sent' }
       } catch (error) {
         return explain(error)
       }
     },
+    /** Fails what is being sent. */
     close: () => transport.close({ force: true }),
   }
 }
 
-/** For a server on this machine, which may also lack TLS, the certificate is checked only if `ca` is set. */
-function describeTrust({ tls }: MailServer, ca: string | undefined) {
-  const rejectUnauthorized = tls !== 'offered' || ca !== undefined
-  const roots = ca === undefined ? {} : { ca: [...rootCertificates, ca] }
-  return { minVersion: 'TLSv1.2', rejectUnauthorized, ...roots } as const
-}
-
-function describeConnection({ host, port, tls, user, password }: MailServer) {
-  return {
-    host,
-    port,
-    secure: tls === 'implicit',
-    requireTLS: tls === 'required',
-    ...(user === undefined ? {} : { auth: { user, pass: password ?? '' } }),
-  }
-}
-
-/** With an explicit envelope nodemailer does not parse the address again, which is ambiguous for quoted ones. */
-function describeMessage({ id, from, to, subject, text, html, date }: Message) {
-  return {
-    messageId: id,
-    date: new Date(date),
-    from,
-    to: { name: '', address: to },
-    envelope: { from: from.address, to: [to] },
-    subject,
-    text,
-    html,
-    // RFC 3834: suppresses automatic replies.
-    headers: { 'Auto-Submitted': 'auto-generated' },
-  }
-}
-
-/** Reasons by nodemailer's code, for errors that affect all mails. */
-const UNREACHABLE: Record<string, string> = {
-  EDNS: 'its name is not known.',
-  ECONNECTION: 'it does not answer.',
-  ESOCKET: 'the connection failed.',
-  ETIMEDOUT: 'it took too long to answer.',
-  ETLS: 'a secure connection could not be made.',
-  EAUTH: 'it does not accept the user and password of mail.url.',
-  ENOAUTH: 'it wants a user and password in mail.url.',
-  EPROTOCOL: 'it does not speak SMTP.',
-}
+/** nodemailer's codes of errors that affect all mails. */
+const UNREACHABLE = 'EDNS ECONNECTION ESOCKET ETIMEDOUT ETLS EAUTH ENOAUTH EPROTOCOL'.split(' ')
 
 function explain(error: unknown): Delivery {
   const { code = '', responseCode = 0 } = error as { code?: string; responseCode?: number }
-  const cause = UNREACHABLE[code]
-  if (cause !== undefined) return { outcome: 'unreachable', reason: describeCause(error) ?? cause }
+  if (UNREACHABLE.includes(code)) return { outcome: 'unreachable', reason: describeCause(error, code) }
   // RFC 5321, 4.2.1: 5yz is permanent, 4yz is temporary.
   if (responseCode >= 500) return { outcome: 'refused', reason: `it refuses this mail (${responseCode}).` }
   if (responseCode >= 400)
@@ -100,11 +93,10 @@ function explain(error: unknown): Delivery {
 }
 
 /** A more precise reason for errors that the operator can fix. */
-function describeCause(error: unknown): string | undefined {
+function describeCause(error: unknown, code: string): string {
   const { message, cause } = error as { message?: string; cause?: { code?: string } }
-  const text = `${cause?.code ?? ''} ${message ?? ''}`
-  if (/ECONNREFUSED/.test(text)) return 'the connection was refused.'
-  return /certificate|CERT|altnames/i.test(text)
+  if (code.endsWith('AUTH')) return 'it does not accept the user and password of mail.url.'
+  return /certificate|CERT|altnames/i.test(`${cause?.code ?? ''} ${message ?? ''}`)
     ? 'its certificate is not trusted. Give the authority with: coffer config set mail.ca @ca.pem'
-    : undefined
+    : `it cannot be reached (${code}).`
 }

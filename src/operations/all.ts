@@ -34,7 +34,7 @@ const nouns = [
   config,
 ]
 
-export const registry = createRegistry(nouns, { isChecked: true })
+export const registry = createRegistry(nouns)
 
 type Declared = (typeof nouns)[number]['operations'][number]
 

@@ -12,7 +12,7 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
     // A file that exists and fails to load is reported when all nouns are loaded.
     return undefined
   }
-  const registry = createRegistry([noun], { isChecked: true })
+  const registry = createRegistry([noun])
   return registry.find(name) === undefined ? undefined : registry
 }
 

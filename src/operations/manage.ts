@@ -1,20 +1,13 @@
 /** Derives management operations of a noun from one declaration of how its records are found, shown and logged. */
-
 import type { Permission } from '../domain/access/permissions.js'
 import { matchesName } from '../domain/reactor/formula.js'
-import type { EntityType } from '../domain/records/entity-types.js'
+import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
 import { readList } from '../framework/list.js'
-import {
-  type Context,
-  type LogEntry,
-  type Operation,
-  operation,
-  type Session,
-} from '../framework/operation.js'
+import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
-import { requireRecord } from '../framework/require-record.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
+import { requireRecord } from '../framework/unit.js'
 import type { Condition } from '../storage/store.js'
 
 type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
@@ -42,12 +35,16 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   tenantOf?(context: Context, record: RecordOf[K]): number
 }
 
-type One = ReturnType<typeof oneOf>
-const oneOf = (id: StringSchema) => inputSchema(['id'], { id })
+interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
+  id?: readonly string[]
+  name?: string
+  where?: Condition | undefined
+  matches?: ((record: R, context: Context) => boolean) | undefined
+}
 
-type Deletion<K extends Kind> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
+type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
   /** Refuses, or removes what belongs to the record. */
-  before?(context: Context, record: RecordOf[K]): void | Promise<void>
+  before?(context: Context, record: R): void | Promise<void>
 }
 
 export function manage<
@@ -56,58 +53,48 @@ export function manage<
   const K extends Kind,
   const O extends Schema,
 >(noun: Noun<Name, Path, K, O>) {
-  const { name, title, kind, entity = kind as EntityType, path, permission, output, view } = noun
+  const { title, kind, entity = kind as EntityType, path, output, view } = noun
   const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
-  const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
-  const one = oneOf(noun.id)
   const require = (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>
-  const allowed = (verb: string) => [`${permission}:${verb}` as Permission]
-  const logged = (operation: 'create' | 'update') =>
-    ({ operation, message: `${title} ${operation}d` }) as LogEntry
+  const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
+  const one = inputSchema(['id'], { id: noun.id })
+  const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
+    name: `${noun.name} ${verb}` as const,
+    permissions: [`${noun.permission}:${right}` as Permission],
+    route,
+  })
+  const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
+    ({ log: { operation, message: `${title} ${done}` } }) as const
   return {
     one,
     require,
-
     /** The beginnings of the declarations of its further operations. */
     creating: {
-      name: `${name} create` as const,
-      permissions: allowed('create'),
-      route: `POST ${path}` as const,
-      success: 201,
+      ...head('create', 'create', `POST ${path}` as const),
+      ...log('create', 'created'),
+      success: 201 as const,
       output,
-      log: logged('create'),
-    } as const,
-    listing: {
-      name: `${name} list` as const,
-      permissions: allowed('read'),
-      route: `GET ${path}` as const,
-      output: listOutput(output),
-    } as const,
+    },
+    listing: { ...head('list', 'read', `GET ${path}` as const), output: listOutput(output) },
     updating: {
-      name: `${name} update` as const,
-      permissions: allowed('update'),
-      route: `PUT ${path}/{id}` as const,
+      ...head('update', 'update', `PUT ${path}/{id}` as const),
+      ...log('update', 'updated'),
       output,
-      log: logged('update'),
-    } as const,
+    },
     patching: {
-      name: `${name} patch` as const,
-      permissions: allowed('update'),
-      route: `PATCH ${path}/{id}` as const,
+      ...head('patch', 'update', `PATCH ${path}/{id}` as const),
+      ...log('update', 'updated'),
       contentType: 'application/merge-patch+json',
-      log: logged('update'),
-    } as const,
+    },
 
-    get: (...examples: readonly string[]): Operation<One, O, unknown, `${Name} get`, `GET ${Path}/{id}`> =>
+    get: (...examples: readonly string[]) =>
       operation({
-        name: `${name} get`,
+        ...head('get', 'read', `GET ${path}/{id}` as const),
+        ...log('read', 'retrieved'),
         summary: `Get ${noun.called} by its id.`,
-        permissions: allowed('read'),
-        route: `GET ${path}/{id}`,
         input: one,
         output,
         examples,
-        log: { operation: 'read', message: `${title} retrieved` },
         run: async (context, { id }) => {
           const record = await require(context, id)
           context.audit.record(entity, record.id)
@@ -115,17 +102,12 @@ export function manage<
         },
       }),
 
-    delete: ({
-      before,
-      ...declared
-    }: Deletion<K>): Operation<One, undefined, unknown, `${Name} delete`, `DELETE ${Path}/{id}`> =>
+    delete: ({ before, ...declared }: Deletion<RecordOf[K]>) =>
       operation({
         ...declared,
-        name: `${name} delete`,
-        permissions: allowed('delete'),
-        route: `DELETE ${path}/{id}`,
+        ...head('delete', 'delete', `DELETE ${path}/{id}` as const),
+        ...log('delete', 'deleted'),
         input: one,
-        log: { operation: 'delete', message: `${title} deleted` },
         run: async (context, { id }) => {
           const record = await require(context, id)
           await before?.(context, record)
@@ -138,20 +120,19 @@ export function manage<
     /** A page of the records with these ids, a matching name and the condition, in `tenants` (default: the caller's). */
     list: (
       session: Session,
-      { id: ids, name: like, ...asked }: PageRequest & { id?: readonly string[]; name?: string },
-      tenants: readonly number[] = [session.caller.tenant],
-      condition?: Condition,
+      { id: ids, name, where, matches, ...paging }: Filters<RecordOf[K]>,
+      tenants?: readonly number[],
     ) => {
-      const matches = (record: RecordOf[K]) => matchesName((record as { name: string }).name, like!)
-      const and = [...(ids === undefined ? [] : [{ ids }]), ...(condition === undefined ? [] : [condition])]
+      const and = [ids && { ids }, where].filter((each) => each !== undefined)
+      const isNamed = (record: RecordOf[K]) => matchesName((record as { name: string }).name, name!)
       const listing = {
         kind,
-        tenants,
+        ...(tenants && { tenants }),
         where: async () => (and.length === 0 ? undefined : { and }),
-        matches: like === undefined ? undefined : matches,
-        show: (context: Context, record: RecordOf[K]) => view(context, record),
+        matches: name === undefined ? matches : isNamed,
+        show: view,
       }
-      return readList(session, listing, asked) as Promise<List<Answer<O>>>
+      return readList(session, listing, paging) as Promise<List<Answer<O>>>
     },
 
     add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {

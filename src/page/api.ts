@@ -2,12 +2,8 @@
 import { createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
-import type { ExplainedDecision } from '../framework/caller/decisions.js'
-import type { CountedRule, RequestRecord } from '../framework/ports/control.js'
+import type { RequestRecord } from '../framework/ports/control.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
-
-export type { CountedRule, ExplainedDecision, Problem, RequestRecord }
-export type Row<Name extends OperationName> = ResultOf<Name> extends { data: (infer R)[] } ? R : never
 
 /** Facts that the page reads once it is signed in. */
 export interface Session {
@@ -18,16 +14,11 @@ export interface Session {
   controls: { faults: boolean; state: boolean }
 }
 
-export interface Place {
-  tenant?: string
-  fork?: string
-}
+export type Place = { tenant?: string; fork?: string }
 
 async function send(path: string, body?: object): Promise<unknown> {
-  const init =
-    body === undefined
-      ? {}
-      : { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+  const headers = { 'content-type': 'application/json' }
+  const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers }
   const answer = await fetch(`/_dashboard/${path}`, init)
   const text = await answer.text()
   const result: unknown = text === '' ? undefined : JSON.parse(text)
@@ -47,7 +38,8 @@ export const createLive = (session: Session, place: Place) => ({
     send('ask', { after, ...place }) as Promise<{ count: number; first: number; records: RequestRecord[] }>,
 })
 
-export const LiveContext = createContext<ReturnType<typeof createLive>>(undefined as never)
+const LiveContext = createContext<ReturnType<typeof createLive>>(undefined as never)
+export const LiveProvider = LiveContext.Provider
 export const useLive = () => useContext(LiveContext)
 
 export interface Asked<T> {

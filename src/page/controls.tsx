@@ -1,103 +1,84 @@
-/** Clock, state and faults, as far as the control plane of this vault has them. */
 import { useState } from 'preact/hooks'
+import type { CountedRule } from '../framework/ports/control.js'
 import type { OperationName } from '../operations/all.js'
-import { type CountedRule, useAsked, useLive } from './api.js'
+import { type Asked, useAsked, useLive } from './api.js'
 import { Button, Fault, Field, type Fields, Form, Heading, Shown, Table } from './parts.js'
 
-/** Performs an operation, then `after`. */
-function useAction(after: () => void) {
+/** Performs an operation, then asks again for what it changes. */
+function useAction(...changed: Pick<Asked<unknown>, 'again'>[]) {
   const live = useLive()
   const [error, setError] = useState<string>()
-  const act = (operation: OperationName, input: object = {}) => {
-    live.ask(operation, input).then(
-      () => {
-        setError(undefined)
-        after()
-      },
-      (caught: Error) => setError(caught.message),
+  const act = async (operation: OperationName, input: object = {}) => {
+    const failed = await live.ask(operation, input).then(
+      () => undefined,
+      (caught: Error) => caught.message,
     )
+    setError(failed)
+    if (failed === undefined) for (const { again } of changed) again()
   }
   return { act, note: error === undefined ? null : <Fault text={error} /> }
 }
 
 export function Controls() {
   const { session } = useLive()
-  const [resets, setResets] = useState(0)
+  const faults = useAsked('control fault list')
   return (
     <>
       <Heading text="Controls" />
-      {session.controls.state && (
-        <>
-          <Clock key={`clock ${resets}`} />
-          <State whenReset={() => setResets(resets + 1)} />
-        </>
-      )}
-      <Faults key={`faults ${resets}`} />
+      {session.controls.state && <State faults={faults} />}
+      <Faults found={faults} />
     </>
   )
 }
 
-function Clock() {
-  const found = useAsked('control clock get')
-  const { act, note } = useAction(found.again)
-  return (
-    <article>
-      <h2>Clock</h2>
-      {note}
-      <Shown of={found}>
-        {({ mode, now }) => (
-          <p>
-            <code>{now}</code> ({mode})
-          </p>
-        )}
-      </Shown>
-      <div class="row">
-        {['15m', '1h', '1d', '30d'].map((by) => (
-          <Button key={by} text={`+ ${by}`} act={() => act('control clock advance', { by })} />
-        ))}
-        <Button text="Freeze" act={() => act('control clock set', { mode: 'frozen' })} />
-        <Button text="Real time" act={() => act('control clock set', { mode: 'real' })} />
-      </div>
-    </article>
-  )
-}
+const RESET = 'Return to the state in which the vault began? Data, faults and requests are lost.'
 
-function State({ whenReset }: { whenReset(): void }) {
-  const found = useAsked('control snapshot list')
-  const { act, note } = useAction(found.again)
-  const reset = useAction(whenReset)
+function State({ faults }: { faults: Asked<unknown> }) {
+  const clock = useAsked('control clock get')
+  const snapshots = useAsked('control snapshot list')
+  const { act, note } = useAction(clock, snapshots, faults)
   return (
-    <article>
-      <h2>State</h2>
+    <>
       {note}
-      {reset.note}
-      <p>
-        <Button
-          text="Reset"
-          act={() =>
-            confirm('Return to the state in which the vault began? Data, faults and requests are lost.') &&
-            reset.act('control reset')
-          }
-        />
-      </p>
-      <Form class="row" send={(fields) => act('control snapshot create', fields)}>
-        <Field label="Name" name="name" required maxLength={100} />
-        <button type="submit">Keep a snapshot</button>
-      </Form>
-      <Shown of={found}>
-        {(names) => (
-          <div class="row">
-            {names.map((name) => (
-              <Button
-                key={name}
-                text={`Return to ${name}`}
-                act={() => act('control snapshot restore', { name })}
-              />
-            ))}
-          </div>
-        )}
-      </Shown>
-    </article>
+      <article>
+        <h2>Clock</h2>
+        <Shown of={clock}>
+          {({ mode, now }) => (
+            <p>
+              <code>{now}</code> ({mode})
+            </p>
+          )}
+        </Shown>
+        <div class="row">
+          {['15m', '1h', '1d', '30d'].map((by) => (
+            <Button key={by} text={`+ ${by}`} act={() => act('control clock advance', { by })} />
+          ))}
+          <Button text="Freeze" act={() => act('control clock set', { mode: 'frozen' })} />
+          <Button text="Real time" act={() => act('control clock set', { mode: 'real' })} />
+        </div>
+      </article>
+      <article>
+        <h2>State</h2>
+        <Button text="Reset" act={() => confirm(RESET) && act('control reset')} />
+        <Form class="row" send={(fields) => act('control snapshot create', fields)}>
+          <Field label="Name" name="name" required maxLength={100} />
+          <button type="submit">Keep a snapshot</button>
+        </Form>
+        <Shown of={snapshots}>
+          {(names) => (
+            <div class="row">
+              {names.map((name) => (
+                <Button
+                  key={name}
+                  text={`Return to ${name}`}
+                  act={() => act('control snapshot restore', { name })}
+                />
+              ))}
+            </div>
+          )}
+        </Shown>
+      </article>
+    </>
   )
 }
 
@@ -114,9 +95,8 @@ function readRule({ kind, operation, path, status, delay_ms, times }: Fields): o
   }
 }
 
-function Faults() {
-  const found = useAsked('control fault list')
-  const { act, note } = useAction(found.again)
+function Faults({ found }: { found: Asked<unknown> }) {
+  const { act, note } = useAction(found)
   const rules = (found.result ?? []) as CountedRule[]
   const set = (all: object[]) => act('control fault set', { rules: all })
   const bare = rules.map(({ matched: _, applied: __, ...rule }) => rule)
@@ -125,27 +105,23 @@ function Faults() {
       <h2>Faults</h2>
       {note}
       <Shown of={found}>
-        {() =>
-          rules.length === 0 ? (
-            <p class="dim">None.</p>
-          ) : (
-            <Table
-              label="Faults"
-              head={['Rule', 'Fits', 'Applied', 'Remove']}
-              rows={rules.map((rule, at) => [
-                <code key="rule">{JSON.stringify(bare[at])}</code>,
-                rule.matched,
-                rule.applied,
-                <Button
-                  key="remove"
-                  aria-label={`Remove fault ${at + 1}`}
-                  text="Remove"
-                  act={() => set(bare.toSpliced(at, 1))}
-                />,
-              ])}
-            />
-          )
-        }
+        {() => (
+          <Table
+            label="Faults"
+            head={['Rule', 'Fits', 'Applied', 'Remove']}
+            rows={rules.map((rule, at) => [
+              <code key="rule">{JSON.stringify(bare[at])}</code>,
+              rule.matched,
+              rule.applied,
+              <Button
+                key="remove"
+                aria-label={`Remove fault ${at + 1}`}
+                text="Remove"
+                act={() => set(bare.toSpliced(at, 1))}
+              />,
+            ])}
+          />
+        )}
       </Shown>
       <Form class="row" send={(fields) => set([...bare, readRule(fields)])}>
         <label>

@@ -1,11 +1,9 @@
-/** The page at `/`: the reference, and for signed-in users the activity of this server. */
-import { render } from 'preact'
+import { type ComponentChildren, render } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
-import { createLive, LiveContext, type Place, readSession, type Session, signIn } from './api.js'
+import { createLive, LiveProvider, type Place, readSession, type Session, signIn } from './api.js'
 import { Controls } from './controls.js'
-import { Applications, Log, Outbox, Tokens } from './lists.js'
+import { Applications, Log, Outbox, Reactors, Tokens } from './lists.js'
 import { Fault } from './parts.js'
-import { Reactors } from './reactors.js'
 import { enhanceReference } from './reference.js'
 import { Requests } from './requests.js'
 
@@ -23,8 +21,8 @@ type ViewName = keyof typeof VIEWS
 const reference = document.querySelector<HTMLElement>('#reference')!
 
 function readView(isFirst: boolean): ViewName | undefined {
-  const name = location.hash.replace(/^#\//, '')
-  if (location.hash.startsWith('#/') && Object.hasOwn(VIEWS, name)) return name as ViewName
+  const [, name = ''] = /^#\/(.*)$/.exec(location.hash) ?? []
+  if (Object.hasOwn(VIEWS, name)) return name as ViewName
   return isFirst && location.hash === '' ? 'requests' : undefined
 }
 
@@ -32,11 +30,7 @@ function Page({ session }: { session: Session }) {
   const [view, setView] = useState(() => readView(true))
   const [place, setPlace] = useState<Place>({})
   const live = useMemo(() => createLive(session, place), [session, place])
-  useEffect(() => {
-    const turn = () => setView(readView(false))
-    addEventListener('hashchange', turn)
-    return () => removeEventListener('hashchange', turn)
-  }, [])
+  useEffect(() => addEventListener('hashchange', () => setView(readView(false))), [])
   useEffect(() => {
     reference.hidden = view !== undefined
     document.title = view === undefined ? 'Coffer' : `Coffer: ${view}`
@@ -48,17 +42,16 @@ function Page({ session }: { session: Session }) {
     ...session.tenants.toReversed().map(({ id, name }) => ({ label: name, place: { tenant: id } })),
     ...session.forks.map((fork) => ({ label: `fork ${fork.slice(0, 8)}`, place: { fork } })),
   ]
+  const link = (name: string, href: string, isCurrent: boolean) => (
+    <a key={name} href={href} aria-current={isCurrent ? 'page' : undefined}>
+      {name}
+    </a>
+  )
   return (
-    <LiveContext.Provider value={live}>
+    <LiveProvider value={live}>
       <nav aria-label="Views" class="views">
-        {names.map((name) => (
-          <a key={name} href={`#/${name}`} aria-current={view === name ? 'page' : undefined}>
-            {name}
-          </a>
-        ))}
-        <a href="#reference" aria-current={view === undefined ? 'page' : undefined}>
-          reference
-        </a>
+        {names.map((name) => link(name, `#/${name}`, view === name))}
+        {link('reference', '#reference', view === undefined)}
         {places.length > 1 && (
           <label>
             Tenant{' '}
@@ -70,44 +63,35 @@ function Page({ session }: { session: Session }) {
           </label>
         )}
       </nav>
-      {View !== undefined && (
+      {View && (
         <main>
           <View />
         </main>
       )}
-    </LiveContext.Provider>
+    </LiveProvider>
   )
 }
 
 async function start(): Promise<void> {
   const live = document.createElement('div')
+  const show = (content: ComponentChildren) => render(content, live)
   reference.before(live)
   enhanceReference(reference)
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Keeps the login out of the history and bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
-  const fault = login === undefined ? undefined : await signIn(login).then(noFault, messageOf)
+  const fault = login && (await signIn(login).then(String, (error: Error) => error))
   // A server for other machines has only the reference.
   const session = await readSession().catch(() => undefined)
-  if (session?.is_signed_in) render(<Page session={session} />, live)
-  else if (fault !== undefined)
-    render(
-      <aside>
-        <Fault text={fault} />
-      </aside>,
-      live,
-    )
-  else if (session !== undefined)
-    render(
-      <aside class="dim">
-        To see here what happens on this server, open the address that <code>coffer serve</code> printed, or
-        one of <code>coffer control page</code>.
-      </aside>,
-      live,
-    )
+  if (session?.is_signed_in) return show(<Page session={session} />)
+  if (fault instanceof Error) return show(<Fault text={fault.message} />)
+  if (session === undefined) return
+  show(
+    <aside class="dim">
+      To see here what happens on this server, open the address that <code>coffer serve</code> printed, or one
+      of <code>coffer control page</code>.
+    </aside>,
+  )
 }
-
-const noFault = () => undefined
-const messageOf = (error: Error) => error.message
 
 void start()

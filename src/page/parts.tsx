@@ -1,7 +1,7 @@
-/** Components that several views of the page use. */
 import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
 import { useState } from 'preact/hooks'
-import type { Asked } from './api.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
+import { type Asked, useAsked } from './api.js'
 
 /** Waits, or says what failed, or shows `children` of the result. */
 export function Shown<T>({ of, children }: { of: Asked<T>; children: (result: T) => ComponentChildren }) {
@@ -18,22 +18,22 @@ export function Fault({ text }: { text: string }) {
   )
 }
 
-/** `again` reloads the content below. */
-export function Heading(given: { text: string; again?: () => void; children?: ComponentChildren }) {
-  const { text, again, children } = given
+export function Status({ isFault, text }: { isFault: boolean; text: ComponentChildren }) {
+  return <span class={isFault ? 'status fault' : 'status'}>{text}</span>
+}
+
+export function Heading({ text, children }: { text: string; children?: ComponentChildren }) {
   return (
     <div class="heading">
       <h1>{text}</h1>
       {children}
-      {again !== undefined && <Button text="Refresh" act={again} />}
     </div>
   )
 }
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement>
-type FormProps = FormHTMLAttributes<HTMLFormElement>
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { text: string; act(): unknown }
 
-export function Button({ text, act, ...rest }: ButtonProps & { text: string; act(): unknown }) {
+export function Button({ text, act, ...rest }: ButtonProps) {
   return (
     <button type="button" {...rest} onClick={act}>
       {text}
@@ -44,7 +44,10 @@ export function Button({ text, act, ...rest }: ButtonProps & { text: string; act
 export type Fields = Record<string, string>
 
 /** Sends the fields that are not empty. */
-export function Form({ send, ...rest }: FormProps & { send(fields: Fields): void }) {
+export function Form({
+  send,
+  ...rest
+}: FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): void }) {
   return (
     <form
       {...rest}
@@ -110,32 +113,47 @@ export function Code({ label, text, isCopied = false }: { label: string; text: s
   )
 }
 
-/** {@link Shown} of a page of a list, with buttons for the others. */
-export function Paged<T extends { pagination: { total_pages: number } }>(given: {
-  of: Asked<T>
-  page: number
-  turn(page: number): void
-  children: (result: T) => ComponentChildren
+type Listed<Name extends OperationName> = Extract<ResultOf<Name>, { data: unknown[] }>
+
+/** A view of the operation's list, page by page; `head` is what stands beside its name. */
+export function ListView<Name extends OperationName>(given: {
+  text: string
+  operation: Name
+  input?: object
+  head?: ComponentChildren
+  empty?: ComponentChildren
+  children: (list: Listed<Name>) => ComponentChildren
 }) {
-  const { of, page, turn, children } = given
-  const pages = of.result?.pagination.total_pages ?? 0
+  const { text, operation, input = {}, head, empty = 'None yet.', children } = given
+  const about = JSON.stringify([operation, input])
+  const [turned, setTurned] = useState({ about, page: 1 })
+  const page = turned.about === about ? turned.page : 1
+  const found = useAsked(operation, { size: 20, ...input, page })
+  const turn = (to: number) => () => setTurned({ about, page: to })
   return (
-    <Shown of={of}>
-      {(result) => (
-        <>
-          {children(result)}
-          {pages > 1 && (
-            <nav aria-label="Pages">
-              <Button text="Newer" disabled={page <= 1} act={() => turn(page - 1)} />
-              <span>
-                Page {page} of {pages}
-              </span>
-              <Button text="Older" disabled={page >= pages} act={() => turn(page + 1)} />
-            </nav>
-          )}
-        </>
-      )}
-    </Shown>
+    <>
+      <Heading text={text}>
+        {head}
+        <Button text="Refresh" act={found.again} />
+      </Heading>
+      <Shown of={found as Asked<unknown> as Asked<Listed<Name> & { pagination: { total_pages: number } }>}>
+        {(list) => (
+          <>
+            {list.data.length === 0 && <p class="dim">{empty}</p>}
+            {children(list)}
+            {list.pagination.total_pages > 1 && (
+              <nav aria-label="Pages">
+                <Button text="Newer" disabled={page <= 1} act={turn(page - 1)} />
+                <span>
+                  Page {page} of {list.pagination.total_pages}
+                </span>
+                <Button text="Older" disabled={page >= list.pagination.total_pages} act={turn(page + 1)} />
+              </nav>
+            )}
+          </>
+        )}
+      </Shown>
+    </>
   )
 }
 
@@ -143,21 +161,20 @@ export function Paged<T extends { pagination: { total_pages: number } }>(given: 
 export function Details(
   given: Record<'title' | 'about', ComponentChildren> & { children: () => ComponentChildren },
 ) {
-  const { title, about, children } = given
   const [isOpen, setOpen] = useState(false)
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>
-        {title}
+        {given.title}
         <br />
-        <span class="dim">{about}</span>
+        <span class="dim">{given.about}</span>
       </summary>
-      {isOpen && children()}
+      {isOpen && given.children()}
     </details>
   )
 }
 
-export const spell = (value: unknown) =>
+export const formatJson = (value: unknown) =>
   typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
 
 export const time = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2')
@@ -165,17 +182,10 @@ export const time = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2'
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
 
 /** A command line for the request. The key is a variable, so that no shell history has it. */
-export function curl(
-  method: string,
-  path: string,
-  header: string,
-  body?: string,
-  type = 'application/json',
-): string {
-  const lines = [
+export function curl(method: string, path: string, header: string, body?: string, type = 'application/json') {
+  return [
     `curl ${method === 'GET' ? '' : `-X ${method} `}${quote(location.origin + path)}`,
     `-H "${header}: $KEY"`,
     ...(body === undefined ? [] : [`-H 'Content-Type: ${type}'`, `-d ${quote(body)}`]),
-  ]
-  return lines.join(' \\\n  ')
+  ].join(' \\\n  ')
 }

@@ -1,7 +1,7 @@
 /** Makes the operations of the reference callable: fields, "send", the answer, and the curl command. */
 import { render } from 'preact'
 import { useState } from 'preact/hooks'
-import { Code, curl, Fault, Field, Form, spell } from './parts.js'
+import { Code, curl, Field, type Fields, Form, formatJson } from './parts.js'
 
 /** The key that was typed, which is stored nowhere else. */
 const typed = { key: '' }
@@ -10,59 +10,33 @@ export function enhanceReference(root: HTMLElement): void {
   const { header = '' } = root.dataset
   const field = document.createElement('div')
   root.querySelector('main')?.prepend(field)
-  render(<KeyField header={header} />, field)
+  const keep = (event: { currentTarget: HTMLInputElement }) => {
+    typed.key = event.currentTarget.value.trim()
+  }
+  const label = `API key, to send requests from here (${header})`
+  render(<Field label={label} type="password" autocomplete="off" onInput={keep} />, field)
   for (const details of root.querySelectorAll<HTMLDetailsElement>('details[data-call]'))
     details.addEventListener('toggle', () => enhance(details, header), { once: true })
-}
-
-/** Reads the attributes that the server writes. */
-function readCall(details: HTMLDetailsElement) {
-  const { call = '', query = '', type = '', secret } = details.dataset
-  const [method = '', path = ''] = call.split(' ')
-  const sample = details.querySelector('pre.sample')?.textContent ?? ''
-  return {
-    method,
-    path,
-    query: query.split(' ').filter(Boolean),
-    type,
-    sample,
-    isSecret: secret !== undefined,
-  }
 }
 
 function enhance(details: HTMLDetailsElement, header: string): void {
   const place = document.createElement('div')
   details.append(place)
-  render(<Try callable={readCall(details)} header={header} />, place)
+  render(<Try details={details} header={header} />, place)
 }
 
-function KeyField({ header }: { header: string }) {
-  return (
-    <p>
-      <label>
-        API key, to send requests from here <span class="dim">({header})</span>{' '}
-        <input
-          type="password"
-          autocomplete="off"
-          onInput={(event) => {
-            typed.key = event.currentTarget.value.trim()
-          }}
-        />
-      </label>
-    </p>
-  )
-}
-
-function Try({ callable, header }: { callable: ReturnType<typeof readCall>; header: string }) {
-  const { method, path, query, type, sample, isSecret } = callable
-  const names = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
-  const [values, setValues] = useState<Record<string, string>>({})
-  const [body, setBody] = useState(sample)
-  const [answer, setAnswer] = useState<{ status: string; text: string } | { error: string }>()
-  const search = new URLSearchParams(query.flatMap((name) => (values[name] ? [[name, values[name]]] : [])))
-  const target = `${path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(values[name] ?? ''))}${
-    search.size === 0 ? '' : `?${search}`
-  }`
+/** A form for the operation, by the attributes that the server writes. */
+function Try({ details, header }: { details: HTMLDetailsElement; header: string }) {
+  const { call = '', query = '', type = '', secret } = details.dataset
+  const [method = '', path = ''] = call.split(' ')
+  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
+  const inQuery = query.split(' ').filter(Boolean)
+  const [values, setValues] = useState<Fields>({})
+  const [body, setBody] = useState(details.querySelector('pre.sample')?.textContent ?? '')
+  const [answer, setAnswer] = useState<{ status: string; text: string }>()
+  const search = new URLSearchParams(inQuery.flatMap((name) => (values[name] ? [[name, values[name]]] : [])))
+  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(values[name] ?? ''))
+  const target = search.size === 0 ? filled : `${filled}?${search}`
   const sent = type === '' ? undefined : body
   const send = async () => {
     try {
@@ -71,22 +45,20 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
       const text = await reply.text()
       // The message of reactor code that failed may be data.
       const isOpen = !reply.ok && !text.includes('reactor-failed')
-      setAnswer({
-        status: `${reply.status} ${reply.statusText}`,
-        text: isOpen ? pretty(text) : conceal(text, isSecret),
-      })
+      const shown = isOpen ? parse(text, text, (value) => value) : conceal(text, secret !== undefined)
+      setAnswer({ status: `${reply.status} ${reply.statusText}`, text: shown })
     } catch (error) {
-      setAnswer({ error: (error as Error).message })
+      setAnswer({ status: 'none', text: (error as Error).message })
     }
   }
   return (
     <Form class="try" send={() => void send()}>
       <h3>Try it</h3>
-      {[...names, ...query].map((name) => (
+      {[...inPath, ...inQuery].map((name) => (
         <Field
           key={name}
           label={name}
-          required={names.includes(name)}
+          required={inPath.includes(name)}
           onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
         />
       ))}
@@ -103,14 +75,11 @@ function Try({ callable, header }: { callable: ReturnType<typeof readCall>; head
       )}
       <button type="submit">Send</button>
       <Code label="The same in a terminal" isCopied text={curl(method, target, header, sent, type)} />
-      {answer !== undefined &&
-        ('error' in answer ? (
-          <Fault text={answer.error} />
-        ) : (
-          <div role="status">
-            <Code label={`Answer: ${answer.status}`} text={answer.text} />
-          </div>
-        ))}
+      {answer !== undefined && (
+        <div role="status">
+          <Code label={`Answer: ${answer.status}`} text={answer.text} />
+        </div>
+      )}
     </Form>
   )
 }
@@ -129,17 +98,14 @@ function conceal(text: string, isSecret: boolean): string {
     const entries = Object.entries(value).map(([name, item]) => [name, isHidden(name) ? HIDDEN : hide(item)])
     return Object.fromEntries(entries)
   }
-  try {
-    return spell(hide(JSON.parse(text)))
-  } catch {
-    return HIDDEN
-  }
+  return parse(text, HIDDEN, hide)
 }
 
-function pretty(text: string): string {
+/** `change` of the JSON as text; `otherwise` for what is not JSON. */
+function parse(text: string, otherwise: string, change: (value: unknown) => unknown): string {
   try {
-    return spell(JSON.parse(text))
+    return formatJson(change(JSON.parse(text)))
   } catch {
-    return text
+    return otherwise
   }
 }

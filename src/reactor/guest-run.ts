@@ -1,20 +1,22 @@
-/** A run of a guest under limits: the host measures time, memory, console lines and calls, and kills the guest. */
+/** A run of a guest under limits: the host measures time, memory, console lines and calls, kills the guest, and judges what it answers. */
 import { parseJson } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { readCodeAnswer } from '../domain/proxy/code-answer.js'
 import { CofferError, toProblem } from '../errors.js'
-import type { ClientCall, ConsoleLine } from '../framework/ports/reactors.js'
+import type { ClientCall, ConsoleLine, ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
-import type { PoolClock } from './clock.js'
 import type { HostFetch } from './fetch.js'
-import { CALLS_AT_ONCE, type ReactorLimits } from './limits.js'
-import type { MemoryMeter } from './memory.js'
 import {
   CLIENT_CALLS,
+  type Done,
   FETCH_CALL,
   type FetchRequest,
+  type GuestFailure,
   type GuestMessage,
   type HostMessage,
 } from './messages.js'
-import type { StartWatch, Watch } from './watchdog.js'
+import type { PoolClock, ReactorLimits } from './settings.js'
+import type { MemoryMeter, StartWatch } from './watchdog.js'
 
 /** Why a run was stopped: an exceeded limit, the end of the pool, or the end of the child. */
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
@@ -27,8 +29,8 @@ const LINE_BYTES = 64
 const LONG_MS = 250
 /** ms that a guest may take from its answer until it is idle. */
 const IDLE_MS = 250
-
-type FinalMessage = Extract<GuestMessage, { kind: 'done' | 'failed' | 'report' }>
+/** Calls of a run that the host processes at a time. With answers of 4 MiB this bounds a run to 16 MiB of answers. */
+const CALLS_AT_ONCE = 4
 
 export interface RunServices {
   clock: PoolClock
@@ -37,19 +39,16 @@ export interface RunServices {
   fetch: HostFetch
 }
 
-export interface RunOutcome {
-  /** The guest's final message, or why the run was stopped. */
-  last: FinalMessage | StopReason
-  console: ConsoleLine[]
-  durationMs: number
-  memoryMiB: number
+export interface RunOutcome extends Omit<ReactorRun, 'outcome' | 'stack'> {
+  last: Done | StopReason
 }
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 
-interface Work {
+export interface Work {
   message: HostMessage
-  body: Uint8Array | undefined
+  body?: Uint8Array | undefined
+  mostBodyBytes: number
   client: ClientCall | null
   limits: ReactorLimits
 }
@@ -60,14 +59,13 @@ export class GuestRun {
   /** Resolves to true if the guest is idle and can run more work, to false if it has ended. */
   readonly idle: Promise<boolean>
   readonly #guest: Guest
-  readonly #client: ClientCall | null
-  readonly #limits: ReactorLimits
+  readonly #work: Work
   readonly #services: RunServices
   readonly #startedMs: number
   readonly #idleMiB: number
-  readonly #watch: Watch
+  readonly #endWatch: ReturnType<StartWatch>
   readonly #console: ConsoleLine[] = []
-  readonly #abort = new AbortController()
+  readonly #endListeners: (() => void)[] = []
   readonly #queuedCalls: Call[] = []
   #activeCalls = 0
   #calls = 0
@@ -77,13 +75,13 @@ export class GuestRun {
   #answer: (outcome: RunOutcome) => void = () => undefined
   #settleIdle: (isFit: boolean) => void = () => undefined
 
-  constructor(guest: Guest, { message, body, client, limits }: Work, services: RunServices) {
+  constructor(guest: Guest, work: Work, services: RunServices) {
+    const { message, body, mostBodyBytes, limits } = work
     this.#guest = guest
-    this.#client = client
-    this.#limits = limits
+    this.#work = work
     this.#services = services
     this.#startedMs = services.clock.now()
-    this.#idleMiB = this.#readMiB() ?? 0
+    this.#idleMiB = readMiB(services.meter, guest) ?? 0
     this.answered = new Promise((resolve) => {
       this.#answer = resolve
     })
@@ -91,7 +89,10 @@ export class GuestRun {
       this.#settleIdle = resolve
     })
     const mostMiB = this.#idleMiB + limits.memoryMiB + RESIDENT_SLACK_MIB
-    this.#watch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
+    this.#endWatch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
+    // JSON inside JSON: a control character takes seven bytes instead of one, other text about its own size.
+    const mostBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
+    guest.messageLimits = { mostBytes, mostBodyBytes }
     guest.listener = {
       message: (message) => this.#receive(message),
       end: (ending) => {
@@ -115,63 +116,55 @@ export class GuestRun {
   #settle(last: RunOutcome['last']): void {
     if (this.#isAnswered) return
     this.#isAnswered = true
-    const { killed, peakMiB } = this.#watch.end()
-    // Aborting creates an error object, which is rarely needed.
-    if (this.#calls > 0) this.#abort.abort()
+    const { killed, peakMiB } = this.#endWatch()
+    for (const listener of this.#endListeners) listener()
     this.#queuedCalls.length = 0
+    const { clock, meter } = this.#services
+    const endMiB = Math.max(peakMiB, readMiB(meter, this.#guest) ?? 0, this.#idleMiB)
     this.#answer({
       last: typeof last === 'string' ? (killed ?? last) : last,
       console: this.#console,
-      durationMs: this.#services.clock.now() - this.#startedMs,
-      memoryMiB: Math.max(peakMiB, this.#readMiB() ?? 0, this.#idleMiB) - this.#idleMiB,
+      durationMs: clock.now() - this.#startedMs,
+      memoryMiB: endMiB - this.#idleMiB,
     })
   }
 
   #receive(message: GuestMessage): void {
     if (message.kind === 'idle') this.#settleIdle(this.#isAnswered)
     else if (this.#isAnswered) return
-    else if (message.kind === 'log') this.#receiveLine(message)
     else if (message.kind === 'call') this.#receiveCall(message)
-    else if (message.kind !== 'ready') this.#receiveAnswer(message)
-  }
-
-  #receiveAnswer(last: FinalMessage): void {
-    this.#settle(last)
-    const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
-    void this.idle.finally(cancel)
-  }
-
-  #receiveLine({ level, text }: Extract<GuestMessage, { kind: 'log' }>): void {
-    this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
-    if (this.#logBytes > this.#limits.logBytes) this.stop('log')
-    else this.#console.push({ level: level as ConsoleLine['level'], text })
+    else if (message.kind === 'log') {
+      const { level, text } = message
+      this.#logBytes += Buffer.byteLength(text) + LINE_BYTES
+      if (this.#logBytes > this.#work.limits.logBytes) this.stop('log')
+      else this.#console.push({ level: level as ConsoleLine['level'], text })
+    } else if (message.kind === 'done') {
+      this.#settle(message)
+      const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
+      void this.idle.finally(cancel)
+    }
   }
 
   #receiveCall(call: Call): void {
     this.#calls += 1
     this.#callBytes += Buffer.byteLength(call.args)
-    if (this.#calls > this.#limits.calls) this.stop('calls')
-    else if (this.#callBytes > this.#limits.callBytes) this.stop('call size')
+    if (this.#calls > this.#work.limits.calls) this.stop('calls')
+    else if (this.#callBytes > this.#work.limits.callBytes) this.stop('call size')
     else {
       this.#queuedCalls.push(call)
-      this.#startCalls()
+      if (this.#activeCalls < CALLS_AT_ONCE) void this.#answerCalls()
     }
   }
 
-  #startCalls(): void {
-    while (this.#activeCalls < CALLS_AT_ONCE && this.#queuedCalls.length > 0) {
-      this.#activeCalls += 1
-      void this.#answerCall(this.#queuedCalls.shift()!)
+  async #answerCalls(): Promise<void> {
+    this.#activeCalls += 1
+    for (let call = this.#queuedCalls.shift(); call !== undefined; call = this.#queuedCalls.shift()) {
+      const answer = await this.#perform(call)
+      if (this.#isAnswered) return
+      // Wait until it is written: answers that the code does not read would accumulate in the host.
+      await this.#guest.send(answer)
     }
-  }
-
-  async #answerCall(call: Call): Promise<void> {
-    const answer = await this.#perform(call)
-    if (this.#isAnswered) return
-    // Wait until it is written: answers that the code does not read would accumulate in the host.
-    await this.#guest.send(answer)
     this.#activeCalls -= 1
-    this.#startCalls()
   }
 
   /** Never rejects; the code receives the error. */
@@ -180,20 +173,83 @@ export class GuestRun {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
       return { kind: 'reply', call, value: await this.#dispatch(name, list) }
     } catch (error) {
-      const problem = toProblem(error, this.#client?.traceId ?? '')
-      if (name === FETCH_CALL) return { kind: 'refusal', call, message: `fetch failed: ${problem.detail}` }
-      return { kind: 'refusal', call, message: problem.detail, status: problem.status, data: problem }
+      const data = toProblem(error, this.#work.client?.traceId ?? '')
+      const { detail: message, status } = data
+      const isFetch = name === FETCH_CALL
+      return {
+        kind: 'reply',
+        call,
+        error: isFetch ? { message: `fetch failed: ${message}` } : { message, status, data },
+      }
     }
   }
 
   #dispatch(name: string, args: readonly unknown[]): Promise<unknown> {
-    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, this.#abort.signal)
-    if (this.#client !== null && CLIENT_CALLS.includes(name)) return this.#client(name, args)
+    const whenOver = (listener: () => void) =>
+      void (this.#isAnswered ? listener() : this.#endListeners.push(listener))
+    if (name === FETCH_CALL) return this.#services.fetch(args[0] as FetchRequest, whenOver)
+    const { client } = this.#work
+    if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
+}
 
-  #readMiB(): number | undefined {
-    const { pid } = this.#guest
-    return pid === undefined ? undefined : this.#services.meter(pid)
+export function readMiB(meter: MemoryMeter, { pid }: Pick<Guest, 'pid'>): number | undefined {
+  return pid === undefined ? undefined : meter(pid)
+}
+
+export function describeRun({ last, ...run }: RunOutcome, limits: ReactorLimits, prefix: string): ReactorRun {
+  const failure = typeof last === 'string' ? undefined : last.failure
+  if (typeof last !== 'string' && failure === undefined) return { ...run, outcome: toResult(last, prefix) }
+  const error = failure === undefined ? toStopError(last as StopReason, limits) : toError(failure)
+  const stack = failure?.kind === 'thrown' ? failure.stack : undefined
+  return { ...run, outcome: { kind: 'failure', error }, ...omitUndefined({ stack }) }
+}
+
+/** Never throws: a result that cannot be answered is a failure of the code that returned it. */
+function toResult({ raw, tokenize, res, body }: Done, prefix: string): ReactorOutcome {
+  const read = (source: string, text: string | undefined) =>
+    text === undefined ? undefined : parseJson(text, { source })
+  try {
+    if (res !== undefined && (raw ?? tokenize) !== undefined)
+      throw new Error('The code returned res beside raw or tokenize.')
+    const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
+    const values = { raw: read('raw', raw), tokenize: read('tokenize', tokenize), res: answer, body }
+    return { kind: 'result', ...omitUndefined(values) }
+  } catch (error) {
+    return { kind: 'failure', error: failed((error as Error).message) }
   }
+}
+
+export function toError(failure: GuestFailure): CofferError {
+  if (failure.kind === 'invalid') {
+    const text = `line ${failure.line}, column ${failure.column}: ${failure.message}`
+    const message = `The formula's code is not valid at ${text}.`
+    return new CofferError('formula_invalid', message, { errors: { code: [text] } })
+  }
+  const { message, status, errors } = failure
+  if (status === undefined) return failed(message)
+  return new CofferError('reactor_failed', message, { status, ...omitUndefined({ errors }) })
+}
+
+export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
+  const { timeMs, memoryMiB, logBytes, calls, callBytes } = limits
+  if (reason === 'time')
+    return new CofferError('reactor_timeout', `The reactor ran longer than ${timeMs} ms and was stopped.`)
+  if (reason === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
+  const outOfMemory = `The code used more than ${memoryMiB} MiB of memory and was stopped.`
+  const messages: Record<typeof reason, string> = {
+    memory: outOfMemory,
+    'out of memory': outOfMemory,
+    log: `The code wrote more than ${logBytes} bytes to the console and was stopped.`,
+    calls: `The code made more than ${calls} calls and was stopped.`,
+    'call size': `The code sent more than ${callBytes} bytes in its calls and was stopped.`,
+    garbled: 'The process of the code sent an invalid message and was stopped.',
+    ended: 'The process of the code ended before the run was finished.',
+  }
+  return failed(messages[reason])
+}
+
+function failed(message: string): CofferError {
+  return new CofferError('reactor_failed', "The reactor's code failed.", { errors: { error: [message] } })
 }

@@ -1,13 +1,19 @@
-/** Messages between host and guest. Values in them are JSON text, so that the host can refuse a value alone. */
+/** Messages between host and guest. Results of code are JSON text in them, so that the host can refuse one alone. */
+import { isObject } from '../domain/json/json.js'
+import { splitFrame } from '../ipc/frames.js'
 
-/** A request or an answer for a transform, without its UTF-8 body. */
 export interface TransformedMessage {
   direction: 'request' | 'response'
   headers: Readonly<Record<string, string>>
   method?: string
   path?: string
   query?: string
-  hasBody: boolean
+}
+
+/** The time that the code sees: ms added to the real time, or the ms at which the clock is frozen. */
+export interface GuestTime {
+  offsetMs?: number
+  frozenMs?: number
 }
 
 export type HostMessage =
@@ -17,18 +23,22 @@ export type HostMessage =
       code?: string
       args: unknown
       rest?: object | undefined
-      /** The message to transform, instead of arguments. A body that is not empty is the next frame. */
       message?: TransformedMessage | undefined
       configuration: unknown
       prefix: string
       hasClient: boolean
       resultBytes: number
-      /** The time that the code sees; absent for the real time. */
-      time?: { offsetMs?: number; frozenMs?: number } | undefined
+      time?: GuestTime | undefined
     }
   | { kind: 'check'; code: string }
-  | { kind: 'reply'; call: number; value: unknown }
-  | { kind: 'refusal'; call: number; message: string; status?: number; data?: unknown }
+  | { kind: 'reply'; call: number; value?: unknown; error?: CallError }
+
+/** `status` and `data` are absent for errors of `fetch`. */
+export interface CallError {
+  message: string
+  status?: number
+  data?: unknown
+}
 
 /** A position in the code as given; both numbers start at 1. */
 export interface Position {
@@ -36,25 +46,39 @@ export interface Position {
   column: number
 }
 
+export interface Thrown {
+  kind: 'thrown'
+  message: string
+  status?: number
+  errors?: Record<string, string[]>
+  stack?: string
+}
+
 /** Why code gave no result. `invalid`: it could not be started. */
-export type GuestFailure =
-  | ({ kind: 'invalid'; message: string } & Position)
-  | {
-      kind: 'thrown'
-      message: string
-      status?: number
-      errors?: Record<string, string[]>
-      stack?: string
-    }
+export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
+
+export interface Usage {
+  /** Dotted names below `args`. */
+  args: string[]
+  configuration: string[]
+}
+
+/** The end of a run or a check. `usage`: of a check. `body`: the one that a transform returned. */
+export interface Done {
+  kind: 'done'
+  usage?: Usage
+  raw?: string
+  tokenize?: string
+  res?: string
+  failure?: GuestFailure
+  body?: Uint8Array
+}
 
 export type GuestMessage =
   | { kind: 'ready' }
   | { kind: 'log'; level: string; text: string }
   | { kind: 'call'; call: number; name: string; args: string }
-  /** `hasBody`: the body that a transform returned is the next frame. */
-  | { kind: 'done'; raw?: string; tokenize?: string; res?: string; hasBody?: boolean; body?: Uint8Array }
-  | { kind: 'failed'; failure: GuestFailure }
-  | { kind: 'report'; failure?: GuestFailure; args: string[]; configuration: string[]; unknown: string[] }
+  | Done
   /** The run is over and the event loop is not blocked: ready for the next run. */
   | { kind: 'idle' }
 
@@ -83,60 +107,61 @@ export const CLIENT_CALLS: readonly string[] =
   `tokens.create tokens.retrieve tokens.list tokens.update tokens.delete tokens.createAssociation
   tokens.deleteAssociation tokens.createChild tokens.listChildren tokens.search tokenize`.split(/\s+/)
 
-/** Parses and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
-export function readGuestMessage(text: string): GuestMessage | undefined {
-  const message = parse(text)
-  if (typeof message !== 'object' || message === null || Array.isArray(message)) return undefined
-  const check = SHAPES[(message as { kind: string }).kind]
-  if (check === undefined || !Object.entries(check).every(([name, fits]) => fits(message[name])))
-    return undefined
-  return message as unknown as GuestMessage
+export interface MessageLimits {
+  mostBytes: number
+  mostBodyBytes: number
 }
 
-function parse(text: string): Record<string, unknown> | null {
+/** Reads and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
+export function readGuestMessage(
+  frame: Buffer,
+  { mostBytes, mostBodyBytes }: MessageLimits,
+): GuestMessage | undefined {
+  const [text, body] = splitFrame(frame)
+  if (text.length > mostBytes || (body?.length ?? 0) > mostBodyBytes) return undefined
+  let message: unknown
   try {
-    return JSON.parse(text)
+    message = JSON.parse(text.toString())
   } catch {
-    return null
+    return undefined
   }
+  if (!isObject(message) || 'body' in message || SHAPES.get(message.kind)?.(message) !== true)
+    return undefined
+  if (body === undefined) return message as unknown as GuestMessage
+  return message.kind === 'done' && mostBodyBytes > 0 ? { ...(message as unknown as Done), body } : undefined
 }
 
-type Fits = (value: unknown) => boolean
-const isText: Fits = (value) => typeof value === 'string'
-const isCount: Fits = (value) => Number.isSafeInteger(value)
-const isTexts: Fits = (value) => Array.isArray(value) && value.every(isText)
-const isPerhaps =
-  (fits: Fits): Fits =>
-  (value) =>
-    value === undefined || fits(value)
-const isErrors: Fits = (value) =>
+type Check = (value: unknown) => boolean
+const isText: Check = (value) => typeof value === 'string'
+const isCount: Check = (value) => Number.isSafeInteger(value)
+const isTexts: Check = (value) => Array.isArray(value) && value.every(isText)
+const isErrors: Check = (value) =>
   typeof value === 'object' && value !== null && Object.values(value).every(isTexts)
-const isFailure: Fits = (value) => {
-  if (typeof value !== 'object' || value === null) return false
-  const failure = value as Record<string, unknown>
-  if (failure.kind === 'invalid')
-    return isText(failure.message) && isCount(failure.line) && isCount(failure.column)
-  const { kind, message, status, errors, stack } = failure
-  return (
-    kind === 'thrown' &&
-    isText(message) &&
-    isPerhaps(isCount)(status) &&
-    isPerhaps(isErrors)(errors) &&
-    isPerhaps(isText)(stack)
-  )
-}
+/** An object with these properties; those whose names end with `?` may be absent. */
+const hasShape =
+  (checks: Readonly<Record<string, Check>>): Check =>
+  (value) =>
+    isObject(value) &&
+    Object.entries(checks).every(([name, check]) => {
+      const property = value[name.replace('?', '')]
+      return (name.endsWith('?') && property === undefined) || check(property)
+    })
+const isInvalid = hasShape({ message: isText, line: isCount, column: isCount })
+const isThrown = hasShape({ message: isText, 'status?': isCount, 'errors?': isErrors, 'stack?': isText })
+const isFailure: Check = (value) =>
+  isObject(value) &&
+  (value.kind === 'invalid' ? isInvalid(value) : value.kind === 'thrown' && isThrown(value))
 
-const SHAPES: Readonly<Record<string, Record<string, Fits>>> = {
-  __proto__: null as never,
-  ready: {},
-  log: { level: isText, text: isText },
-  call: { call: isCount, name: isText, args: isText },
-  done: {
-    ...{ raw: isPerhaps(isText), tokenize: isPerhaps(isText), res: isPerhaps(isText) },
-    hasBody: isPerhaps((value) => typeof value === 'boolean'),
-    body: (value) => value === undefined,
-  },
-  failed: { failure: isFailure },
-  report: { failure: isPerhaps(isFailure), args: isTexts, configuration: isTexts, unknown: isTexts },
-  idle: {},
-}
+const SHAPES = new Map<unknown, Check>([
+  ['ready', () => true],
+  ['log', hasShape({ level: isText, text: isText })],
+  ['call', hasShape({ call: isCount, name: isText, args: isText })],
+  [
+    'done',
+    hasShape({
+      ...{ 'raw?': isText, 'tokenize?': isText, 'res?': isText, 'failure?': isFailure },
+      'usage?': hasShape({ args: isTexts, configuration: isTexts }),
+    }),
+  ],
+  ['idle', () => true],
+])

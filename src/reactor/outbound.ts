@@ -1,9 +1,15 @@
-/** Sends the requests of proxies and streams the answers. */
-import type { IncomingMessage } from 'node:http'
+/** Sends the requests of proxies and of `fetch` in reactors, only to hosts that are allowed and addresses that were checked. */
+import { lookup } from 'node:dns/promises'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
+import { BlockList, isIP, type LookupFunction } from 'node:net'
+import { networkInterfaces } from 'node:os'
+import { createSecureContext, rootCertificates } from 'node:tls'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
-import { CofferError } from '../errors.js'
+import { CofferError, codeOf, type ErrorCode, usage } from '../errors.js'
 import {
   answerWhole,
+  type Destination,
   lateError,
   leftError,
   type Outbound,
@@ -12,65 +18,182 @@ import {
   type Sending,
   WAIT_MS,
 } from '../framework/ports/outbound.js'
-import { type ConnectionOptions, Connections, describeConnectionError } from './connections.js'
 
+/** Shorter than servers keep connections, so that a request seldom meets a connection that is closing. */
+const KEEP_IDLE_MS = 1_000
+const MOST_IDLE = 64
+const MOST_HEADER_BYTES = 64 * 1024
 /** A smaller status is not final (101) or not valid. */
 const LEAST_STATUS = 200
 
-export type OutboundOptions = ConnectionOptions & { waitMs?: number }
-
-export interface LastingOutbound extends Outbound {
-  close(): void
+export interface Resolved {
+  address: string
+  family: number
 }
 
-/** @throws CofferError `usage` for an invalid entry of `allowNet` */
-export function createOutbound({ waitMs = WAIT_MS, ...options }: OutboundOptions): LastingOutbound {
-  const connections = new Connections(options)
-  return {
-    reach(url) {
-      try {
-        connections.judge(url)
-      } catch (error) {
-        throw describeRefusal(error)
-      }
-      return { send: (request, sending) => send(connections, url, request, { ...sending, waitMs }) }
-    },
-    close: () => connections.close(),
+export interface OutboundOptions {
+  /** `host` or `host:port`. */
+  allowNet: readonly string[]
+  resolve?: (host: string) => Promise<Resolved[]>
+  ca?: string
+  /** The ports that this process listens on; no request is sent to them, whatever is allowed. */
+  ownPorts?: ReadonlySet<number>
+  waitMs?: number
+}
+
+export class HttpOutbound implements Outbound {
+  readonly #list: AllowList
+  readonly #resolve: (host: string) => Promise<Resolved[]>
+  readonly #ownPorts: ReadonlySet<number>
+  readonly #waitMs: number
+  readonly #plain: Agent
+  readonly #tls: TlsAgent
+
+  /** @throws CofferError `usage` for an invalid entry of `allowNet` */
+  constructor({ allowNet, resolve, ca, ownPorts = new Set(), waitMs = WAIT_MS }: OutboundOptions) {
+    const kept = { keepAlive: true, timeout: KEEP_IDLE_MS, maxFreeSockets: MOST_IDLE } as const
+    const trusted =
+      ca === undefined ? {} : { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }
+    this.#list = createAllowList(allowNet)
+    this.#resolve = resolve ?? ((host) => lookup(host, { all: true }))
+    this.#ownPorts = ownPorts
+    this.#waitMs = waitMs
+    this.#plain = new Agent(kept)
+    this.#tls = new TlsAgent({ ...kept, ...trusted })
+  }
+
+  reach(url: URL): Destination {
+    this.#judge(url)
+    return { send: (request, sending) => this.#send(url, request, sending) }
+  }
+
+  close(): void {
+    this.#plain.destroy()
+    this.#tls.destroy()
+  }
+
+  #judge(url: URL): void {
+    const host = hostOf(url)
+    if (!this.#list.mayReach(host, portOf(url)))
+      throw refusal('forbidden', 'this host is not on the list of --allow-net')
+    const family = isIP(host)
+    if (family !== 0) this.#choose(url, [{ address: host, family }])
+  }
+
+  async #send(url: URL, request: OutboundRequest, { sent, left }: Sending): Promise<OutboundAnswer> {
+    const ending = new AbortController()
+    const { signal } = ending
+    const late = setTimeout(() => ending.abort(lateError(this.#waitMs)), this.#waitMs)
+    left?.(() => ending.abort(leftError()))
+    try {
+      this.#judge(url)
+      // The agent may keep a connection to this name from before the port became our own.
+      if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
+      signal.throwIfAborted()
+      const response = await this.#request(url, request, sent, signal)
+      if (response.statusCode! >= LEAST_STATUS) return describeAnswer(response, this.#waitMs)
+      response.destroy()
+      throw new Error('The status is no answer')
+    } catch (cause) {
+      if (signal.aborted) throw signal.reason
+      if (cause instanceof CofferError) throw cause
+      throw badGateway('The destination gave no answer', cause)
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  /** Resolves with the answer before its body is read. Follows no redirect, and ignores proxies of the environment. */
+  #request(
+    url: URL,
+    { method, target, headers, body }: OutboundRequest,
+    sent: () => void,
+    signal: AbortSignal,
+  ): Promise<IncomingMessage> {
+    const isTls = url.protocol === 'https:'
+    // Names and values alternate. Node checks them and sends them unchanged.
+    const spelled = ['host', url.host, ...Object.entries(headers).flat()]
+    if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
+      spelled.push('content-length', String(body.length))
+    const options = {
+      host: hostOf(url),
+      port: portOf(url),
+      method,
+      path: target,
+      headers: spelled,
+      signal,
+      agent: isTls ? this.#tls : this.#plain,
+      maxHeaderSize: MOST_HEADER_BYTES,
+      // Connects only to addresses that are checked here, which prevents DNS rebinding.
+      lookup: this.#lookUp(url),
+    }
+    return new Promise((resolve, reject) => {
+      const request = isTls ? httpsRequest(options) : httpRequest(options)
+      request.once('finish', sent).once('response', resolve).on('error', reject)
+      // If the server switches protocols, there is no error.
+      request.once('close', () => reject(new Error('There was no answer')))
+      request.end(body)
+    })
+  }
+
+  #lookUp(url: URL): LookupFunction {
+    return (_, { all }, done) => {
+      this.#find(url).then(
+        (found) => (all ? done(null, found) : done(null, found[0]!.address, found[0]!.family)),
+        (error) => done(error, ''),
+      )
+    }
+  }
+
+  async #find(url: URL): Promise<Resolved[]> {
+    const found = await this.#resolve(hostOf(url)).catch((cause: unknown) => {
+      throw refusal('bad_gateway', 'the name of the host cannot be resolved', cause)
+    })
+    return this.#choose(url, found)
+  }
+
+  /** The addresses that may be connected to. @throws CofferError `forbidden`, `bad_gateway` if there is none */
+  #choose(url: URL, found: readonly Resolved[]): Resolved[] {
+    if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
+    const port = portOf(url)
+    const allowed = found.filter(({ address }) => this.#list.mayConnect(hostOf(url), address, port))
+    if (allowed.length === 0)
+      throw refusal('forbidden', 'the host has a private address, which --allow-net does not list')
+    if (this.#ownPorts.has(port) && allowed.some(({ address }) => isThisMachine(address)))
+      throw refusal('forbidden', 'it is this server itself')
+    return allowed
   }
 }
 
-function describeRefusal(error: unknown): unknown {
-  if (!(error instanceof CofferError)) return error
-  const code = error.code === 'unavailable' ? 'bad_gateway' : error.code
-  return new CofferError(code, `The destination cannot be called: ${error.message}.`, { cause: error })
+function refusal(code: ErrorCode, reason: string, cause?: unknown): CofferError {
+  return new CofferError(code, `The destination cannot be called: ${reason}.`, { cause })
 }
 
-async function send(
-  connections: Connections,
-  url: URL,
-  { method, target, headers, body }: OutboundRequest,
-  { sent, left, waitMs }: Sending & { waitMs: number },
-): Promise<OutboundAnswer> {
-  const ending = new AbortController()
-  const late = setTimeout(() => ending.abort(lateError(waitMs)), waitMs)
-  left?.(() => ending.abort(leftError()))
-  const hasLength = body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)
-  const spelled = ['host', url.host, ...Object.entries(headers).flat()]
-  if (hasLength) spelled.push('content-length', String(body.length))
-  const { signal } = ending
-  try {
-    const response = await connections.send(url, { method, target, headers: spelled, body, signal, sent })
-    if (response.statusCode! >= LEAST_STATUS) return describeAnswer(response, waitMs)
-    response.destroy()
-    throw new Error('The status is no answer')
-  } catch (cause) {
-    if (signal.aborted) throw signal.reason
-    if (cause instanceof CofferError) throw describeRefusal(cause)
-    const message = `The destination gave no answer (${describeConnectionError(cause)}).`
-    throw new CofferError('bad_gateway', message, { cause })
-  } finally {
-    clearTimeout(late)
-  }
+/** Names the code of an error of the system or of Node; never its message, which can quote what was sent. */
+function badGateway(what: string, cause: unknown): CofferError {
+  const code = codeOf(cause)
+  const reason = /^\w{1,40}$/.test(code) ? code : 'unknown reason'
+  return new CofferError('bad_gateway', `${what} (${reason}).`, { cause })
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+function portOf({ port, protocol }: URL): number {
+  return Number(port) || (protocol === 'https:' ? 443 : 80)
+}
+
+function isThisMachine(address: string): boolean {
+  // A BlockList also matches IPv4 addresses that are written as IPv6.
+  const own = new BlockList()
+  own.addSubnet('127.0.0.0', 8, 'ipv4')
+  own.addSubnet('0.0.0.0', 8, 'ipv4')
+  // `::` and `::1`, and the obsolete form of IPv4 addresses.
+  own.addSubnet('::', 96, 'ipv6')
+  for (const each of Object.values(networkInterfaces()).flat())
+    if (each !== undefined) own.addAddress(each.address, each.family === 'IPv4' ? 'ipv4' : 'ipv6')
+  return own.check(address.replace(/%.*$/, ''), isIP(address) === 4 ? 'ipv4' : 'ipv6')
 }
 
 /** Contract: called after the parser has read all bytes that arrived together with the headers. */
@@ -104,9 +227,72 @@ async function* readPieces(response: IncomingMessage, waitMs: number): AsyncGene
       yield value
     }
   } catch (cause) {
-    const message = `The answer of the destination broke off (${describeConnectionError(cause)}).`
-    throw new CofferError('bad_gateway', message, { cause })
+    throw badGateway('The answer of the destination broke off', cause)
   } finally {
     response.destroy()
   }
+}
+
+export type AllowList = ReturnType<typeof createAllowList>
+
+/** Parses `host`, `host:port`, `[v6 address]:port`. @throws CofferError `usage` for an invalid entry */
+export function createAllowList(entries: readonly string[]) {
+  const allowed = entries.map(parseEntry)
+  const mayReach = (host: string, port: number) =>
+    allowed.some((entry) => entry.host === normalizeHost(host) && (entry.port ?? port) === port)
+  return {
+    mayReach,
+    /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
+    mayConnect: (host: string, address: string, port: number) => {
+      if (!isPrivateAddress(address)) return true
+      if (mayReach(address, port)) return true
+      // For this name, a loopback address is expected.
+      return normalizeHost(host) === 'localhost' && (address === '::1' || /^127\./.test(address))
+    },
+  }
+}
+
+function parseEntry(entry: string) {
+  const match = /^(?:\[([^\]]+)\]|([^\s:/[\]@]+))(?::(\d{1,5}))?$/.exec(entry)
+  const host = isIP(entry) === 6 ? entry : (match?.[1] ?? match?.[2])
+  const port = match?.[3] === undefined ? undefined : Number(match[3])
+  const isAddress = match?.[1] === undefined || isIP(match[1]) === 6
+  if (host === undefined || !isAddress || (port !== undefined && (port < 1 || port > 65_535)))
+    throw usage('--allow-net takes a host, or a host and a port: api.example.com:443.')
+  return { host: normalizeHost(host), port }
+}
+
+function normalizeHost(host: string): string {
+  return host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+}
+
+/** Whether `address` is not a public unicast address (IANA special-purpose registries, RFC 6890). */
+export function isPrivateAddress(address: string): boolean {
+  const family = isIP(address)
+  if (family === 4) return SPECIAL.v4.check(address, 'ipv4')
+  return family === 0 || SPECIAL.v6.check(address, 'ipv6')
+}
+
+/** Two lists, because in a common one the subnet of IPv4-mapped addresses would match all of IPv4. */
+const SPECIAL = {
+  v4: createBlockList('ipv4', [
+    '0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24',
+    '192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4',
+  ]),
+  v6: createBlockList('ipv6', [
+    '::/96 ::ffff:0:0/96 64:ff9b::/96 64:ff9b:1::/48 100::/64 2001::/23 2001:db8::/32 2002::/16 3fff::/20',
+    '5f00::/16 fc00::/7 fe80::/10 fec0::/10 ff00::/8',
+  ]),
+}
+
+function createBlockList(family: 'ipv4' | 'ipv6', lines: readonly string[]): BlockList {
+  const list = new BlockList()
+  for (const network of lines.flatMap((line) => line.split(' '))) {
+    const [address = '', prefix] = network.split('/')
+    list.addSubnet(address, Number(prefix), family)
+  }
+  return list
 }

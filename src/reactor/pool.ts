@@ -1,33 +1,28 @@
 /** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
-import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
-import { readFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import {
-  type ClientCall,
   type CompileReport,
   type Invocation,
   MOST_TRANSFORMED_BYTES,
-  type ReactorOptions,
   type ReactorRun,
   type ReactorRuntime,
   type Sandbox,
 } from '../framework/ports/reactors.js'
-import { startGuest } from './child.js'
-import { createPoolClock } from './clock.js'
-import { describeSandbox } from './confinement.js'
-import { createHostFetch } from './fetch.js'
-import { GuestRun, type RunOutcome } from './guest-run.js'
-import { type Confinement, findGuestFile, type NodeProgram } from './launch.js'
-import { mostFrameBytes, type ReactorLimits } from './limits.js'
-import { createMemoryMeter, type MemoryMeter } from './memory.js'
-import type { GuestMessage, HostMessage } from './messages.js'
-import { DEFAULT_SETTINGS, type PoolSettings } from './pool-settings.js'
-import { createFairQueue, type QueuedRun } from './queue.js'
-import { describeRun, toError, toStopError } from './run-outcome.js'
-import { Watchdog } from './watchdog.js'
-import { type Assignment, createWorkers, type Worker, type WorkerServices } from './workers.js'
+import {
+  describeRun,
+  GuestRun,
+  type RunOutcome,
+  readMiB,
+  toError,
+  toStopError,
+  type Work,
+} from './guest-run.js'
+import type { HostMessage } from './messages.js'
+import type { PoolSettings } from './settings.js'
+import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
 
 const START_MS = 10_000
 /** Above this size other requests are handled between the steps of reading a result. */
@@ -36,170 +31,174 @@ const LARGE_CHARACTERS = 64 * 1024
 const MOST_GROWTH_MIB = 16
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
-const NOTHING_READ = { args: [], configuration: [], unknown: [] }
+const NOTHING_READ = { args: [], configuration: [] }
 
-interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
-  node: NodeProgram
-  settings?: Partial<PoolSettings>
-  confinement: Confinement
-}
-
-/** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
-export function createReactorPool(options: PoolOptions): ReactorRuntime {
-  const { node, modulesDirectory, allowNet = [], ca, settings, confinement } = options
-  const complete = { ...DEFAULT_SETTINGS, ...settings }
-  const guestFile = findGuestFile()
-  const watchdog = new Watchdog(node.platform)
-  const fetch = createHostFetch({ allowNet, ...(ca === undefined ? {} : { ca }) })
-  const pool = createPool(complete, {
-    clock: createPoolClock(),
-    meter: createMemoryMeter(node.platform, { readFileSync, execFileSync }),
-    watch: watchdog.watch,
-    fetch,
-    startGuest: () => {
-      watchdog.start()
-      return startGuest({ node, guestFile, modulesDirectory, limits: complete.limits, confinement })
-    },
-    sandbox: describeSandbox(confinement, node),
-  })
-  const close = async () => {
-    await pool.close()
-    fetch.close()
-    await watchdog.close()
-  }
-  return { ...pool, close }
-}
-
-interface Job extends QueuedRun, Assignment {
-  client: ClientCall | null
-  limits: ReactorLimits
-  /** The message that starts the run; `hasCode`: the guest has the code already. */
-  describe(hasCode: boolean): HostMessage
-  /** The body of the message that is transformed. */
-  body: Uint8Array | undefined
-  mostBodyBytes: number
+interface Job extends Assignment, Work {
   resolve(outcome: RunOutcome): void
+  reject(error: unknown): void
 }
 
-export function createPool(
-  settings: PoolSettings,
-  services: WorkerServices & { sandbox: Sandbox },
-): ReactorRuntime {
-  const workers = createWorkers(settings, services, dispatch)
-  const queue = createFairQueue<Job>(services.clock)
-  const closed = () => toStopError('closed', settings.limits)
-  let isClosed = false
+interface PoolServices extends WorkerServices {
+  sandbox: Sandbox
+  close?(): Promise<void>
+}
 
-  return { sandbox: services.sandbox, run, check, retire, close }
+export class ReactorPool implements ReactorRuntime {
+  readonly sandbox: Sandbox
+  #settings: PoolSettings
+  readonly #services: PoolServices
+  readonly #workers: Workers
+  /** By caller, in the order in which they are served; none is empty. The values cancel the timers of the jobs. */
+  readonly #queues = new Map<string, Map<Job, () => void>>()
+  #waiting = 0
+  #isClosed = false
 
-  async function run(invocation: Invocation): Promise<ReactorRun> {
+  constructor(settings: PoolSettings, services: PoolServices) {
+    this.sandbox = services.sandbox
+    this.#settings = settings
+    this.#services = services
+    this.#workers = new Workers(settings, services, () => this.#dispatch())
+  }
+
+  /** Runs that have begun or wait keep their limits; no child of before serves another run. */
+  configure(settings: PoolSettings): void {
+    if (JSON.stringify(settings) === JSON.stringify(this.#settings)) return
+    this.#settings = settings
+    this.#workers.configure(settings)
+  }
+
+  async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', session = '', rights = '', reactor, code, client, timeMs } = invocation
-    const { args, rest, configuration, message } = invocation
-    const { prefix, limits: most, time } = settings
+    const { args, rest, configuration, message: { body, ...head } = {} } = invocation
+    const { prefix, limits: most, time } = this.#settings
     const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
-    const { body, ...head } = message ?? {}
-    const hasBody = body !== undefined && body.length > 0
-    const given = {
-      ...{ args, rest, configuration, prefix, hasClient: client !== null, time: time?.() },
+    const isTransform = invocation.message !== undefined
+    const message: HostMessage = {
+      kind: 'run',
+      ...{ code, args, rest, configuration, prefix, hasClient: client !== null, time: time?.() },
       resultBytes: limits.resultBytes,
-      ...(message === undefined ? {} : { message: { ...(head as typeof message), hasBody } }),
+      ...(isTransform ? { message: head as typeof invocation.message } : {}),
     }
-    const describe = (hasCode: boolean): HostMessage =>
-      hasCode ? { kind: 'run', ...given } : { kind: 'run', code, ...given }
-    const outcome = await enqueue({
+    const outcome = await this.#enqueue({
       caller: `${tenant}/${caller}`,
       key: `${tenant}/${reactor}`,
       holder: JSON.stringify([caller, session]),
-      version: digest(JSON.stringify([rights, configuration]), code),
-      client,
-      limits,
-      describe,
-      body: hasBody ? body : undefined,
-      mostBodyBytes: message === undefined ? 0 : MOST_TRANSFORMED_BYTES,
+      // A digest, so that versions are compared without storing code and configuration.
+      version: createHash('sha256')
+        .update(`${JSON.stringify([rights, configuration])}\n${code}`)
+        .digest('base64'),
+      ...{ client, limits, message, body },
+      mostBodyBytes: isTransform ? MOST_TRANSFORMED_BYTES : 0,
     })
-    const { last } = outcome
     // Three turns of the event loop: its message was parsed in this one; next its content is, then the answer is written.
-    const isLarge = typeof last === 'object' && last.kind === 'done' && sizeOf(last) > LARGE_CHARACTERS
+    const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
+    const isLarge = raw.length + tokenize.length + res.length > LARGE_CHARACTERS
     if (isLarge) await setImmediate()
     const described = describeRun(outcome, limits, prefix)
     if (isLarge) await setImmediate()
     return described
   }
 
-  async function check(code: string): Promise<CompileReport> {
-    const { limits } = settings
-    const describe = (): HostMessage => ({ kind: 'check', code })
-    const { last } = await enqueue({
-      caller: CHECKS,
-      key: randomUUID(),
-      holder: '',
-      version: '',
-      client: null,
-      limits,
-      describe,
-      body: undefined,
-      mostBodyBytes: 0,
-    })
-    if (typeof last === 'string') return { fault: toStopError(last, limits), ...NOTHING_READ }
-    if (last.kind === 'report') {
-      const { failure, args, configuration, unknown } = last
-      return { ...(failure === undefined ? {} : { fault: toError(failure) }), args, configuration, unknown }
+  async check(code: string): Promise<CompileReport> {
+    const { limits } = this.#settings
+    const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '' }
+    const message: HostMessage = { kind: 'check', code }
+    const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, mostBodyBytes: 0 })
+    if (typeof last === 'string') return { ...NOTHING_READ, fault: toStopError(last, limits) }
+    const { failure, usage = NOTHING_READ } = last
+    return { ...usage, ...omitUndefined({ fault: failure && toError(failure) }) }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true
+    for (const job of [...this.#queues.values()].flatMap((queue) => [...queue.keys()])) {
+      this.#remove(job)
+      job.reject(this.#closedError())
     }
-    const failure =
-      last.kind === 'failed' ? toError(last.failure) : new CofferError('internal', 'No report came.')
-    return { fault: failure, ...NOTHING_READ }
+    await this.#workers.close()
+    await this.#services.close?.()
   }
 
-  function retire(): void {
-    settings = { ...settings, isolation: 'process' }
-    workers.retire()
+  #closedError(): CofferError {
+    return toStopError('closed', this.#settings.limits)
   }
 
-  async function close(): Promise<void> {
-    isClosed = true
-    queue.clear(closed())
-    await workers.close()
-  }
-
-  function enqueue(job: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
+  /** @throws CofferError `rate_limited` if too many of the caller wait, `unavailable` if too many wait in total */
+  #enqueue(asked: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
-      if (isClosed) throw closed()
-      queue.add({ ...job, resolve, reject }, settings, (caller) => workers.busyFor(caller) > 0)
-      dispatch()
+      if (this.#isClosed) throw this.#closedError()
+      const { mostWaiting, mostWaitingOfCaller, waitMs } = this.#settings
+      const { caller } = asked
+      const job = { ...asked, resolve, reject }
+      const queue = this.#queues.get(caller) ?? new Map<Job, () => void>()
+      if (queue.size >= mostWaitingOfCaller) throw overloaded(true, waitMs)
+      if (this.#waiting >= mostWaiting) throw overloaded(false, waitMs)
+      const refuse = () => {
+        this.#remove(job)
+        reject(overloaded(this.#workers.busyFor(caller) > 0, waitMs))
+      }
+      queue.set(job, this.#services.clock.after(waitMs, refuse))
+      this.#queues.set(caller, queue)
+      this.#waiting += 1
+      this.#dispatch()
     })
   }
 
-  /** Assigns queued jobs to workers until no job can be assigned. */
-  function dispatch(): void {
-    if (isClosed) return
-    const take = () =>
-      queue.take(
-        (caller) => workers.mayUseAnother(caller, queue.callers()),
-        (job) => workers.choose(job),
-      )
-    for (let taken = take(); taken !== undefined; taken = take()) {
-      const [job, worker] = taken
+  #remove(job: Job): void {
+    const queue = this.#queues.get(job.caller)
+    queue?.get(job)?.()
+    queue?.delete(job)
+    if (queue?.size === 0) this.#queues.delete(job.caller)
+    this.#waiting -= 1
+  }
+
+  #dispatch(): void {
+    while (!this.#isClosed) {
+      const [job, worker] = this.#take() ?? []
+      if (job === undefined || worker === undefined) return
       const isWarm = worker.assignment !== undefined
-      worker.isBusy = true
       const { caller, key, holder, version } = job
+      worker.isBusy = true
       worker.assignment = { caller, key, holder, version }
-      workers.lowerPriorityOfOthers(caller)
-      work(worker, job, isWarm).catch(job.reject)
+      this.#workers.lowerPriorityOfOthers(caller)
+      this.#work(worker, job, isWarm).catch(job.reject)
     }
   }
 
-  async function work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
-    worker.cancelTimer()
-    if (!(await isStarted(worker))) {
-      workers.discard(worker)
-      throw isClosed
-        ? closed()
-        : new CofferError('unavailable', 'No process could be started for the reactor.')
+  /** The next job, which leaves the queue, and a child for it: callers in turn, the oldest job of each first. */
+  #take(): [Job, Worker] | undefined {
+    for (const [caller, queue] of this.#queues) {
+      if (!this.#workers.mayUseAnother(caller, this.#queues.keys())) continue
+      for (const job of queue.keys()) {
+        let worker: Worker | undefined
+        try {
+          worker = this.#workers.choose(job)
+        } catch (error) {
+          this.#remove(job)
+          job.reject(error)
+        }
+        if (worker === undefined) continue
+        this.#remove(job)
+        // Moves the served caller to the end.
+        if (this.#queues.delete(caller)) this.#queues.set(caller, queue)
+        return [job, worker]
+      }
     }
-    worker.guest.mostBytes = mostFrameBytes(job.limits)
-    worker.guest.mostBodyBytes = job.mostBodyBytes
-    worker.freshMiB ??= readMiB(services.meter, worker.guest)
-    const run = new GuestRun(worker.guest, { ...job, message: job.describe(isWarm) }, services)
+    return undefined
+  }
+
+  /** `isWarm`: the child has the code already. */
+  async #work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
+    const { guest } = worker
+    worker.cancelTimer()
+    if (!(await this.#isStarted(worker))) {
+      this.#workers.discard(worker)
+      if (this.#isClosed) throw this.#closedError()
+      throw new CofferError('unavailable', 'No process could be started for the reactor.')
+    }
+    worker.freshMiB ??= readMiB(this.#services.meter, guest)
+    const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
+    const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
     worker.run = run
     const outcome = await run.answered
     job.resolve(outcome)
@@ -209,41 +208,35 @@ export function createPool(
     worker.run = undefined
     worker.runs += 1
     worker.busyMs += outcome.durationMs
-    if (isFit && mayServeAgain(worker)) workers.keepWarm(worker)
-    else workers.discard(worker)
-    dispatch()
-    workers.keepSpares()
+    if (isFit && this.#mayServeAgain(worker)) this.#workers.keepWarm(worker)
+    else this.#workers.discard(worker)
+    this.#dispatch()
+    if (!this.#isClosed) this.#workers.keepSpares()
   }
 
-  async function isStarted({ guest }: Worker): Promise<boolean> {
+  async #isStarted({ guest }: Worker): Promise<boolean> {
     let cancel: () => void = () => undefined
     const late = new Promise<boolean>((resolve) => {
-      cancel = services.clock.after(START_MS, () => resolve(false))
+      cancel = this.#services.clock.after(START_MS, () => resolve(false))
     })
-    const isReady = await Promise.race([guest.ready, late])
-    cancel()
-    return isReady
+    return Promise.race([guest.ready, late]).finally(cancel)
   }
 
-  function mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
-    const { isolation, mostRuns, limits } = settings
+  #mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
+    const { isolation, mostRuns, limits } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that a run leaves would count for the next run. The child's processor time is limited in total.
-    const grownMiB = (readMiB(services.meter, guest) ?? 0) - freshMiB
+    const grownMiB = (readMiB(this.#services.meter, guest) ?? 0) - freshMiB
     return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
   }
 }
 
-function sizeOf({ raw = '', tokenize = '', res = '' }: Extract<GuestMessage, { kind: 'done' }>): number {
-  return raw.length + tokenize.length + res.length
-}
-
-/** A digest, so that the pool compares versions without storing code and configuration. */
-function digest(given: string, code: string): string {
-  return createHash('sha256').update(`${given}\n${code}`).digest('base64')
-}
-
-/** The resident memory of a guest; undefined before it is ready and after its end. */
-function readMiB(meter: MemoryMeter, { pid }: { pid: number | undefined }): number | undefined {
-  return pid === undefined ? undefined : meter(pid)
+/** `isOwn`: because of other runs of the caller. */
+function overloaded(isOwn: boolean, waitMs: number): CofferError {
+  const retryAfterSeconds = Math.ceil(waitMs / 1000)
+  const what = isOwn
+    ? 'This caller has requested too many runs of reactors at once.'
+    : 'All reactors are busy.'
+  const message = `${what} Try again in ${retryAfterSeconds} s.`
+  return new CofferError(isOwn ? 'rate_limited' : 'unavailable', message, { retryAfterSeconds })
 }

@@ -1,64 +1,45 @@
 /** Watches running children from a thread of its own, so that their limits hold however long the host's event loop is busy. */
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
-import { createMemoryMeter } from './memory.js'
 
-/** ms between two looks at the memory; a look takes microseconds on Linux and starts a process elsewhere. */
-const LINUX_INTERVAL_MS = 20
-const INTERVAL_MS = 250
-/** Far more than a pool has children. */
 const MOST_WATCHED = 128
 
-interface WatchLimits {
-  timeMs: number
-  /** Resident memory of the child. */
-  mostMiB: number
-}
-
-export interface Watch {
-  /** Ends the watch. `killed`: the limit for which the child was killed. */
-  end(): { killed: 'time' | 'memory' | undefined; peakMiB: number }
-}
-
-/** Kills a child that exceeds its limits. */
-export type StartWatch = (guest: Pick<Guest, 'pid' | 'wrapperPid'>, limits: WatchLimits) => Watch
+/** Begins a watch; the result ends it. `killed`: the limit for which the child was killed. */
+export type StartWatch = (
+  guest: Pick<Guest, 'pid' | 'wrapperPid'>,
+  limits: { timeMs: number; mostMiB: number },
+) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
 /** The fields of a watched child. `run`: its number, 0 if the place is free, one of `KILLED` once it was killed. */
 const FIELD = { run: 0, pid: 1, wrapperPid: 2, timeMs: 3, mostKiB: 4, peakKiB: 5 } as const
 const FIELDS = 6
 const KILLED = { time: -1, memory: -2 } as const
 
-interface Shared {
-  /** The number of watches that were started, then the fields of each place. */
-  places: Int32Array
-  FIELD: typeof FIELD
-  FIELDS: number
-  KILLED: typeof KILLED
-  platform: string
-  intervalMs: number
+type Shared = ReturnType<typeof createShared>
+function createShared(platform: string) {
+  // The number of watches that were started, then the fields of each place.
+  const places = new Int32Array(new SharedArrayBuffer(4 * (1 + FIELDS * MOST_WATCHED)))
+  // Between two looks at the memory. A look takes microseconds on Linux and starts a process elsewhere.
+  const intervalMs = platform === 'linux' ? 20 : 250
+  return { places, FIELD, FIELDS, KILLED, platform, intervalMs }
 }
 
 export class Watchdog {
-  readonly #places = new Int32Array(new SharedArrayBuffer(4 * (1 + FIELDS * MOST_WATCHED)))
-  readonly #platform: string
+  readonly #shared: Shared
   #thread: Worker | undefined
   #runs = 0
 
   constructor(platform: string) {
-    this.#platform = platform
+    this.#shared = createShared(platform)
   }
 
-  /** Starts the thread unless it runs. */
   start(): void {
     if (this.#thread !== undefined) return
-    const platform = this.#platform
-    const intervalMs = platform === 'linux' ? LINUX_INTERVAL_MS : INTERVAL_MS
-    const shared: Shared = { places: this.#places, FIELD, FIELDS, KILLED, platform, intervalMs }
     const thread = new Worker(`(${watchInThread})(require, ${createMemoryMeter})`, {
       eval: true,
       env: {},
       execArgv: [],
-      workerData: shared,
+      workerData: this.#shared,
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
     this.#thread = thread
@@ -73,29 +54,23 @@ export class Watchdog {
   watch: StartWatch = ({ pid, wrapperPid }, { timeMs, mostMiB }) => {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
     this.start()
-    const places = this.#places
-    const at = this.#findFree()
+    const { places } = this.#shared
+    let at = 1
+    while (at < places.length && Atomics.load(places, at) !== 0) at += FIELDS
+    if (at >= places.length) throw new Error('Too many children are watched')
     this.#runs = (this.#runs % 0x7fffffff) + 1
     const run = this.#runs
     places.set([0, pid, wrapperPid, Math.ceil(timeMs), mostMiB * 1024, 0], at)
     Atomics.store(places, at, run)
     Atomics.add(places, 0, 1)
     Atomics.notify(places, 0)
-    return {
-      end: () => {
-        const found = Atomics.compareExchange(places, at, run, 0)
-        const killed = found === KILLED.time ? 'time' : found === KILLED.memory ? 'memory' : undefined
-        const peakMiB = places[at + FIELD.peakKiB]! / 1024
-        Atomics.store(places, at, 0)
-        return { killed, peakMiB }
-      },
+    return () => {
+      const found = Atomics.compareExchange(places, at, run, 0)
+      const killed = found === KILLED.time ? 'time' : found === KILLED.memory ? 'memory' : undefined
+      const peakMiB = places[at + FIELD.peakKiB]! / 1024
+      Atomics.store(places, at, 0)
+      return { killed, peakMiB }
     }
-  }
-
-  #findFree(): number {
-    for (let at = 1; at < this.#places.length; at += FIELDS)
-      if (Atomics.load(this.#places, at) === 0) return at
-    throw new Error('Too many children are watched')
   }
 
   async close(): Promise<void> {
@@ -133,16 +108,57 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
     places[at + FIELD.peakKiB] = Math.max(places[at + FIELD.peakKiB]!, residentKiB)
     const limit = leftMs <= 0 ? 'time' : residentKiB > places[at + FIELD.mostKiB]! ? 'memory' : undefined
     if (limit === undefined) return Math.min(intervalMs, leftMs)
-    // Unless the host has just ended the watch.
-    if (Atomics.compareExchange(places, at, run, KILLED[limit]) === run) end(places[at + FIELD.wrapperPid]!)
-    return intervalMs
-  }
-
-  function end(pid: number): void {
     try {
-      kill(pid, 'SIGKILL')
+      // Unless the host has just ended the watch.
+      if (Atomics.compareExchange(places, at, run, KILLED[limit]) === run)
+        kill(places[at + FIELD.wrapperPid]!, 'SIGKILL')
     } catch {
       // The process has ended.
     }
+    return intervalMs
+  }
+}
+
+/** MiB of resident memory as the operating system reports it, or undefined if the process has ended. */
+export type MemoryMeter = (pid: number) => number | undefined
+
+type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
+  Pick<typeof import('node:child_process'), 'execFileSync'>
+
+/**
+ * Reading takes microseconds on Linux and starts a process elsewhere. The text of this function is also run in the thread,
+ * so it can use nothing that is defined outside of it.
+ * @throws Error for an unknown format: without a memory limit no code may run.
+ */
+export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
+  if (platform === 'win32') return () => undefined
+  const pageKiB = platform === 'linux' ? findPageKiB() : 0
+  return (pid) => {
+    try {
+      return (platform === 'linux' ? readPages(pid) * pageKiB : readWithPs(pid)) / 1024
+    } catch {
+      return undefined
+    }
+  }
+
+  /** The page size: the power of two closest to the quotient of the two files for this process. */
+  function findPageKiB(): number {
+    const status = readFileSync('/proc/self/status', 'latin1')
+    return 2 ** Math.round(Math.log2(findNumber(/^VmRSS:\s+(\d+) kB$/m.exec(status)) / readPages('self')))
+  }
+
+  /** Reading `statm` takes a third of the time of `status`, but it counts pages. */
+  function readPages(pid: number | 'self'): number {
+    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1])
+  }
+
+  function readWithPs(pid: number): number {
+    const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
+    return findNumber(/(\d+)/.exec(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], options)))
+  }
+
+  function findNumber(match: RegExpExecArray | null): number {
+    if (match === null) throw new Error('The memory of a process cannot be read')
+    return Number(match[1])
   }
 }

@@ -1,15 +1,14 @@
 /** The child processes of a pool. One runs one version of one reactor for one caller, one run at a time. */
-import type { Guest, StartGuest } from './child.js'
+import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
-import { mayUseAnother as hasRoom, type PoolSettings } from './pool-settings.js'
+import type { PoolSettings, ReactorLimits } from './settings.js'
 
 export interface WorkerServices extends RunServices {
-  startGuest: StartGuest
+  startGuest(limits: ReactorLimits): Guest
 }
 
 export interface Assignment {
   caller: string
-  /** Identifies tenant and reactor. */
   key: string
   /** Identifies the caller and its session: code can leave marks on frozen objects of its child that later runs find. */
   holder: string
@@ -17,155 +16,143 @@ export interface Assignment {
   version: string
 }
 
-export interface Worker {
+export class Worker {
   readonly guest: Guest
   /** The reactor that it runs or ran last; undefined for a spare. */
   assignment: Assignment | undefined
-  runs: number
-  busyMs: number
-  /** Its resident memory before its first run. */
+  runs = 0
+  busyMs = 0
   freshMiB: number | undefined
   run: GuestRun | undefined
-  isStarting: boolean
-  /** A newer version of its reactor was requested. */
-  isOutdated: boolean
-  isBusy: boolean
+  isStarting = true
+  isOutdated = false
+  isBusy = false
   /** It has answered and will soon be idle or ended. */
-  isFinishing: boolean
-  cancelTimer: () => void
+  isFinishing = false
+  cancelTimer: () => void = () => undefined
+
+  constructor(guest: Guest) {
+    this.guest = guest
+  }
 }
 
-/** `changed` is called when a child has started or has ended by itself. */
-export function createWorkers(settings: PoolSettings, services: WorkerServices, changed: () => void) {
-  const all = new Set<Worker>()
-  let isClosed = false
+export class Workers {
+  readonly #all = new Set<Worker>()
+  #settings: PoolSettings
+  readonly #services: WorkerServices
+  readonly #changed: () => void
 
-  return {
-    busyFor,
-    mayUseAnother,
-    choose,
-    lowerPriorityOfOthers,
-    keepWarm,
-    keepSpares,
-    discard,
-    retire,
-    close,
+  /** `changed` is called when a child has started or has ended by itself. */
+  constructor(settings: PoolSettings, services: WorkerServices, changed: () => void) {
+    this.#settings = settings
+    this.#services = services
+    this.#changed = changed
   }
 
-  function busyFor(caller: string): number {
-    return listBusy().filter(({ assignment }) => assignment?.caller === caller).length
+  /** Children that run under the settings of before end with their run. */
+  configure(settings: PoolSettings): void {
+    this.#settings = settings
+    for (const worker of this.#all) this.#retire(worker)
   }
 
-  /** `waiting`: the callers in the queue. */
-  function mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
-    const busy = listBusy()
+  #retire(worker: Worker): void {
+    worker.isOutdated = true
+    if (!worker.isBusy) this.discard(worker)
+  }
+
+  busyFor(caller: string): number {
+    return this.#list(true).filter(({ assignment }) => assignment?.caller === caller).length
+  }
+
+  /**
+   * A caller without a child gets one, from the reserve if necessary. A caller with children never gets the last child, and
+   * uses the reserve only below its share. `waiting`: the callers in the queue.
+   */
+  mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
+    const { mostChildren, reservedChildren } = this.#settings
+    const busy = this.#list(true)
+    const own = this.busyFor(caller)
+    const most = mostChildren + reservedChildren
+    if (own === 0) return busy.length < most
     const callers = new Set([...waiting, ...busy.map(({ assignment }) => assignment?.caller)]).size
-    return hasRoom({ total: busy.length, own: busyFor(caller), callers }, settings)
+    const share = Math.floor(mostChildren / Math.max(2, callers))
+    return busy.length + 1 < (own < share ? most : mostChildren)
   }
 
   /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
-  function choose({ key, holder, version, caller }: Assignment): Worker | undefined {
+  choose({ key, holder, version, caller }: Assignment): Worker | undefined {
     const isOwn = ({ assignment }: Worker) => assignment?.key === key && assignment.holder === holder
-    for (const worker of [...all].filter(isOwn)) {
-      if (worker.assignment?.version === version) continue
-      worker.isOutdated = true
-      if (!worker.isBusy) discard(worker)
-    }
-    const own = listIdle().find(isOwn)
+    for (const worker of [...this.#all].filter(isOwn))
+      if (worker.assignment?.version !== version) this.#retire(worker)
+    const own = this.#list(false).find(isOwn)
     if (own !== undefined) return own
-    const same = [...all].filter(({ assignment }) => assignment?.key === key)
+    const same = [...this.#all].filter(({ assignment }) => assignment?.key === key)
     if (same.some((worker) => worker.isFinishing && !worker.isOutdated && isOwn(worker))) return undefined
-    if (same.length >= settings.mostPerReactor) {
+    if (same.length >= this.#settings.mostPerReactor) {
       const idleOfOther = same.find(({ isBusy }) => !isBusy)
       if (idleOfOther === undefined) return undefined
-      discard(idleOfOther)
+      this.discard(idleOfOther)
     }
-    const idle = listIdle()
+    const idle = this.#list(false)
     const blank = idle.find(({ assignment }) => assignment === undefined)
     if (blank !== undefined) return blank
     // Starting a child takes more processor time than most runs, so each caller starts one at a time.
-    if (listBusy().some((worker) => worker.isStarting && worker.assignment?.caller === caller))
-      return undefined
-    const { mostChildren, reservedChildren } = settings
-    if (all.size >= mostChildren + reservedChildren)
-      discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
-    return start()
+    const isStartingOne = ({ isStarting, assignment }: Worker) => isStarting && assignment?.caller === caller
+    if (this.#list(true).some(isStartingOne)) return undefined
+    const { mostChildren, reservedChildren } = this.#settings
+    if (this.#all.size >= mostChildren + reservedChildren)
+      this.discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
+    return this.#start()
   }
 
   /** Lowers the priority of long runs of other callers who have several runs in progress. */
-  function lowerPriorityOfOthers(caller: string): void {
-    for (const { guest, assignment, run } of listBusy())
-      if (run?.isLong() && assignment!.caller !== caller && busyFor(assignment!.caller) > 1)
+  lowerPriorityOfOthers(caller: string): void {
+    for (const { guest, assignment, run } of this.#list(true))
+      if (run?.isLong() && assignment!.caller !== caller && this.busyFor(assignment!.caller) > 1)
         guest.lowerPriority()
   }
 
-  function keepWarm(worker: Worker): void {
+  keepWarm(worker: Worker): void {
     worker.isBusy = false
-    worker.cancelTimer = services.clock.after(settings.warmMs, () => discard(worker))
+    worker.cancelTimer = this.#services.clock.after(this.#settings.warmMs, () => this.discard(worker))
   }
 
-  function keepSpares(): void {
-    if (isClosed) return
-    const blank = listIdle().filter(({ assignment }) => assignment === undefined).length
-    for (let count = blank; count < settings.spares; count++) {
-      if (all.size >= settings.mostChildren) return
-      start()
-    }
+  keepSpares(): void {
+    const blank = this.#list(false).filter(({ assignment }) => assignment === undefined).length
+    const { spares, mostChildren } = this.#settings
+    for (let count = blank; count < spares && this.#all.size < mostChildren; count++) this.#start()
   }
 
-  function discard(worker: Worker): void {
+  discard(worker: Worker): void {
     worker.cancelTimer()
     worker.guest.kill()
-    all.delete(worker)
+    this.#all.delete(worker)
   }
 
-  /** Ends idle children and starts no more spares. */
-  function retire(): void {
-    settings = { ...settings, spares: 0 }
-    for (const worker of listIdle()) discard(worker)
-  }
-
-  async function close(): Promise<void> {
-    isClosed = true
-    const ending = [...all]
+  async close(): Promise<void> {
+    const ending = [...this.#all]
     for (const worker of ending) {
       worker.run?.stop('closed')
-      discard(worker)
+      this.discard(worker)
     }
     await Promise.all(ending.map(({ guest }) => guest.ended))
   }
 
-  function listBusy(): Worker[] {
-    return [...all].filter(({ isBusy }) => isBusy)
+  #list(isBusy: boolean): Worker[] {
+    return [...this.#all].filter((worker) => worker.isBusy === isBusy)
   }
 
-  function listIdle(): Worker[] {
-    return [...all].filter(({ isBusy }) => !isBusy)
-  }
-
-  function start(): Worker {
-    const worker: Worker = {
-      guest: services.startGuest(),
-      assignment: undefined,
-      runs: 0,
-      busyMs: 0,
-      freshMiB: undefined,
-      run: undefined,
-      isStarting: true,
-      isOutdated: false,
-      isBusy: false,
-      isFinishing: false,
-      cancelTimer: () => undefined,
-    }
-    all.add(worker)
+  #start(): Worker {
+    const worker = new Worker(this.#services.startGuest(this.#settings.limits))
+    this.#all.add(worker)
     void worker.guest.ready.then(() => {
       worker.isStarting = false
-      changed()
+      this.#changed()
     })
     void worker.guest.ended.then(() => {
       worker.cancelTimer()
-      all.delete(worker)
-      changed()
+      this.#all.delete(worker)
+      this.#changed()
     })
     return worker
   }

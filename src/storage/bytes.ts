@@ -1,7 +1,5 @@
 /** Encodings of numbers, ids and lists of row numbers in the vault's files. */
 
-const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
-
 export const MAX_U48 = 2 ** 48 - 1
 
 /** A Buffer over the same memory, for its little-endian reads and writes. */
@@ -14,35 +12,9 @@ export function toText(bytes: Uint8Array, start = 0, end = bytes.length): string
   return asBuffer(bytes).toString('latin1', start, end)
 }
 
-/** Base32 (RFC 4648 section 6), lower case, without padding: for file ids and the vault's id. */
-export function encodeId(bytes: Uint8Array): string {
-  let text = ''
-  let held = 0
-  let bits = 0
-  for (const byte of bytes) {
-    held = ((held << 8) | byte) & 0xfff
-    for (bits += 8; bits >= 5; bits -= 5) text += ALPHABET[(held >>> (bits - 5)) & 31]
-  }
-  return bits === 0 ? text : text + ALPHABET[(held << (5 - bits)) & 31]
-}
-
-/** Inverse of {@link encodeId}; undefined for any other text. */
-export function decodeId(text: string): Uint8Array | undefined {
-  const bytes = new Uint8Array(Math.floor((text.length * 5) / 8))
-  let held = 0
-  let bits = 0
-  let length = 0
-  for (const letter of text) {
-    const value = ALPHABET.indexOf(letter)
-    if (value < 0) return undefined
-    held = ((held << 5) | value) & 0xfff
-    bits += 5
-    if (bits >= 8) {
-      bits -= 8
-      bytes[length++] = (held >>> bits) & 0xff
-    }
-  }
-  return encodeId(bytes) === text ? bytes : undefined
+/** Lower-case hexadecimal: for file ids and the vault's id. */
+export function toHex(bytes: Uint8Array): string {
+  return asBuffer(bytes).toString('hex')
 }
 
 export function toBase64(bytes: Uint8Array): string {
@@ -54,34 +26,28 @@ export function fromBase64(text: string): Uint8Array {
   return new Uint8Array(Buffer.from(text, 'base64'))
 }
 
-/** Ascending numbers below 2^32 as base64 of their distances: seven bits a byte, low bits first, 128 set on the last byte. */
+/** Ascending numbers as text: their distances, separated by commas. */
 export function packRows(rows: readonly number[] | Uint32Array): string {
-  const bytes: number[] = []
-  let last = -1
-  for (const row of rows) {
-    let distance = row - last
-    last = row
-    for (; distance > 127; distance = Math.floor(distance / 128)) bytes.push(distance % 128)
-    bytes.push(distance + 128)
-  }
-  return toBase64(Uint8Array.from(bytes))
+  return Array.from(rows, (row, index) => row - (rows[index - 1] ?? 0)).join()
 }
 
 export function unpackRows(text: string): Uint32Array {
-  const rows: number[] = []
-  let last = -1
-  let distance = 0
-  let unit = 1
-  for (const byte of fromBase64(text)) {
-    distance += (byte & 127) * unit
-    unit *= 128
-    if (byte < 128) continue
-    last += distance
-    rows.push(last)
-    distance = 0
-    unit = 1
+  if (text === '') return new Uint32Array(0)
+  const rows = Uint32Array.from(text.split(','), Number)
+  for (let index = 1; index < rows.length; index++) rows[index]! += rows[index - 1]!
+  return rows
+}
+
+/** The first index of which `isReached` holds, or `count`. Contract: it holds for all after the first. */
+export function lowerBound(count: number, isReached: (index: number) => boolean): number {
+  let low = 0
+  let high = count
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (isReached(middle)) high = middle
+    else low = middle + 1
   }
-  return Uint32Array.from(rows)
+  return low
 }
 
 export function isEqual(left: Uint8Array, right: Uint8Array): boolean {

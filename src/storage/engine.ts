@@ -176,7 +176,7 @@ export interface EngineWriter extends EngineReader {
   /** Removes every row of the tenant, logs included. */
   dropTenant(tenant: number): Awaitable<void>
   /** Commits the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
-  noteTime(options?: { isTrusted?: boolean }): void
+  storeTime(options?: { isTrusted?: boolean }): void
 }
 
 /**
@@ -201,7 +201,7 @@ export interface Engine {
    * For an engine of several processes: the last known {@link EngineReader.changeCounter}. A unit that reads the latter
    * verifies it before the unit resolves or fails.
    */
-  believedCounter?(kind: number): number | undefined
+  cachedCounter?(kind: number): number | undefined
   /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
@@ -223,11 +223,11 @@ export interface EngineBranches {
   fork(state: EngineState, options: { clock: Clock; keeps(kind: number): boolean }): Engine
 }
 
-/** Log entries of one tenant that are in no row yet, sealed together. `written`: µs since the epoch. */
+/** Log entries of one tenant that are to go into a chain, sealed together. `written`: µs since the epoch. */
 export interface PendingEntries {
   id: Uint8Array
   tenant: number
-  owner: Uint8Array
+  chain: number
   written: number
   sealed: Uint8Array
 }
@@ -267,8 +267,6 @@ export interface EngineStatus {
   sstableBytes: number
   /** `records` includes expired rows that were not removed yet. */
   rows: { records: number; dead: number }
-  /** Recent response times of a remote store. */
-  latency?: { p50_ms: number; p99_ms: number }
 }
 
 /** Returns the problem of a row's seal; or, for a row of a log, the times of its log records. */

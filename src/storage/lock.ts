@@ -2,9 +2,13 @@
  * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written. If
  * two processes find its holder dead, only one can break it.
  */
+
+import { readFileSync, readlinkSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { hostname } from 'node:os'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
-import { encodeId } from './bytes.js'
+import { toHex } from './bytes.js'
 import { type Files, readWhole } from './files.js'
 import { noVault } from './vault-file.js'
 
@@ -55,15 +59,13 @@ const CLAIM = 'lock.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
-/** How often a waiter leaves the free lock to a process that waited longer: that process may be suspended. */
-const YIELDS = 20
 /** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
 const UNREADABLE = 'unreadable'
 
 type HolderState = 'alive' | 'dead' | 'unknown'
 
 /**
- * Acquires the lock in turn, waiting up to `patienceMs` for each holder; breaks the lock of one that died.
+ * Acquires the lock, waiting up to `patienceMs` for each holder; breaks the lock of one that died.
  * @throws CofferError `unavailable` when it stays held or its holder is on another machine, `vault_missing`,
  * `storage_failed`.
  */
@@ -73,11 +75,11 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { pid, boot, host } = identity
   const started = identity.startOf(pid) ?? ''
   const server = options.isServer ? { isServer: true } : {}
-  const holder = { pid, started, boot, host, since: clock(), nonce: encodeId(random.bytes(16)), ...server }
+  const holder = { pid, started, boot, host, since: clock(), nonce: toHex(random.bytes(16)), ...server }
   const own = `${directory}/${PRIVATE}${holder.pid}-${holder.nonce}`
   try {
     writeHolder(files, own, holder)
-    await waitInTurn(options, holder, own)
+    await waitForLock(options, own)
   } finally {
     files.remove(own)
   }
@@ -89,19 +91,12 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   return { holder, release }
 }
 
-async function waitInTurn(options: LockOptions, self: LockHolder, own: string): Promise<void> {
+async function waitForLock(options: LockOptions, own: string): Promise<void> {
   const { files, directory, identity, patienceMs, checkHolder } = options
-  const yields = new Map<string, number>()
-  const isTurn = () => {
-    const before = waitersBefore(options, self).filter((nonce) => (yields.get(nonce) ?? 0) < YIELDS)
-    for (const nonce of before) yields.set(nonce, (yields.get(nonce) ?? 0) + 1)
-    return before.length === 0
-  }
   let waitedMs = 0
   let totalMs = 0
   let last: string | undefined
-  for (let pauseMs = FIRST_WAIT_MS; ; pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)) {
-    if (isTurn() && tryToAcquire(options, own)) return
+  for (let pauseMs = FIRST_WAIT_MS; !tryToAcquire(options, own); ) {
     const held = readLockHolder(files, directory, identity)
     if (held?.state === 'alive') checkHolder?.(held.holder)
     if (held !== undefined && held.holder.nonce !== last) {
@@ -112,19 +107,8 @@ async function waitInTurn(options: LockOptions, self: LockHolder, own: string): 
     await options.wait(pauseMs)
     waitedMs += pauseMs
     totalMs += pauseMs
+    pauseMs = Math.min(2 * pauseMs, LONGEST_WAIT_MS)
   }
-}
-
-/** While the lock is free: the nonces of living processes that have been waiting for it longer than this one. */
-function waitersBefore({ files, directory, identity }: LockOptions, self: LockHolder): string[] {
-  if (files.stat(`${directory}/${LOCK}`) !== undefined) return []
-  const waiting = files.list(directory).filter((name) => name.startsWith(PRIVATE))
-  return waiting.flatMap((name) => {
-    const other = readLock(files, `${directory}/${name}`)
-    if (other === undefined || other.nonce === UNREADABLE || stateOf(other, identity) !== 'alive') return []
-    const isBefore = other.since < self.since || (other.since === self.since && other.nonce < self.nonce)
-    return isBefore ? [other.nonce] : []
-  })
 }
 
 /** True when the lock was acquired; a dead holder's lock is broken first. */
@@ -221,4 +205,54 @@ function lockUnavailable({ files, directory, identity }: LockOptions, waitedMs: 
   }
   const who = held === undefined ? 'other processes in turn' : `process ${held.holder.pid}`
   return new CofferError('unavailable', `The vault is in use by ${who}. ${waited} Try again when it is free.`)
+}
+
+/** Identifies processes, because a new process may have the number of a dead holder of a lock. */
+import type * as ChildProcess from 'node:child_process'
+
+/** @param pid the caller's own */
+export function readProcessIdentity(pid: number): ProcessIdentity {
+  return { pid, startOf, boot: readBoot(), host: hostname() }
+}
+
+/** The boot and the PID namespace, so that containers of one machine are told apart. */
+function readBoot(): string {
+  const boot = readText('/proc/sys/kernel/random/boot_id')?.trim() ?? ''
+  try {
+    return `${boot}/${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return boot
+  }
+}
+
+function readText(path: string): string | undefined {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/** proc(5): field 3 is the state, field 22 the start in ticks since boot. A zombie counts as dead. */
+function startOf(pid: number): string | undefined {
+  const stat = readText(`/proc/${pid}/stat`)
+  if (stat === undefined) return readText('/proc/self/stat') === undefined ? startByPs(pid) : undefined
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19]
+}
+
+/** For systems without /proc: ps(1) of POSIX. */
+function startByPs(pid: number): string | undefined {
+  // Loaded only here: it costs every command 5 ms, and most systems have /proc.
+  const { execFileSync } = createRequire(import.meta.url)('node:child_process') as typeof ChildProcess
+  try {
+    const stdio: ['ignore', 'pipe', 'ignore'] = ['ignore', 'pipe', 'ignore']
+    const line = execFileSync('ps', ['-o', 'state=,lstart=', '-p', String(pid)], {
+      encoding: 'utf8',
+      stdio,
+    }).trim()
+    return line === '' || line.startsWith('Z') ? undefined : line.replace(/^\S+\s+/, '')
+  } catch {
+    return undefined
+  }
 }

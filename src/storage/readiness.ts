@@ -17,7 +17,7 @@ export class Readiness {
   }
 
   /** Without `error` the write succeeded. */
-  noteWrite(error?: unknown): void {
+  recordWrite(error?: unknown): void {
     this.#failure = error === undefined ? undefined : { error, at: performance.now() }
   }
 

@@ -21,7 +21,7 @@ export interface ClockState {
   /** This unit is the first that sees a jump of the clock. */
   isJump: boolean
   /** Records that expired by then, ms since the epoch, may be destroyed; 0 for none. */
-  purgeUntil: number
+  purgeBefore: number
 }
 
 /** `now`: resolves after the sync. `soon`: resolves when appended, synced within 50 ms and by `close`. */
@@ -107,7 +107,7 @@ export interface StoreWriter extends StoreReader {
   /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
-  noteTime(options?: { isTrusted?: boolean }): void
+  storeTime(options?: { isTrusted?: boolean }): void
   /**
    * Appends a log record; it can never be replaced or removed. `at`: its `created_at`, ms since the epoch, if known.
    * Returns a promise only if there is something to wait for.
@@ -142,7 +142,7 @@ export interface Store {
    * The last known change counter, in a store that other processes change. If {@link StoreReader.changeCounter} of a
    * unit of work is equal, the unit proves, when it resolves or fails, that it still is.
    */
-  believedCounter(kinds: readonly Kind[]): number | undefined
+  cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may have it open too. */
   readonly isShared: boolean
   /** Checks that each record of a tenant's log follows from those before it and that none is missing. */

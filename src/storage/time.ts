@@ -17,6 +17,16 @@ export interface Times {
   until: number
 }
 
+/** The numbers that the next row gets, and the times. */
+export interface Counters extends Times {
+  seq: number
+  rev: number
+}
+
+export function createCounters(): Counters {
+  return { seq: 1, rev: 1, time: 0, last: 0, since: 0, until: 0 }
+}
+
 /** A longer time without changes cannot be told from a clock that was set forward. */
 const SILENCE_MS = 24 * 60 * 60 * 1000
 /** A jump is settled after this long: it counts as the passing of time. */
@@ -25,7 +35,7 @@ const SETTLING_MS = 60 * 60 * 1000
 const TOLERANCE_MS = 5 * 60 * 1000
 
 /** The times after a change at `now`. */
-export function passTime({ time, last, since, until }: Times, now: number): Times {
+export function advanceTimes({ time, last, since, until }: Times, now: number): Times {
   const newest = Math.max(time, now)
   // If the clock has not gone back, `last` and `now` agree that what was due by `last` has expired.
   if (last > 0 && now - last > SILENCE_MS)
@@ -35,9 +45,9 @@ export function passTime({ time, last, since, until }: Times, now: number): Time
   return { time: newest, last: now, since, until }
 }
 
-export function judgeClock(times: Times, now: number): ClockState {
-  const { since, until } = passTime(times, now)
-  return { isJump: since !== 0 && since !== times.since, purgeUntil: since === 0 ? now : until }
+export function clockStatus(times: Times, now: number): ClockState {
+  const { since, until } = advanceTimes(times, now)
+  return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
 export function isAhead(time: number, now: number): boolean {

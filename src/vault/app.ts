@@ -1,35 +1,35 @@
 /** The composition root: builds everything that operations use from an engine and keys, which `open.ts` provides. */
-import { computeHmac } from '../crypto/hmac.js'
 import type { Keyring } from '../crypto/keyring.js'
-import { createMac, isEqualDigest } from '../crypto/mac.js'
+import { computeHmac } from '../crypto/native.js'
 import type { Mac, RandomSource } from '../crypto/ports.js'
-import type { Primitives } from '../crypto/primitives.js'
+import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
-import { KEY_BYTES } from '../crypto/seal.js'
+import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records/records.js'
-import { Turns } from '../domain/turns.js'
 import { CofferError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
 import { CallerCache } from '../framework/caller/cached-caller.js'
 import { type Caller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
-import type { Host } from '../framework/host.js'
+import type { Host } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import { perform } from '../framework/perform.js'
-import { performEach } from '../framework/perform-each.js'
-import { createBackground } from '../framework/ports/background.js'
-import { createClaims } from '../framework/ports/claims.js'
+import { Background, createClaims } from '../framework/ports/background.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import { validateInput } from '../framework/validate.js'
 import { MailQueue } from '../mail/mail-queue.js'
 import type { ResultOf } from '../operations/all.js'
-import { readSettings } from '../operations/config/settings-record.js'
 import { loadOperation } from '../operations/load.js'
-import { createTenant, createVaultRecords, findTenant } from '../operations/tenant/tenant-create.js'
-import { sweepExpired } from '../operations/token/expiry.js'
-import type { Confinement } from '../reactor/launch.js'
-import type { LastingOutbound } from '../reactor/outbound.js'
+import {
+  createTenant,
+  createVaultRecords,
+  findTenant,
+  readSettings,
+} from '../operations/tenant/tenant-create.js'
+import { sweepExpired } from '../operations/token/lifetime.js'
+import type { Confinement, CoreOwner, Found } from '../reactor/confinement.js'
+import type { HttpOutbound } from '../reactor/outbound.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
@@ -48,7 +48,6 @@ const FIRST_TENANT = 1
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
 const SWEPT_AT_ONCE = 2000
-const utf8 = new TextEncoder()
 
 /** An open vault in this process. */
 export interface App extends Host, Vault {
@@ -82,14 +81,14 @@ export function createApp(parts: {
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
-      ? createMaintenance(engine.maintenance, keyring, store, { files, random })
+      ? createMaintenance(engine.maintenance, keyring, store, files)
       : undefined
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let reactorOptions: Parameters<App['configureReactors']>[0] = {}
   let reactors: Promise<Reactors> | undefined
   let found: Promise<Confinement> | undefined
-  let outbound: Promise<LastingOutbound> | undefined
+  let outbound: Promise<HttpOutbound> | undefined
   const ownPorts = new Set<number>()
   let closing: Promise<void> | undefined
   let hasChosenKeys = false
@@ -103,12 +102,10 @@ export function createApp(parts: {
     return found
   }
   const loadReactors = () =>
-    (reactors ??= import('../reactor/start.js').then(({ createReactors }) =>
-      createReactors(reactorOptions, confine),
-    ))
+    (reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions, confine)))
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   const mail = new MailQueue(store)
-  const background = createBackground()
+  const background = new Background()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
@@ -142,19 +139,16 @@ export function createApp(parts: {
     reactors: async (values) => (await loadReactors()).fit(values),
     ownPorts,
     outbound: () =>
-      (outbound ??= import('../reactor/outbound.js').then(({ createOutbound }) =>
-        createOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
+      (outbound ??= import('../reactor/outbound.js').then(
+        ({ HttpOutbound }) => new HttpOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
       )),
     sandbox: async () => (await loadConfinement()).describeSandbox(await confine()),
-    isEqualSecret: (a, b) => isEqualDigest(primitives, utf8.encode(a), utf8.encode(b)),
+    isEqualSecret: (a, b) => isEqualDigest(Buffer.from(a), Buffer.from(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)
       return ownerCaller(number, owner_id, { reveal })
     },
-    generateTenantKeys: () => {
-      const { data, index, fingerprint } = keyring.generateTenant()
-      return { data: toBase64(data), index: toBase64(index), fingerprint: toBase64(fingerprint) }
-    },
+    generateTenantKeys: keyring.generateTenant,
     admitChosenKeys: () => {
       if (header !== undefined || isExposed)
         throw new CofferError(
@@ -188,7 +182,7 @@ export function createApp(parts: {
 /** Performs or explains an operation as the owner, or as the application with the given key. */
 async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, each, as, explain, idempotencyKey }: OperationRequest<Name>,
+  { operation, input, as, explain, idempotencyKey }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = await loadOperation(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
@@ -201,10 +195,6 @@ async function answerRequest<Name extends string>(
     'key' in as
       ? await authenticate(app, as.key)
       : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
-  if (each !== undefined) {
-    const result = await performEach(app, caller, definition, each, app.createUuid())
-    return { status: 200, result: result as ResultOf<Name> }
-  }
   const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
   return outcome as Outcome<ResultOf<Name>>
 }
@@ -237,14 +227,14 @@ async function findExplained(
 
 /** Imported on first use, because most commands evaluate no expression. */
 export async function loadExpressions(random: RandomSource): Promise<Expressions> {
-  const { createExpressions } = await import('../domain/expression/expression.js')
-  return createExpressions(random, computeHmac)
+  const { Expressions } = await import('../domain/expression/expression.js')
+  return new Expressions(random, computeHmac)
 }
 
 /** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
-  const { createReactors } = await import('../reactor/start.js')
-  return createReactors(options).fit({})
+  const { Reactors } = await import('../reactor/start.js')
+  return new Reactors(options).fit({})
 }
 
 /** Without a name, reads the first tenant by its number, which is faster than a search. */
@@ -272,3 +262,11 @@ export async function createFirstTenant(
     await createTenant(writer, { name, keys: generateTenantKeys(), createUuid })
   })
 }
+
+/** Uses one child process for both, because starting a child blocks this process, the `host`. */
+export async function harden(host: CoreOwner, modulesDirectory?: string): Promise<Found> {
+  return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
+}
+
+export const CORE_DANGER =
+  'A crash of this server may write its memory, including keys, to a core dump. Before starting it, run: ulimit -c 0'

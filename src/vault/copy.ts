@@ -1,33 +1,46 @@
 /** Copies vaults between directories, stores and backups, row by row: ids, logs, keys and key slots stay as they are. */
 import type { Keyring } from '../crypto/keyring.js'
+import { Budget } from '../domain/expression/budget.js'
+import type { Expressions } from '../domain/expression/expression.js'
+import type { TenantKeyBytes, TokenRecord } from '../domain/records/records.js'
+import { renderSearchIndexes } from '../domain/token/token-rendering.js'
+import { CofferError } from '../errors.js'
+import type { CopyDamage } from '../framework/ports/vault.js'
 import { readBackup, readBackupHeader } from '../storage/backup-file.js'
-import { openEntries } from '../storage/barrier/pending-entries.js'
+import { openEntries } from '../storage/barrier/log-block.js'
 import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
-import { openTenantKeys } from '../storage/barrier/sealing.js'
 import type { Engine, EngineMaintenance, Row, VaultRows } from '../storage/engine.js'
 import { FileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createFromRows, readRows } from '../storage/lsm/maintenance/rows.js'
+import { openDamagedRows } from '../storage/lsm/maintenance/verify.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
-import { fillStore } from '../storage/postgres/fill.js'
+import { fillStore } from '../storage/postgres/copies.js'
 import type { Store } from '../storage/store.js'
 import { beginVault, type Header, writeHeader } from '../storage/vault-file.js'
 import { copyAndVerify, type Progress, type RowChecksum } from '../storage/vault-rows.js'
-import { createSearchRenderer, lsmOptions, owning, runUnlocked } from './exclusive.js'
-import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
+import { loadExpressions } from './app.js'
+import { completeEffects, type Effects, isStore, requireDirectory, type VaultLocation } from './location.js'
+import { ReadableRows } from './readable-rows.js'
 import { connectStore, usingStore } from './store-vault.js'
-import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
+import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withLock } from './unlock.js'
 
 /** The rows of an unlocked vault. */
-export interface Source {
+interface Source {
   header: Header
   keyring: Keyring
   rows: VaultRows
 }
 
+/** Rows that have their keys, and what completes the new vault, before which it does not exist. */
+interface Copied extends Source {
+  complete(opened: { engine: Engine; store: Store }): Promise<void>
+}
+
 /**
  * Copies the vault at `source` to `target`. The rows that arrived are read again and compared with the rows that were
- * sent; the vault exists only after that. After an interruption there is no vault, and a copy begins anew.
+ * sent; the vault exists only after that. After an interruption there is no vault, and a copy begins anew. With `damage`,
+ * copies each row that opens into a directory, adds what is left out to `damage`, and begins each log anew.
  * @throws CofferError `conflict` if there is a vault at `target`, and those of opening the source
  */
 export function copyVault(
@@ -35,11 +48,25 @@ export function copyVault(
   target: VaultLocation,
   choose: ChooseOpener,
   progress: Progress,
+  damage?: CopyDamage,
 ): Promise<RowChecksum> {
-  const from = completeEffects(source)
-  return withSource(from, choose, async (found) => {
-    const rows = await withKeys(from, found)
-    return fillVault(completeEffects(target), { ...found, rows }, progress)
+  const [from, to] = [completeEffects(source), completeEffects(target)]
+  if (damage !== undefined) requireDirectory(to)
+  const copy = (found: Source) => fillVault(to, found, progress, damage)
+  const copyRows = (engine: EngineMaintenance, keyring: Keyring) =>
+    engine.withRows((rows) => copy({ header: engine.header, keyring, rows }))
+  if (isStore(from.directory))
+    return usingStore(from, choose, ({ keyring }, engine) =>
+      copyRows(engine.maintenance!, keyring).finally(() => engine.close()),
+    )
+  return runUnlocked(from, choose, async ({ header, keyring, lsm }) => {
+    if (damage !== undefined) {
+      const { rows, lostChanges, close } = await openDamagedRows(lsm, damage.findings)
+      if (lostChanges > 0) damage.skipped.changes = lostChanges
+      return copy({ header, keyring, rows }).finally(close)
+    }
+    const engine = await openFileEngine({ ...from, header, keys: keyring.engine, role: 'command' })
+    return copyRows(engine, keyring).finally(() => engine.close())
   })
 }
 
@@ -52,55 +79,52 @@ export async function restoreVault(
 ): Promise<void> {
   const effects = completeEffects(target)
   const header = readBackupHeader(effects.files, path)
-  const secret = toSecret(await choose(describeLocked(header)))
-  const { keyring } = await openKeyring(effects, secret, header)
+  const { keyring } = await unlock(effects, await askSecret(choose, header), header)
   const rows = readBackup(effects.files, keyring.engine, path)
-  const source = { header, keyring, rows }
-  await fillVault(effects, { ...source, rows: await withKeys(effects, source) }, progress)
+  await fillVault(effects, { header, keyring, rows }, progress)
 }
 
-/** Runs `work` over the present rows of a vault. No other process may have a vault in a directory open meanwhile. */
-export function withSource<T>(
+/** @throws CofferError `conflict` if there is a vault */
+async function fillVault(
   effects: Effects,
-  choose: ChooseOpener,
-  work: (source: Source) => Promise<T>,
-): Promise<T> {
-  const read = (maintenance: EngineMaintenance, keyring: Keyring, close: () => Promise<void>) =>
-    maintenance.withRows((rows) => work({ header: maintenance.header, keyring, rows })).finally(close)
-  if (isStore(effects.directory))
-    return usingStore(effects, choose, ({ engine, keyring }) => {
-      const store = createSealedStore(engine, keyring)
-      return read(engine.maintenance!, keyring, () => store.close())
-    })
-  return runUnlocked(effects, choose, async ({ header, keyring }) => {
-    const engine = await openFileEngine({ ...effects, header, keys: keyring.engine, role: 'command' })
-    return read(engine, keyring, () => engine.close())
-  })
-}
-
-/** Contract: the rows have their keys. @throws CofferError `conflict` if there is a vault */
-async function fillVault(effects: Effects, source: Source, progress: Progress): Promise<RowChecksum> {
-  if (!isStore(effects.directory))
-    return createInDirectory(effects, source, progress, ({ engine }) => appendPending(engine, source))
+  source: Source,
+  progress: Progress,
+  damage?: CopyDamage,
+): Promise<RowChecksum> {
   const { header, keyring, rows } = source
+  const tenants = await readTenantKeys(keyring, rows.rows())
+  const renderSearch = createSearchRenderer(effects)
+  const reseal = { present: keyring, next: keyring, tenants, renderSearch }
+  if (damage !== undefined) {
+    const readable = new ReadableRows(rows, reseal, effects.random, damage)
+    const complete = ({ store }: { store: Store }) => readable.mend(store)
+    return createInDirectory(
+      effects,
+      { ...source, rows: { ...rows, rows: () => readable.rows() }, complete },
+      progress,
+    )
+  }
+  const keyed = withKeys(rows, createReseal(reseal))
+  if (!isStore(effects.directory)) {
+    const complete = ({ engine }: { engine: Engine }) => appendPending(engine, keyring, tenants, rows)
+    return createInDirectory(effects, { ...source, rows: keyed, complete }, progress)
+  }
   const pool = await connectStore(effects)
   const options = { header, random: effects.random, mac: keyring.engine.chain, progress }
-  return fillStore(pool, rows, options).finally(() => pool.close())
+  return fillStore(pool, keyed, options).finally(() => pool.close())
 }
 
-/** `complete` is called before the header is written: until then there is no vault. */
-export async function createInDirectory(
+async function createInDirectory(
   effects: Effects,
-  { header, keyring, rows }: Source,
+  { header, keyring, rows, complete }: Copied,
   progress: Progress,
-  complete: (opened: { engine: Engine; store: Store }) => Promise<void>,
 ): Promise<RowChecksum> {
   const { files, directory, random } = effects
   // Checked before waiting for the lock too, because a server may hold the lock.
   beginVault(files, directory)
-  return owning(effects, async (lock) => {
+  return withLock(effects, async (lock) => {
     beginVault(files, directory)
-    const options = lsmOptions(effects, header, keyring)
+    const options = lsmOptions(effects, { header, keyring })
     const target = {
       put: (sent: AsyncIterable<Row>) => createFromRows(options, sent, rows.times),
       read: () => readRows(options),
@@ -116,26 +140,41 @@ export async function createInDirectory(
 }
 
 /** Appends the log entries that are in no row yet. */
-async function appendPending(engine: Engine, { keyring, rows }: Source): Promise<void> {
-  if (rows.pending.length === 0) return
-  const tenants = await readTenantKeys(keyring, rows.rows())
+async function appendPending(
+  engine: Engine,
+  keyring: Keyring,
+  tenants: ReadonlyMap<number, TenantKeyBytes>,
+  { pending }: VaultRows,
+): Promise<void> {
+  if (pending.length === 0) return
   await engine.write(async (writer) => {
-    for (const { id, tenant, sealed } of rows.pending) {
+    for (const { id, tenant, sealed } of pending) {
       const keys = tenants.get(tenant)
-      const entries = keys && openEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
+      const entries = keys && openEntries(keyring.openTenant(keys), tenant, id, sealed)
       for (const entry of entries ?? []) await writer.append(entry)
     }
   })
 }
 
 /** Adds keys to the rows of files, which have them only in their index. */
-async function withKeys(effects: Effects, { keyring, rows: bare }: Source): Promise<VaultRows> {
-  const tenants = await readTenantKeys(keyring, bare.rows())
-  const renderSearch = createSearchRenderer(effects)
-  const reseal = createReseal({ present: keyring, next: keyring, tenants, renderSearch })
+function withKeys(found: VaultRows, reseal: ReturnType<typeof createReseal>): VaultRows {
   async function* rows() {
-    for await (const row of bare.rows())
+    for await (const row of found.rows())
       yield row.keys.length > 0 ? row : { ...row, keys: (await reseal(row)).keys }
   }
-  return { ...bare, rows }
+  return { ...found, rows }
+}
+
+/** Evaluates the search index expressions of a token, because only digests of their values are stored. */
+export function createSearchRenderer({ random }: Effects): (token: TokenRecord) => Promise<string[]> {
+  let expressions: Promise<Expressions> | undefined
+  return async ({ data, search_indexes }) => {
+    if (search_indexes === undefined || search_indexes.length === 0) return []
+    expressions ??= loadExpressions(random)
+    const errors = {}
+    const context = { expressions: await expressions, errors, scope: { data }, budget: new Budget() }
+    const values = await renderSearchIndexes(context, search_indexes)
+    if (Object.keys(errors).length === 0) return values
+    throw new CofferError('internal', 'A search index of a token cannot be evaluated.')
+  }
 }

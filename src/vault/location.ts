@@ -19,8 +19,6 @@ export interface VaultLocation {
   role?: 'command' | 'server'
   /** The password of a store, whose address here has none. */
   storePassword?: () => Promise<string | undefined>
-  /** Whether a server migrates the tables of a store; default false. */
-  migrates?: boolean
   /** A secret that a server also accepts from commands without a key of the vault. */
   session?: Uint8Array
   /** How long to wait for the lock; default 10 s. */
@@ -35,8 +33,8 @@ export type Effects = Required<Omit<VaultLocation, 'session' | 'storePassword'>>
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
-  const { patienceMs = PATIENCE_MS, migrates = false } = location
-  return { ...location, patienceMs, migrates, files, clock, random, role }
+  const { patienceMs = PATIENCE_MS } = location
+  return { ...location, patienceMs, files, clock, random, role }
 }
 
 type PlaceKind = 'directory' | 'memory' | 'store'

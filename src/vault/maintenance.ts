@@ -1,7 +1,6 @@
 /** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
 import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
-import type { RandomSource } from '../crypto/ports.js'
 import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/ports/vault.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
@@ -15,12 +14,12 @@ export function createMaintenance(
   engine: EngineMaintenance,
   keyring: Keyring,
   store: Store,
-  { files, random }: { files: Files; random: RandomSource },
+  files: Files,
 ): VaultMaintenance {
   return {
     async describe() {
       const { vault, format, created, slots } = engine.header
-      const { sstables: segments, walBytes, sstableBytes, rows, latency } = await engine.status()
+      const { sstables: segments, walBytes, sstableBytes, rows } = await engine.status()
       const held = await store.read(countLogs)
       return {
         vault,
@@ -34,7 +33,6 @@ export function createMaintenance(
           segments,
           journal_bytes: walBytes,
           segment_bytes: sstableBytes,
-          ...(latency && { latency }),
         },
       }
     },
@@ -57,9 +55,8 @@ export function createMaintenance(
       engine.withRows(async (rows) => {
         const { writeBackup } = await import('../storage/backup-file.js')
         const content = { header: engine.header, rows, progress: () => {} }
-        return writeBackup({ files, random, keys: keyring.engine }, path, content)
+        return writeBackup({ files, keys: keyring.engine }, path, content)
       }),
-    readHeader: () => engine.header,
     async replaceHeader(header, replaces) {
       if (engine.header.mac !== replaces)
         throw conflict('Another process changed the key slots meanwhile. Try again.')

@@ -3,9 +3,9 @@ import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
 import { API_KEY } from '../domain/access/application.js'
 import type { ApplicationRecord } from '../domain/records/records.js'
-import { drawKey } from '../domain/text/base58.js'
+import { randomKey } from '../domain/text/base58.js'
 import { revokeKeys } from '../operations/application/application-record.js'
-import { renewLinks } from '../operations/invite/link.js'
+import { renewLinks } from '../operations/invite/mail.js'
 import type { EngineState } from '../storage/engine.js'
 import { readAll } from '../storage/pages.js'
 import type { StoreWriter } from '../storage/store.js'
@@ -33,7 +33,7 @@ export function createMemoryVault(
   const branches = parts.engine.branches!
   return {
     app,
-    save: branches.save,
+    save: () => branches.save(),
     restore: (state) => {
       // Before the change, because the engine queues later requests behind it.
       app.generation++
@@ -71,7 +71,7 @@ async function reissueIds(app: App, store: StoreWriter, renamed: Map<string, str
     await renewLinks(app, store, tenant.number)
     for (const application of await readAll(store, 'application', tenant.number)) {
       await revokeKeys(store, application.keys)
-      const key = drawKey(app.random, API_KEY)
+      const key = randomKey(app.random, API_KEY)
       keys[application.id] = key
       const hash = await app.hashSecret(key, store)
       const { created_by, created_at } = application

@@ -1,90 +1,22 @@
-/** The vault of a run, for operations that need exclusive access to it or that create another one. */
+/** Work on a vault that is not open in this process: its key slots, its lock, and verifying it at rest. */
+import { checkSlotCount, createSlot, openSlot, parseSlots, sealHeader } from '../crypto/key-slot.js'
 import { formatDate } from '../domain/dates.js'
-import type {
-  CopyDamage,
-  Holder,
-  NewSlot,
-  OfflineVault,
-  VaultFacts,
-  Verification,
-} from '../framework/ports/vault.js'
+import { conflict } from '../errors.js'
+import type { ChooseSlots, Holder, SlotFacts, Verification } from '../framework/ports/vault.js'
 import { createRowCheck } from '../storage/barrier/reseal.js'
-import { readLockHolder } from '../storage/lock.js'
+import { readLockHolder, readProcessIdentity } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'
-import { readProcessIdentity } from '../storage/process-identity.js'
-import { lsmOptions, runUnlocked } from './exclusive.js'
-import { changeKeySlots } from './key-slots.js'
-import { completeEffects, isStore, requireDirectory, type VaultLocation } from './location.js'
-import { reachVault } from './open.js'
-import type { ChooseOpener, NewOpener } from './unlock.js'
-
-/** The effects of the run: locations, secrets and progress. */
-interface OfflineEffects {
-  /** The existing vault. @throws CofferError `vault_missing` */
-  find(): VaultLocation
-  findNew(): VaultLocation
-  /** `passwordFile`: the file with the password of the store at `to`. */
-  findTarget(to: string, passwordFile: string | undefined): VaultLocation
-  /** The tenant whose log gets the record, by name or id; undefined for the first. */
-  tenant(): Promise<string | undefined>
-  choose: ChooseOpener
-  createOpener(slot: NewSlot): Promise<NewOpener>
-  /** `label` names the work. */
-  progress(done: number, total: number, label: string): void
-}
-
-export function createOfflineVault(effects: OfflineEffects): OfflineVault {
-  const { find, findNew, findTarget, tenant, choose, createOpener, progress } = effects
-  return {
-    verify: () => verifyAtRest(find(), choose),
-    restore: async (file) => {
-      const location = findNew()
-      const { restoreVault } = await import('./copy.js')
-      await restoreVault(location, file, choose, (done, total) => progress(done, total, 'Copying'))
-      return { ...describe(location), restored_from: file }
-    },
-    copy: async (to, { passwordFile, skipsDamaged }) => {
-      const [source, target] = [find(), findTarget(to, passwordFile)]
-      const { copyVault } = await import('./copy.js')
-      const { copyDamagedVault } = await import('./copy-damaged.js')
-      const damage: CopyDamage = { findings: [], skipped: {} }
-      const told = (done: number, total: number) => progress(done, total, 'Copying')
-      const { count, digest } = skipsDamaged
-        ? await copyDamagedVault(source, target, choose, told, damage)
-        : await copyVault(source, target, choose, told)
-      const copied = { copied_from: source.directory, rows: count, digest }
-      return { ...describe(target), ...copied, ...(skipsDamaged && damage) }
-    },
-    rekey: async () => {
-      const location = find()
-      const { rekey } = await import('./rekey.js')
-      let resealed = 0
-      const { dropped } = await rekey(location, choose, (done, total) => {
-        resealed = done
-        progress(done, total, 'Encrypting')
-      })
-      return { ...describe(location), resealed, dropped }
-    },
-    listSlots: async () => {
-      const vault = await reachVault(find(), choose)
-      try {
-        const { result } = await vault.ask({ operation: 'vault status', input: {}, as: { reveal: false } })
-        return (result as VaultFacts).key_slots
-      } finally {
-        await vault.close()
-      }
-    },
-    changeSlots: async (added, chooseSlots) => {
-      const location = find()
-      const opener = added === undefined ? undefined : await createOpener(added)
-      return changeKeySlots(location, choose, { added: opener, choose: chooseSlots, tenant: await tenant() })
-    },
-  }
-}
-
-function describe({ directory }: VaultLocation): { directory: string } | { store: string } {
-  return isStore(directory) ? { store: directory } : { directory }
-}
+import { completeEffects, requireDirectory, type VaultLocation } from './location.js'
+import { reachVault, readHeaderAt } from './open.js'
+import {
+  type ChooseOpener,
+  choosePrimitives,
+  describeLocked,
+  type NewOpener,
+  parseOpener,
+  runUnlocked,
+  toNewSecret,
+} from './unlock.js'
 
 /** undefined if no process has the vault open. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
@@ -97,19 +29,62 @@ export function readHolder(location: VaultLocation): Holder | undefined {
 }
 
 /** Verifies a vault that is too damaged to be opened. @throws CofferError if its header cannot be opened */
-async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
+export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
-  const effects = completeEffects(location)
-  return runUnlocked(effects, choose, async ({ header, keyring }) => {
+  return runUnlocked(completeEffects(location), choose, async ({ keyring, lsm }) => {
     const { learn, check } = createRowCheck(keyring)
-    const options = lsmOptions(effects, header, keyring)
-    await finish(verifyVault(options, learn))
-    return finish(verifyVault(options, check))
+    await verifyVault(lsm, learn)
+    return verifyVault(lsm, check)
   })
 }
 
-async function finish<T>(steps: AsyncGenerator<unknown, T>): Promise<T> {
-  let step = await steps.next()
-  while (!step.done) step = await steps.next()
-  return step.value
+/** Needs no key. */
+export async function listKeySlots(location: VaultLocation): Promise<SlotFacts[]> {
+  return parseSlots((await readHeaderAt(location)).slots).map(describeSlot)
+}
+
+/**
+ * Keeps the key slots that `choose` selects and adds one for `added`. Writes only the header, and a record to the log of
+ * `tenant` (name or id; default: the first).
+ * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
+ */
+export async function changeKeySlots(
+  location: VaultLocation,
+  chooseOpener: ChooseOpener,
+  change: { added?: NewOpener | undefined; choose: ChooseSlots; tenant?: string | undefined },
+): Promise<SlotFacts[]> {
+  const { added, choose, tenant } = change
+  const effects = completeEffects(location)
+  const { random, clock, role } = effects
+  const header = await readHeaderAt(location)
+  const opener = await chooseOpener(describeLocked(header))
+  const vault = await reachVault(effects, async () => opener)
+  try {
+    const primitives = await choosePrimitives(role)
+    const context = { primitives, random }
+    const { root, slot } = await openSlot(context, header, parseOpener(opener))
+    const before = parseSlots(header.slots)
+    const kept = choose(before.map(describeSlot), slot.id)
+    const slots = before.filter(({ id }) => kept.includes(id))
+    // Checked before a key file is saved, so that no useless key file is left.
+    checkSlotCount(slots.length + (added === undefined ? 0 : 1))
+    if (added !== undefined) {
+      const created = formatDate(clock())
+      const next = await toNewSecret(added, header.vault, random)
+      slots.push(await createSlot(context, { root, secret: next, created }))
+    }
+    if (slots.length === 0)
+      throw conflict('The last key slot cannot be removed: nothing else opens the vault.')
+    const next = sealHeader(primitives, { ...header, slots }, root)
+    primitives.wipe(root)
+    const input = { header: next, replaces: header.mac }
+    await vault.ask({ operation: 'vault replace-header', input, as: { reveal: false, tenant } })
+    return slots.map(describeSlot)
+  } finally {
+    await vault.close()
+  }
+}
+
+function describeSlot({ id, kind, created }: SlotFacts): SlotFacts {
+  return { id, kind, created }
 }

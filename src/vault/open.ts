@@ -1,47 +1,38 @@
 /** Creates and opens vaults by address: chooses storage, lock, keys and engine for {@link createApp}. */
-import { mkdtempSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
-import { createKeyring, type Keyring } from '../crypto/keyring.js'
-import { createMac } from '../crypto/mac.js'
+import { createKeyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
 import type { Clock } from '../crypto/ports.js'
+import { createMac, KEY_BYTES } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
-import { KEY_BYTES } from '../crypto/seal.js'
 import { CofferError, conflict } from '../errors.js'
-import {
-  connectToVault,
-  hasVaultSocket,
-  serveVaultSocket,
-  type VaultSocketOptions,
-} from '../ipc/vault-socket.js'
+import { connectToVault, hasVaultSocket, serveVaultSocket } from '../ipc/vault-socket.js'
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
-import { createMemoryEngine } from '../storage/engines/memory-engine.js'
-import { makeDirectories, storageError } from '../storage/files.js'
+import { MemoryEngine } from '../storage/engines/memory-engine.js'
+import { makeDirectories } from '../storage/files.js'
 import type { Lock, LockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
-import { hasHeader, readHeader } from '../storage/vault-file.js'
+import { type Header, hasHeader, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
-import { owning, refuseBesideServer } from './exclusive.js'
 import { completeEffects, type Effects, isStore, kindOfAddress, type VaultLocation } from './location.js'
 import { createMemoryVault, type MemoryVault } from './memory-vault.js'
 import {
+  askSecret,
   type ChooseOpener,
   choosePrimitivesLater,
   createHeader,
-  describeLocked,
-  type LockedVault,
   type NewOpener,
-  openKeyring,
-  toSecret,
+  refuseBesideServer,
+  type Unlocked,
+  unlock,
+  withLock,
 } from './unlock.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
 export type { Clock } from '../crypto/ports.js'
 export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
-export type { LockedVault, NewOpener, Opener } from './unlock.js'
+export { describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
 /** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
 const MOST_SERVER_MS = 2000
@@ -63,15 +54,9 @@ export async function createVault(
 ): Promise<App> {
   const kind = kindOfAddress(location.directory)
   const effects = completeEffects(location)
-  if (kind === 'memory') return (await createInMemory(effects, tenantName)).app
+  if (kind === 'memory') return (await openEphemeral({ ...effects, tenantName })).app
   if (kind === 'store') return (await loadStore()).createInStore(effects, tenantName, opener)
   return createInDirectory(effects, tenantName, opener)
-}
-
-/** A vault in memory, with one tenant. The default role starts fastest. */
-export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
-  const { tenantName, clock = Date.now, role = 'command' } = options
-  return createInMemory({ clock, random: createRandom(), role }, tenantName)
 }
 
 export interface EphemeralOptions {
@@ -80,13 +65,13 @@ export interface EphemeralOptions {
   role?: Effects['role']
 }
 
-async function createInMemory(
-  { clock, random, role }: Pick<Effects, 'clock' | 'random' | 'role'>,
-  tenantName: string,
-): Promise<MemoryVault> {
+/** A vault in memory, with one tenant. The default role starts fastest. */
+export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVault> {
+  const { tenantName, clock = Date.now, role = 'command' } = options
+  const random = createRandom()
   const primitives = choosePrimitivesLater(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
-  const engine = createMemoryEngine({ clock })
+  const engine = new MemoryEngine(clock)
   const vault = createMemoryVault({ engine, keyring, random, primitives })
   await createFirstTenant(vault.app, tenantName)
   return vault
@@ -102,30 +87,26 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   // Checked before waiting for the lock, because a server may hold the lock.
   requireNone()
   makeDirectories(files, directory)
-  return owning(effects, async (lock) => {
+  return withLock(effects, async (lock) => {
     requireNone()
-    const { app, keyring } = await createOwned(effects, lock, opener)
+    const unlocked = await createHeader(effects, opener)
+    const { header, keyring } = unlocked
+    const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
+    const app = createApp({ ...effects, ...unlocked, engine, lock })
     await createFirstTenant(app, tenantName)
-    return effects.role === 'server' ? listening(effects, keyring, app) : app
+    return listening(effects, unlocked, app)
   })
 }
 
-async function createOwned(effects: Effects, lock: Lock, opener: NewOpener) {
-  const { random, files } = effects
-  const { header, keyring, primitives } = await createHeader(effects, opener)
-  const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-  return { app: createApp({ engine, keyring, random, files, header, primitives, lock }), keyring }
+/** The header of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
+export async function readHeaderAt(location: VaultLocation): Promise<Header> {
+  if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
+  return readHeader(location.files ?? nodeFiles(), location.directory)
 }
 
-/** Needs no key. @throws CofferError as {@link identifyVault} */
-export async function describeVault(directory: string): Promise<LockedVault> {
-  return describeLocked(await readHeader(nodeFiles(), directory))
-}
-
-/** The id of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
+/** The id of the vault; needs no key. @throws CofferError as {@link readHeaderAt} */
 export async function identifyVault(location: VaultLocation): Promise<string> {
-  if (isStore(location.directory)) return (await (await loadStore()).readHeaderInStore(location)).vault
-  return (await readHeader(nodeFiles(), location.directory)).vault
+  return (await readHeaderAt(location)).vault
 }
 
 /**
@@ -138,34 +119,30 @@ export async function openVault(location: VaultLocation, choose: ChooseOpener): 
   if (kind === 'memory')
     throw new CofferError('vault_missing', 'A vault in memory is lost when it is closed.')
   const effects = completeEffects(location)
-  return kind === 'store'
-    ? (await loadStore()).openInStore(effects, choose)
-    : openInDirectory(effects, choose)
-}
-
-async function openInDirectory(effects: Effects, choose: ChooseOpener): Promise<App> {
-  const { files, directory } = effects
+  if (kind === 'store') return (await loadStore()).openInStore(effects, choose)
   // Prompts before taking the lock, so that other processes do not wait for a person.
-  const header = await readHeader(files, directory)
+  const header = await readHeader(effects.files, effects.directory)
   if (effects.role === 'server') refuseBesideServer(effects)
-  const opener = await choose(describeLocked(header))
-  return owning(effects, (lock) => openOwned(effects, lock, toSecret(opener)))
+  const secret = await askSecret(choose, header)
+  return withLock(effects, (lock) => openOwned(effects, lock, secret))
 }
 
 async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<App> {
-  const { random, files, role } = effects
   // Read under the lock: the previous holder may have changed the header.
-  const { header, keyring, primitives } = await openKeyring(effects, secret)
+  const unlocked = await unlock(effects, secret)
+  const { header, keyring } = unlocked
   const engine = await openFileEngine({ ...effects, header, keys: keyring.engine })
-  const app = createApp({ engine, keyring, random, files, header, primitives, lock })
-  return role === 'server' ? listening(effects, keyring, app) : app
+  return listening(effects, unlocked, createApp({ ...effects, ...unlocked, engine, lock }))
 }
 
-/** Lets the vault answer commands of other processes while it is open. */
-async function listening(effects: Effects, keyring: Keyring, app: App): Promise<App> {
+/** Lets the vault of a server answer commands of other processes while it is open. */
+async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
+  if (effects.role !== 'server') return app
   try {
-    const answer = (message: unknown) => answerMessage(app, message)
-    const listener = await serveVaultSocket(vaultSocketOptions(effects, keyring), answer)
+    const { session } = effects
+    const sessionProof = session && createMac(nativePrimitives, session)
+    const options = { ...effects, proof: keyring.socketProof, sessionProof }
+    const listener = await serveVaultSocket(options, (message) => answerMessage(app, message))
     const { close } = app
     // Changes `app` itself, because a server adds to it what commands need.
     return Object.assign(app, { close: () => listener.close().then(close) })
@@ -179,12 +156,16 @@ async function listening(effects: Effects, keyring: Keyring, app: App): Promise<
 export async function reachVault(location: VaultLocation, choose: ChooseOpener): Promise<Vault> {
   const effects = completeEffects(location)
   if (isStore(effects.directory)) return (await loadStore()).openInStore(effects, choose)
-  const secret = toSecret(await choose(describeLocked(await readHeader(effects.files, effects.directory))))
+  const secret = await askSecret(choose, await readHeader(effects.files, effects.directory))
   for (let waitedMs = 0; ; waitedMs += SERVER_PAUSE_MS) {
-    const remote = await findRemote(effects, secret)
-    if (remote !== undefined) return remote
+    if (hasVaultSocket(effects)) {
+      const { keyring } = await unlock(effects, secret)
+      const peer = await connectToVault({ ...effects, proof: keyring.socketProof })
+      keyring.wipe()
+      if (peer !== undefined) return createRemoteVault(peer)
+    }
     try {
-      return await owning(effects, (lock) => openOwned(effects, lock, secret), leaveToServer(effects))
+      return await withLock(effects, (lock) => openOwned(effects, lock, secret), leaveToServer(effects))
     } catch (error) {
       const mostMs = Math.min(MOST_SERVER_MS, effects.patienceMs)
       if (!(error instanceof ServerFound) || waitedMs >= mostMs) throw error
@@ -204,36 +185,11 @@ function leaveToServer(effects: Effects) {
   }
 }
 
-async function findRemote(effects: Effects, secret: Secret): Promise<Vault | undefined> {
-  if (!hasVaultSocket(effects)) return undefined
-  const { keyring } = await openKeyring(effects, secret)
-  const peer = await connectToVault(vaultSocketOptions(effects, keyring))
-  keyring.wipe()
-  return peer === undefined ? undefined : createRemoteVault(peer)
-}
-
-function vaultSocketOptions(effects: Effects, keyring: Keyring): VaultSocketOptions {
-  return {
-    ...effects,
-    proof: keyring.socketProof,
-    sessionProof: effects.session && createMac(nativePrimitives, effects.session),
-    makePrivateDirectory: makeSocketDirectory,
-  }
-}
-
 /** The vault in the server of `session`, without a key of the vault; undefined if the session has ended. */
 export async function reachSession(location: VaultLocation, session: Uint8Array): Promise<Vault | undefined> {
-  const effects = completeEffects(location)
-  const proof = createMac(nativePrimitives, session)
-  const peer = await connectToVault({ ...effects, proof, makePrivateDirectory: makeSocketDirectory })
-  return peer === undefined ? undefined : createRemoteVault(peer)
-}
-
-/** For the socket of a vault with a path that is too long. @throws CofferError `storage_failed` */
-function makeSocketDirectory(): string {
-  try {
-    return mkdtempSync(join(tmpdir(), 'coffer-'))
-  } catch (cause) {
-    throw storageError('make a directory in', tmpdir(), cause)
-  }
+  const peer = await connectToVault({
+    ...completeEffects(location),
+    proof: createMac(nativePrimitives, session),
+  })
+  return peer && createRemoteVault(peer)
 }

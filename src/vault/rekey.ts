@@ -1,96 +1,82 @@
 /** Changes every key of a vault. */
-import {
-  createSlot,
-  parseSlots,
-  type SealedHeader,
-  type Secret,
-  type Slot,
-  sealHeader,
-} from '../crypto/key-slot.js'
-import { createKeyring, type Keyring } from '../crypto/keyring.js'
-import { deriveKey } from '../crypto/mac.js'
-import type { Primitives } from '../crypto/primitives.js'
-import { KEY_BYTES } from '../crypto/seal.js'
+import { createSlot, parseSlots, sealHeader } from '../crypto/key-slot.js'
+import { createKeyring } from '../crypto/keyring.js'
+import { deriveKey, KEY_BYTES } from '../crypto/primitives.js'
 import { formatDate } from '../domain/dates.js'
 import type { TenantKeyBytes } from '../domain/records/records.js'
-import { openEntries, sealEntries } from '../storage/barrier/pending-entries.js'
+import { openEntries, sealEntries } from '../storage/barrier/log-block.js'
 import { createReseal, readTenantKeys } from '../storage/barrier/reseal.js'
-import { openTenantKeys } from '../storage/barrier/sealing.js'
+import { toBase64 } from '../storage/bytes.js'
 import type { PendingEntries, Row } from '../storage/engine.js'
-import { rekeyVault } from '../storage/lsm/maintenance/rekey.js'
-import type { Header } from '../storage/vault-file.js'
+import { rekeyVault } from '../storage/lsm/maintenance/rows.js'
 import type { Progress } from '../storage/vault-rows.js'
-import { createSearchRenderer, lsmOptions, runUnlocked } from './exclusive.js'
+import { createSearchRenderer } from './copy.js'
 import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
-import { type ChooseOpener, describeLocked, openKeyring, toSecret } from './unlock.js'
+import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
-/** To create a dropped slot again, its own secret is needed. */
+/** `resealed`: the number of rows. To create a dropped slot again, its own secret is needed. */
 interface Rekeyed {
+  resealed: number
   dropped: { id: string; kind: string }[]
 }
 
 /**
  * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
- * store fingerprints. The secret that opens the vault stays too. After a crash a vault in a directory opens, with its old
- * or new keys; in a store another call ends the change. Servers of a store answer 503 from the beginning on.
+ * store fingerprints. The secret that opens the vault stays too. After a crash the vault opens, with its old or new keys.
+ * Servers of a store answer 503 from the beginning on.
  * @throws CofferError `conflict`, `unavailable`, and those of opening the vault
  */
-export function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress): Promise<Rekeyed> {
+export async function rekey(
+  location: VaultLocation,
+  choose: ChooseOpener,
+  progress: Progress,
+): Promise<Rekeyed> {
   const effects = completeEffects(location)
-  if (isStore(effects.directory)) return rekeyInStore(effects, choose, progress)
-  return runUnlocked(effects, choose, async (opened) => {
-    const { header, keyring, slot } = opened
-    const present = lsmOptions(effects, header, keyring)
-    await rekeyVault({ ...(await planRekey(effects, opened)), present, progress })
-    return { dropped: droppedSlots(header, slot) }
+  let resealed = 0
+  const counted: Progress = (done, total) => {
+    resealed = done
+    progress(done, total)
+  }
+  const run = isStore(effects.directory) ? rekeyInStore : rekeyInDirectory
+  const { header, slot } = await run(effects, choose, counted)
+  const dropped = parseSlots(header.slots).filter(({ id }) => id !== slot.id)
+  return { resealed, dropped: dropped.map(({ id, kind }) => ({ id, kind })) }
+}
+
+function rekeyInDirectory(effects: Effects, choose: ChooseOpener, progress: Progress): Promise<Unlocked> {
+  return runUnlocked(effects, choose, async (owned) => {
+    await rekeyVault({ ...(await planRekey(effects, owned)), present: owned.lsm, progress })
+    return owned
   })
 }
 
-async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Progress): Promise<Rekeyed> {
-  const [{ connectStore }, { readStored }, { rekeyStore }, { requireTables, withoutRekey }] =
-    await Promise.all([
-      import('./store-vault.js'),
-      import('../storage/postgres/maintenance.js'),
-      import('../storage/postgres/rekey.js'),
-      import('../storage/postgres/tables.js'),
-    ])
+async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Progress): Promise<Unlocked> {
+  const { connectStore, readStored, rekeyStore } = await import('./store-vault.js')
   const pool = await connectStore(effects)
   try {
-    await requireTables(pool)
-    const { header: present } = await readStored(pool, withoutRekey)
-    const secret = toSecret(await choose(describeLocked(present)))
-    const opened = await openKeyring(effects, secret, present)
-    const { header, keys, ...plan } = await planRekey(effects, { ...opened, secret })
-    const { random } = effects
-    await rekeyStore(pool, { ...plan, present, next: header, mac: keys.chain, random, progress })
-    return { dropped: droppedSlots(present, opened.slot) }
+    const { header: present } = await readStored(pool)
+    const opened = await unlock(effects, await askSecret(choose, present), present)
+    const { header, keys, ...plan } = await planRekey(effects, opened)
+    await rekeyStore(pool, { ...plan, present, next: header, mac: keys.chain, progress })
+    return opened
   } finally {
     await pool.close()
   }
 }
 
-interface Opened {
-  header: Header
-  keyring: Keyring
-  primitives: Primitives
-  secret: Secret
-}
-
 /** New keys, a header with one slot for the same secret, and functions that seal rows and entries anew. */
-async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Opened) {
+async function planRekey(effects: Effects, { header: before, keyring, primitives, secret }: Unlocked) {
   const { random, clock } = effects
   const seed = random.bytes(KEY_BYTES)
   const derive = (purpose: string) => deriveKey(primitives, seed, `rekey/${purpose}`)
   const root = derive('root')
   const slot = await createSlot({ primitives, random }, { root, secret, created: formatDate(clock()) })
-  const sealed: SealedHeader = { ...before, slots: [slot] }
-  const header = sealHeader(primitives, sealed, root) as SealedHeader & Header
+  const header = sealHeader(primitives, { ...before, slots: [slot] }, root)
   const next = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  const derived = (purpose: string) => Buffer.from(derive(purpose)).toString('base64')
   const renew = (tenant: number, { fingerprint }: TenantKeyBytes): TenantKeyBytes => ({
-    data: derived(`${tenant}/data`),
-    index: derived(`${tenant}/index`),
+    data: toBase64(derive(`${tenant}/data`)),
+    index: toBase64(derive(`${tenant}/index`)),
     fingerprint,
   })
   let tenants = new Map<number, TenantKeyBytes>()
@@ -106,15 +92,9 @@ async function planRekey(effects: Effects, { header: before, keyring, primitives
     resealPending: (pending: PendingEntries): PendingEntries => {
       const { id, tenant, sealed } = pending
       const keys = tenants.get(tenant)
-      const entries = keys && openEntries(openTenantKeys(keyring, keys), tenant, id, sealed)
+      const entries = keys && openEntries(keyring.openTenant(keys), tenant, id, sealed)
       if (entries === undefined) return pending
-      return { ...pending, sealed: sealEntries(openTenantKeys(next, renew(tenant, keys!)), id, entries) }
+      return { ...pending, sealed: sealEntries(next.openTenant(renew(tenant, keys!)), id, entries) }
     },
   }
-}
-
-/** All slots but `kept`, which opened the vault. */
-function droppedSlots(header: Header, kept: Slot): Rekeyed['dropped'] {
-  const dropped = parseSlots(header.slots).filter(({ id }) => id !== kept.id)
-  return dropped.map(({ id, kind }) => ({ id, kind }))
 }

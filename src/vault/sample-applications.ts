@@ -1,11 +1,7 @@
 /** Fills a new vault: with a seed, or with sample applications, one of each type with every permission of the type. */
 import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/access/permissions.js'
-import type { AnyOperation } from '../framework/operation.js'
-import type { List } from '../framework/page.js'
-import { perform } from '../framework/perform.js'
-import { createApplication, listApplications } from '../operations/application/application.js'
-import { readSettings } from '../operations/config/settings-record.js'
 import type { Seed } from '../operations/seed/seed-schema.js'
+import { readSettings } from '../operations/tenant/tenant-create.js'
 import type { App } from './app.js'
 
 /** `key` is present only in a new application, `name` in one that was there. */
@@ -14,6 +10,8 @@ export interface SampleApplication {
   key?: string
   name?: string
 }
+
+const OWNER = { reveal: false }
 
 export type SampleApplications = Partial<Record<ApplicationType, SampleApplication>>
 
@@ -47,9 +45,7 @@ async function findApplication(
 ): Promise<SampleApplication | undefined> {
   for (let page = 1; ; page++) {
     const input = { type: [type], page, size: 100 }
-    const { data, pagination } = (await performAsOwner(app, listApplications, input)) as List<
-      SampleApplication & { name: string }
-    >
+    const { data, pagination } = (await app.ask({ operation: 'app list', input, as: OWNER })).result
     const found = data.find(isWanted)
     if (found !== undefined) return { id: found.id, name: found.name }
     if (page >= pagination.total_pages) return undefined
@@ -57,8 +53,8 @@ async function findApplication(
 }
 
 async function create(app: App, input: Record<string, unknown>): Promise<SampleApplication> {
-  const { id, key } = (await performAsOwner(app, createApplication, input)) as Required<SampleApplication>
-  return { id, key }
+  const { id, key } = (await app.ask({ operation: 'app create', input, as: OWNER })).result
+  return { id, key: key! }
 }
 
 /** Every permission of the type; the private application sees plaintext. */
@@ -79,23 +75,13 @@ export async function beginBeyondAuthorizer({ store }: App): Promise<void> {
   })
 }
 
-export async function performAsOwner(
-  app: App,
-  definition: AnyOperation,
-  input: Record<string, unknown>,
-): Promise<unknown> {
-  const caller = await app.owner({ reveal: false })
-  const { result } = await perform(app, caller, definition, input, app.createUuid())
-  return result
-}
-
 /** Applications by name, those of further tenants by `tenant/name`; samples by type. */
 type SeededApplications = Record<string, SampleApplication & { key: string }>
 
 /** Adds the samples if the seed has no list of applications; an empty list is one. @throws CofferError `validation`, those of `seed apply` */
 export async function seedVault(app: App, seed: unknown): Promise<SeededApplications> {
   await beginBeyondAuthorizer(app)
-  const asked = { operation: 'seed apply', input: { seed }, as: { reveal: false } } as const
+  const asked = { operation: 'seed apply', input: { seed }, as: OWNER } as const
   const applied = seed === undefined ? [] : (await app.ask(asked)).result
   const { applications: given, tenants = [] } = (seed ?? {}) as Seed
   const entries = applied.flatMap(({ name: tenant, applications }, index) =>

@@ -3,8 +3,8 @@
  * is free after the lease.
  */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
-import type { Host } from '../framework/host.js'
-import { type Claim, type Claims, createClaims } from '../framework/ports/claims.js'
+import type { Host } from '../framework/operation.js'
+import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'
 import type { StoreReader } from '../storage/store.js'
 
 /** Longer than the clocks of servers differ by, and than a busy server pauses for. */

@@ -1,12 +1,13 @@
-/** Unlocking a vault: secrets, the key slots that they open, and the keyring. */
-import { type FileKey, formatKeyFile, parseKeyFile } from '../crypto/key-file.js'
+/** Unlocking a vault: its lock, the secrets and key slots that open it, and its keyring. */
 import {
   checkNewPassphrase,
   createSlot,
+  type FileKey,
+  formatKeyFile,
   openSlot,
+  parseKeyFile,
   parseSlots,
   type ScryptCost,
-  type SealedHeader,
   type Secret,
   type Slot,
   sealHeader,
@@ -14,12 +15,18 @@ import {
 import { createKeyring, type Keyring } from '../crypto/keyring.js'
 import { nativePrimitives } from '../crypto/native.js'
 import type { RandomSource } from '../crypto/ports.js'
-import type { Primitives } from '../crypto/primitives.js'
-import { quicken } from '../crypto/quicken.js'
-import { KEY_BYTES } from '../crypto/seal.js'
+import { KEY_BYTES, type Primitives, upgradeCrypto } from '../crypto/primitives.js'
 import { loadSodium } from '../crypto/sodium.js'
 import { formatDate } from '../domain/dates.js'
-import { encodeId } from '../storage/bytes.js'
+import { CofferError } from '../errors.js'
+import { toHex } from '../storage/bytes.js'
+import {
+  acquireLock,
+  type Lock,
+  type LockHolder,
+  readLockHolder,
+  readProcessIdentity,
+} from '../storage/lock.js'
 import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 import type { Effects } from './location.js'
 
@@ -29,7 +36,6 @@ export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; 
 const VAULT_ID_BYTES = 16
 /** A server waits before it loads libsodium, which blocks it for 25 ms. */
 const SODIUM_AFTER_MS = 500
-
 /** The facts of a vault that need no key. */
 export interface LockedVault {
   id: string
@@ -43,7 +49,17 @@ export type NewOpener =
 
 export type ChooseOpener = (vault: LockedVault) => Promise<Opener>
 
-export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>): LockedVault {
+/** A header and the keys that it was opened with. */
+export interface Unlocked {
+  header: Header
+  keyring: Keyring
+  primitives: Primitives
+  /** The slot that was opened. */
+  slot: Slot
+  secret: Secret
+}
+
+export function describeLocked({ vault, slots }: Header): LockedVault {
   return { id: vault, slots: parseSlots(slots).map(({ kind }) => kind) }
 }
 
@@ -51,48 +67,52 @@ export function describeLocked({ vault, slots }: Pick<Header, 'vault' | 'slots'>
 export async function createHeader(
   { random, clock, role }: Pick<Effects, 'random' | 'clock' | 'role'>,
   opener: NewOpener,
-): Promise<{ header: Header; keyring: Keyring; primitives: Primitives }> {
+): Promise<Omit<Unlocked, 'secret'>> {
   const primitives = await choosePrimitives(role)
   const root = random.bytes(KEY_BYTES)
-  const vault = encodeId(random.bytes(VAULT_ID_BYTES))
+  const vault = toHex(random.bytes(VAULT_ID_BYTES))
   const created = formatDate(clock())
   const secret = await toNewSecret(opener, vault, random)
   const cost = opener.kind === 'passphrase' && opener.cost !== undefined ? { cost: opener.cost } : {}
   const slot = await createSlot({ primitives, random }, { root, secret, created, ...cost })
   const bare = { format: FORMAT, vault, created, cipher: 'xchacha20-poly1305', slots: [slot] }
-  const header = sealHeader(primitives, bare, root) as SealedHeader & Header
+  const header = sealHeader(primitives, bare, root)
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  return { header, keyring, primitives }
+  return { header, keyring, primitives, slot }
 }
 
 /** Saves a new key file first. */
 export async function toNewSecret(opener: NewOpener, vault: string, random: RandomSource): Promise<Secret> {
   if (opener.kind === 'passphrase') {
     checkNewPassphrase(opener.passphrase)
-    return { kind: 'passphrase', passphrase: opener.passphrase }
+    return opener
   }
   const file: FileKey = { vault, key: random.bytes(KEY_BYTES) }
   await opener.save(vault, formatKeyFile(file))
   return { kind: 'key-file', file }
 }
 
-/** Uses the primitives of the role. Reads the header unless it is given. */
-export async function openKeyring(
+/** Opens the header, which is read unless it is given, with the primitives of the role. */
+export async function unlock(
   { random, files, directory, role }: Pick<Effects, 'random' | 'files' | 'directory' | 'role'>,
   secret: Secret,
   header?: Header,
-): Promise<{ header: Header; keyring: Keyring; slot: Slot; primitives: Primitives }> {
+): Promise<Unlocked> {
   const primitives = await choosePrimitives(role)
   const current = header ?? (await readHeader(files, directory))
-  const sealed = { ...current, slots: parseSlots(current.slots) }
-  const { root, slot } = await openSlot({ primitives, random }, sealed, secret)
+  const { root, slot } = await openSlot({ primitives, random }, current, secret)
   const keyring = createKeyring(primitives, random, root)
   primitives.wipe(root)
-  return { header: current, keyring, slot, primitives }
+  return { header: current, keyring, primitives, slot, secret }
 }
 
-export function toSecret(opener: Opener): Secret {
+/** Asks for the secret that opens the header. */
+export async function askSecret(choose: ChooseOpener, header: Header): Promise<Secret> {
+  return parseOpener(await choose(describeLocked(header)))
+}
+
+export function parseOpener(opener: Opener): Secret {
   return opener.kind === 'passphrase' ? opener : { kind: 'key-file', file: parseKeyFile(opener.text) }
 }
 
@@ -105,5 +125,71 @@ export async function choosePrimitives(role: 'command' | 'server'): Promise<Prim
 export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   if (role === 'command') return nativePrimitives
   const pause = new Promise((resolve) => setTimeout(resolve, SODIUM_AFTER_MS).unref())
-  return quicken(nativePrimitives, pause.then(loadSodium))
+  return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
+}
+
+/**
+ * Takes the lock and runs `work`, whose result must release it; releases it if `work` fails.
+ * @throws CofferError `unavailable`, at once if a server has the vault open and `checkHolder` says so
+ */
+export async function withLock<T>(
+  effects: Effects,
+  work: (lock: Lock) => Promise<T>,
+  checkHolder: (holder: LockHolder) => void = refuseServer,
+): Promise<T> {
+  const lock = await acquireLock({
+    ...effects,
+    identity: readProcessIdentity(effects.pid),
+    isServer: effects.role === 'server',
+    checkHolder,
+    wait: (ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+  })
+  try {
+    return await work(lock)
+  } catch (error) {
+    lock.release()
+    throw error
+  }
+}
+
+/** @throws CofferError `unavailable` if a server has the vault open */
+export function refuseBesideServer({ files, directory, pid }: Effects): void {
+  const held = readLockHolder(files, directory, readProcessIdentity(pid))
+  if (held?.state === 'alive') refuseServer(held.holder)
+}
+
+/** Refuses to wait for a server, which keeps a vault for long. @throws CofferError `unavailable` */
+function refuseServer({ pid, host, since, isServer }: LockHolder): void {
+  if (!isServer) return
+  const who = `Process ${pid} on ${host} has this vault open since ${formatDate(since)}`
+  const end = `Stop it first: kill ${pid} (if that is \`coffer unlock\`: coffer vault lock)`
+  throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
+}
+
+/** A vault in a directory that no other process has open. */
+export interface OwnedDirectory extends Unlocked {
+  /** The options of its LSM tree. */
+  lsm: ReturnType<typeof lsmOptions>
+}
+
+/**
+ * Asks for the secret of a vault in a directory, then holds its lock while `work` runs with its keys.
+ * @throws CofferError `unavailable`, at once beside a server
+ */
+export async function runUnlocked<T>(
+  effects: Effects,
+  choose: ChooseOpener,
+  work: (owned: OwnedDirectory) => Promise<T>,
+): Promise<T> {
+  const secret = await askSecret(choose, await readHeader(effects.files, effects.directory))
+  return withLock(effects, async (lock) => {
+    const unlocked = await unlock(effects, secret)
+    const result = await work({ ...unlocked, lsm: lsmOptions(effects, unlocked) })
+    lock.release()
+    return result
+  })
+}
+
+export function lsmOptions(effects: Effects, { header, keyring }: Pick<Unlocked, 'header' | 'keyring'>) {
+  return { ...effects, header, keys: keyring.engine }
 }

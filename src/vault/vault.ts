@@ -1,6 +1,5 @@
 /** A vault as commands use it: opened by this process, or open in a server that answers over a socket. */
 import { fromSent, type SentError, toSent } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { PerformOptions } from '../framework/perform.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
@@ -14,8 +13,6 @@ export interface OperationRequest<Name extends string = string> {
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
   /** Explains the operation instead, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined; reveal: boolean }
-  /** Performs it for each of these instead of `input`, as {@link performEach}: the result is an `EachOutcome`. */
-  each?: readonly OperationInput[]
   /** As in {@link PerformOptions}. */
   idempotencyKey?: PerformOptions['idempotencyKey']
 }

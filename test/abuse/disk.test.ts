@@ -189,7 +189,7 @@ t.test('a vault at a path of 300 characters serves and is reached, and outlives 
   await home.json(['init'], here)
   const server = await startProcess({ directory, env, remove: () => {} }, ['--log', 'none'])
   const socket = join(directory, '.coffer/socket')
-  t.ok(socket.length > 300 && statSync(socket).isFile(), 'a file says where the socket is')
+  t.ok(socket.length > 300 && statSync(socket).isSocket(), 'its socket is in its directory')
   await home.json(['token', 'create'], { ...here, ...bodyOf('through', 1) })
   t.match(await home.json(['vault', 'status'], here), { held_by: { pid: server.child.pid } })
   server.child.kill('SIGTERM')

@@ -1,25 +1,19 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import type { AccessEntry } from '../../src/http/access-log.js'
 import { createAnswerer } from '../../src/http/answerer.js'
-import { type RunningServer, SERVER_LIMITS, startServer } from '../../src/http/server.js'
+import { SERVER_LIMITS } from '../../src/http/server.js'
 import { readAnswers, sendRaw, spellRequest } from '../http/socket.js'
-import { createToy, KEYS } from '../http/toy.js'
+import { createToy, KEYS, serve } from '../http/toy.js'
 
 const BODY_LIMIT_BYTES = 100_000
 const SECRET = '4242424242424242'
 
 const entries: AccessEntry[] = []
 const toy = createToy({ bodyLimitBytes: BODY_LIMIT_BYTES, record: (entry) => entries.push(entry) })
-const server: RunningServer = await startServer({
-  answerer: createAnswerer(toy.options),
-  addresses: ['127.0.0.1'],
-  port: 0,
+const server = await serve(createAnswerer(toy.options), {
   limits: { ...SERVER_LIMITS, headersMs: 600, requestMs: 900 },
-  traceHeader: 'svc-trace-id',
-  createTraceId: () => 'below-http',
   record: (entry) => entries.push(entry),
 })
 const { port } = server
@@ -87,34 +81,6 @@ t.test('bodies that mean nothing or two things are 400', async (t) => {
   await expectProblem(t, 'invalid UTF-8', 400, [head, invalid])
 })
 
-t.test('what a body may not be sent as is 415', async (t) => {
-  const body = `{"name":"${SECRET}"}`
-  const types = [
-    'text/plain',
-    'application/x-www-form-urlencoded',
-    'application/json; charset=iso-8859-1',
-    'application/merge-patch+json',
-    '*/*',
-    'application/json\0',
-  ]
-  for (const type of types.slice(0, -1))
-    await expectProblem(t, type, 415, spellRequest('POST /things', { ...key, 'Content-Type': type }, body))
-  await expectProblem(
-    t,
-    'a NUL in a header',
-    400,
-    spellRequest('POST /things', { 'Content-Type': types.at(-1)! }, body),
-  )
-  const zipped = gzipSync(body)
-  const head = spellRequest('POST /things', {
-    ...json,
-    'Content-Encoding': 'gzip',
-    'Content-Length': String(zipped.length),
-  })
-  await expectProblem(t, 'gzip', 415, [head, zipped])
-  await expectProblem(t, 'PATCH as JSON', 415, spellRequest('PATCH /things/a', json, body))
-})
-
 t.test('what is too large is refused, and the refusal can be read', async (t) => {
   const large = 'x'.repeat(BODY_LIMIT_BYTES + 1)
   await expectProblem(t, 'a body over the limit', 413, spellRequest('POST /things', json, large))
@@ -163,41 +129,6 @@ t.test('what comes too slowly is 408', async (t) => {
   await Promise.all([slowHeaders, slowBody, slowUnknown])
 })
 
-t.test('paths and ids lead nowhere but to their operation', async (t) => {
-  const cases: [string, number][] = [
-    ['/things/%zz', 400],
-    ['/things/%', 400],
-    ['/things/%c3', 400],
-    ['/things/%ED%A0%80', 400],
-    ['/nothing/../things', 404],
-    ['/../../etc/passwd', 404],
-    ['/things/a/../missing', 404],
-    ['/things/./missing', 404],
-    ['//things/missing', 404],
-    ['/things//', 404],
-    ['/things%2Fmissing', 404],
-    ['/things/missing#fragment', 200],
-    ['/things/missing;x=y', 200],
-    ['/things/..%2f..%2f..%2fetc%2fpasswd', 200],
-    ['/things/%00', 200],
-    ['/things/%7B%7B%20data%20%7D%7D', 200],
-    ['/things/missing?%zz', 400],
-    ['/things?size=0', 400],
-    ['/things?size=9999999999999999999999', 400],
-    ['/things?id=1&id=2&id=3&id=4', 400],
-  ]
-  for (const [target, status] of cases) {
-    if (status === 200) {
-      const [answer] = readAnswers(await sendRaw(port, spellRequest(`GET ${target}`, key)))
-      t.equal(answer?.status, 200, target)
-      const id = decodeURIComponent(target.slice('/things/'.length))
-      t.same(JSON.parse(answer?.body ?? ''), { id }, 'an id is text, whatever it looks like')
-    } else await expectProblem(t, target, status, spellRequest(`GET ${target}`, key))
-  }
-  const raw = Buffer.from(spellRequest('GET /things/é', key))
-  await expectProblem(t, 'raw UTF-8 in the path', 400, raw)
-})
-
 t.test('unknown methods are 405, here and below HTTP', async (t) => {
   for (const method of ['PUT', 'OPTIONS', 'TRACE', 'PROPFIND', 'QUERY', 'BREW', 'CONNECT'])
     await expectProblem(t, method, 405, spellRequest(`${method} /things`, key))
@@ -214,6 +145,8 @@ t.test('what is not HTTP/1.1 is 400', async (t) => {
     ['no host', 'GET /healthz HTTP/1.1\r\n\r\n'],
     ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n'],
     ['a space before the colon', 'GET / HTTP/1.1\r\nHost : x\r\n\r\n'],
+    ['a NUL in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\0b\r\n\r\n'],
+    ['raw UTF-8 in the path', Buffer.from('GET /things/é HTTP/1.1\r\nHost: x\r\n\r\n')],
     ['a folded header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\r\n b\r\n\r\n'],
     ['a bare line feed in a header', 'GET / HTTP/1.1\r\nHost: x\r\nX: a\nb\r\n\r\n'],
   ]
@@ -249,12 +182,6 @@ t.test('nothing is smuggled past the border of a request', async (t) => {
 
 t.test('pipelined requests are answered in order, whatever comes after them', async (t) => {
   const get = (id: string) => spellRequest(`GET /things/${id}`, { 'SVC-API-KEY': KEYS.all })
-  const ids = Array.from({ length: 500 }, (_, at) => `p${at}`)
-  const all = readAnswers(await sendRaw(port, ids.map(get).join(''), { halfClose: true }))
-  t.same(
-    all.map(({ body }) => JSON.parse(body).id),
-    ids,
-  )
   const mixed = readAnswers(await sendRaw(port, `${get('a')}${get('b')}GARBAGE\r\n\r\n`))
   t.same(
     mixed.map(({ status }) => status),

@@ -1,8 +1,9 @@
 /**
  * Attacks through proxies: by a destination, by a caller and by the data. Each is bounded or refused, tells nothing, and
- * keeps nobody else waiting.
+ * keeps nobody else waiting. Destinations that are slow or large, and clients that do not wait for them.
  */
 import { once } from 'node:events'
+import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -18,12 +19,14 @@ async function open(t: Test) {
   const lines: string[] = []
   let talk = (socket: Socket) => void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n')
   const heard: string[] = []
-  const sockets = new Set<Socket>()
+  const connections: Socket[] = []
+  let whenCalled: (socket: Socket) => void = () => {}
   const server = createServer((socket) => {
-    sockets.add(socket)
+    connections.push(socket)
     socket.on('error', () => {})
-    socket.once('data', (chunk) => {
+    socket.on('data', (chunk) => {
       heard.push(chunk.toString('latin1'))
+      whenCalled(socket)
       talk(socket)
     })
   })
@@ -39,46 +42,66 @@ async function open(t: Test) {
     reportFault: (error: unknown) => void faults.push(error),
   }
   const running = await serveHttp(service, { port: 0 })
-  vault.app.configureReactors({
-    allowNet: [
-      '127.0.0.1',
-      'localhost',
-      '[::1]',
-      '0.0.0.0',
-      `127.0.0.1:${port}`,
-      `127.0.0.1:${running.port}`,
-    ],
-  })
+  const hosts = ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0']
+  const allowNet = [...hosts, `127.0.0.1:${port}`, `127.0.0.1:${running.port}`]
+  vault.app.configureReactors({ allowNet })
   t.teardown(async () => {
-    for (const socket of sockets) socket.destroy()
+    for (const socket of connections) socket.destroy()
     server.close()
     await running.stop()
     await vault.app.close()
   })
   const { key } = await vault.createApplication('private', { permissions: ['proxy:invoke', 'token:read'] })
   await vault.ask('token create', { id: 'card-1', type: 'card_number', data: SECRET })
-  await vault.ask('token create', {
-    id: 'smuggle',
-    type: 'token',
-    data: 'x\r\nHost: evil\r\n\r\nGET /y HTTP/1.1\r\n\r\n',
-  })
+  const smuggled = 'x\r\nHost: evil\r\n\r\nGET /y HTTP/1.1\r\n\r\n'
+  await vault.ask('token create', { id: 'smuggle', type: 'token', data: smuggled })
   const own = `http://127.0.0.1:${running.port}`
+  const target = `http://127.0.0.1:${port}`
+  const keys = { 'svc-api-key': key, 'svc-proxy-url': target }
   const call = (path = '', init: RequestInit = {}) =>
-    fetch(`${own}/proxy${path}`, {
-      ...init,
-      headers: {
-        'svc-api-key': key,
-        'svc-proxy-url': `http://127.0.0.1:${port}`,
-        ...(init.headers as object),
-      },
+    fetch(`${own}/proxy${path}`, { ...init, headers: { ...keys, ...(init.headers as object) } })
+  const create = async (input: object) =>
+    (await vault.ask('proxy create', { name: 'p', destination_url: target, ...input })) as { key: string }
+  /** Begins a call; the test reads the answer, or leaves. */
+  const begin = (headers: Record<string, string> = {}) => {
+    const options = {
+      host: '127.0.0.1',
+      port: running.port,
+      path: '/proxy',
+      method: 'POST',
+      agent: false,
+    } as const
+    const request = httpRequest({ ...options, headers: { ...keys, ...headers } })
+    request.on('error', () => {})
+    const response = new Promise<IncomingMessage>((resolve) => request.once('response', resolve))
+    request.end('{}')
+    return { request, response }
+  }
+  const called = () =>
+    new Promise<Socket>((resolve) => {
+      whenCalled = resolve
     })
   const isServed = async () =>
     (await fetch(`${own}/tokens/card-1`, { headers: { 'svc-api-key': key } })).status === 200
   const answer = (next: typeof talk) => {
     talk = next
   }
-  return { ...vault, own, port, key, call, isServed, heard, answer, faults, lines, servedPort: running.port }
+  const calls = { call, create, begin, called, answer, isServed }
+  return { ...vault, ...calls, own, port, key, heard, connections, faults, lines, servedPort: running.port }
 }
+
+/** Unlike `once`, also after an error. */
+const closed = (stream: { once(event: 'close', listener: () => void): unknown }) =>
+  new Promise<void>((resolve) => stream.once('close', resolve))
+
+async function read(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
+  return Buffer.concat(chunks).toString()
+}
+
+const answerOf = (body: string) => (socket: Socket) =>
+  void socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`)
 
 const card = { method: 'POST', body: '{"n":"{{ card-1 }}"}', headers: { 'content-type': 'application/json' } }
 
@@ -226,23 +249,20 @@ t.test('data cannot add a header, a host or a request', async (t) => {
 })
 
 t.test('expressions and transforms that do not end are stopped, and others are served', async (t) => {
-  const { app, ask, call, answer, isServed, faults } = await open(t)
+  const { app, create, call, answer, isServed, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '500')
-  const { port } = await listenOnce(t, `${'a'.repeat(5000)}!`)
-  const make = async (input: object) => {
-    const destination_url = `http://127.0.0.1:${port}`
-    return (await ask('proxy create', { name: 'p', destination_url, ...input })) as { key: string }
-  }
   const mask = { type: 'mask', matcher: 'regex', expression: '((a+)+)$', replacement: '*' }
-  const hanging = await make({ response_transforms: [mask] })
-  const looping = await make({ request_transforms: [{ code: 'module.exports = async () => { for (;;); }' }] })
-  const waiting = await make({
+  const hanging = await create({ response_transforms: [mask] })
+  const looping = await create({
+    request_transforms: [{ code: 'module.exports = async () => { for (;;); }' }],
+  })
+  const waiting = await create({
     request_transforms: [{ code: 'module.exports = () => new Promise(() => {})' }],
   })
-  const large = await make({
+  const large = await create({
     request_transforms: [{ code: "module.exports = async () => ({ headers: { a: 'x'.repeat(9e3) } })" }],
   })
-  answer((socket) => void socket.end())
+  answer(answerOf(`${'a'.repeat(5000)}!`))
   for (const [{ key }, status] of [
     [hanging, 408],
     [looping, 408],
@@ -259,14 +279,71 @@ t.test('expressions and transforms that do not end are stopped, and others are s
   t.same(faults, [])
 })
 
-/** A server that answers everything with `body`. */
-async function listenOnce(t: Test, body: string): Promise<{ port: number }> {
-  const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: ${body.length}\r\n\r\n${body}`))
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  return { port: (server.address() as AddressInfo).port }
-}
+const MIB = 1024 * 1024
+
+t.test('a client that leaves before the headers ends the call to the destination', async (t) => {
+  const { begin, called, answer, faults, connections, create } = await open(t)
+  answer(() => {})
+  const reached = called()
+  const { request } = begin()
+  const socket = await reached
+  request.destroy()
+  await closed(socket)
+  t.equal(connections.length, 1, 'the connection was closed, without an answer')
+  answer(answerOf('hi'))
+  t.equal(await read(await begin().response), 'hi')
+  t.equal(await read(await begin().response), 'hi')
+  t.ok(connections.length > 1, 'and it is not used again')
+  const proxy = await create({ request_transforms: [{ code: 'module.exports = async () => ({})' }] })
+  const slow = begin({ 'svc-proxy-key': proxy.key })
+  slow.request.once('finish', () => setImmediate(() => slow.request.destroy()))
+  await closed(slow.request)
+  answer(answerOf('again'))
+  t.equal(await read(await begin().response), 'again')
+  t.same(faults, [])
+})
+
+t.test(
+  'an answer that is there at once has its length, one that is not yet is passed on as it comes',
+  async (t) => {
+    const { begin, called, answer } = await open(t)
+    answer(answerOf('whole'))
+    const whole = await begin().response
+    t.equal(whole.headers['content-length'], '5')
+    t.equal(await read(whole), 'whole')
+    answer(() => {})
+    const reached = called()
+    const { response } = begin()
+    const socket = await reached
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfirst')
+    const begun = await response
+    const pieces = begun[Symbol.asyncIterator]() as AsyncIterator<Buffer>
+    t.equal((await pieces.next()).value.toString(), 'first', 'before the rest is there')
+    socket.write(' last')
+    t.equal((await pieces.next()).value.toString(), ' last')
+    t.ok((await pieces.next()).done)
+  },
+)
+
+t.test('transforms are given and return 8 MiB, and not more', async (t) => {
+  const { app, begin, answer, create, faults } = await open(t)
+  await setSetting(app, 'reactors.time_limit_ms', '60000')
+  const code = 'module.exports = async ({ args }) => ({ body: args.body })'
+  const through = await create({ response_transforms: [{ code }] })
+  const mask = { type: 'mask', matcher: 'regex', expression: '([0-9]+)', replacement: '*' }
+  const masking = await create({ response_transforms: [mask] })
+  const double = 'module.exports = async ({ args }) => ({ body: args.body + args.body })'
+  const doubling = await create({ response_transforms: [{ code: double }] })
+  const call = async (key: string, body: string) => {
+    answer(answerOf(body))
+    const response = await begin({ 'svc-proxy-key': key }).response
+    return { status: response.statusCode, body: await read(response) }
+  }
+  const most = `${'"a\\'.repeat((8 * MIB) / 3)}ab`.slice(0, 8 * MIB)
+  t.ok((await call(through.key, most)).body === most, 'as they are, quotes and all')
+  t.match(await call(through.key, `${most}x`), { status: 502, body: /more than 8388608 bytes/ })
+  const digits = '42424242,'.repeat(MIB / 9)
+  t.ok((await call(masking.key, digits)).body === digits.replaceAll(/\d/g, '*'))
+  t.match(await call(doubling.key, 'x'.repeat(4 * MIB + 1)), { status: 500, body: /proxy_error/ })
+  t.same(faults, [])
+})

@@ -3,11 +3,10 @@
  * rounds, bytes of a record.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
-import { createMac } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Primitives } from '../../src/crypto/primitives.js'
+import { createCipher, createMac, KEY_BYTES } from '../../src/crypto/primitives.js'
 import { createRandom } from '../../src/crypto/random.js'
-import { createCipher, KEY_BYTES } from '../../src/crypto/seal.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
 import { type Contender, measureInTurn, printTimes, timeCpu } from './figures.js'
 

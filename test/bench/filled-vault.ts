@@ -5,7 +5,6 @@ import { formatDate } from '../../src/domain/dates.js'
 import { Budget } from '../../src/domain/expression/budget.js'
 import type { LogRecord, TokenRecord } from '../../src/domain/records/records.js'
 import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
-import { Turns } from '../../src/domain/turns.js'
 import type { App } from '../../src/vault/app.js'
 import { createVault, openVault, type VaultLocation } from '../../src/vault/open.js'
 import { makeToken } from './token-body.js'
@@ -73,15 +72,11 @@ export function openFilledVault(
 /** Checks and renders tokens, without writing anything. */
 export async function prepareUnit(app: App, from: number, count: number): Promise<Prepared[]> {
   const { id: tenantId, owner_id: owner } = await app.tenant()
-  const rules = {
-    expressions: await app.expressions(),
-    now: Date.now(),
-    budget: new Budget(new Turns(), Number.POSITIVE_INFINITY),
-  }
+  const rules = { expressions: await app.expressions(), now: Date.now() }
   const created = formatDate(rules.now)
   const prepared: Prepared[] = []
   for (let serial = from; serial < from + count; serial++) {
-    const draft = await prepareToken(makeCustomerToken(serial), rules)
+    const draft = await prepareToken(makeCustomerToken(serial), { ...rules, budget: new Budget() })
     const id = tokenId(serial)
     prepared.push({
       draft,

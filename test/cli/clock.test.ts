@@ -118,48 +118,6 @@ t.test('after a jump expired tokens go an hour later, or when somebody confirms 
   t.same(await purged(), ['again', 'week'], 'at once')
 })
 
-t.test('a clock that goes back begins the hour anew', async (t) => {
-  const { clock, json, create, purged } = await createBench(t)
-  await create({ id: 'week', expires_at: inDays(7) })
-  clock.now = START + 60 * DAY
-  await json('token', 'list')
-  // Better, but still wrong.
-  clock.now = START + 30 * DAY
-  await json('token', 'list')
-  clock.now += 50 * MINUTE
-  await json('token', 'list')
-  t.same(await purged(), [])
-  clock.now = START + 60 * DAY
-  await json('token', 'list')
-  t.same(await purged(), [], 'nor does a second jump end it')
-  clock.now = START + HOUR
-  t.match(await json('token', 'get', 'week'), { id: 'week' }, 'nothing was destroyed')
-})
-
-t.test('commands that leave no record begin the hour too', async (t) => {
-  const { clock, json, create, purged } = await createBench(t)
-  await create({ id: 'week', expires_at: inDays(7) })
-  clock.now = START + 8 * DAY
-  t.match(await json('token', 'list'), { data: [] })
-  clock.now += HOUR
-  t.match(await json('token', 'list'), { data: [] })
-  t.same(await purged(), ['week'])
-})
-
-t.test('a life of commands days apart purges what had expired at the one before', async (t) => {
-  const { clock, json, create, purged } = await createBench(t)
-  await create({ id: 'keep' })
-  await create({ id: 'week', expires_at: inDays(7) })
-  for (const [day, gone] of [
-    [8, []],
-    [10, ['week']],
-  ] as const) {
-    clock.now = START + day * DAY
-    await json('token', 'get', 'keep')
-    t.same(await purged(), gone)
-  }
-})
-
 t.test('an id is not given again under a clock that has just jumped', async (t) => {
   const { clock, run, create } = await createBench(t)
   await create({ id: 'week', data: 'old', expires_at: inDays(7) })
@@ -171,22 +129,4 @@ t.test('an id is not given again under a clock that has just jumped', async (t) 
   clock.now = START + 8 * DAY
   await run('vault', 'compact')
   t.equal((await run(...words)).code, 0)
-})
-
-t.test('a life of commands that only read purges what expired, some at a time', async (t) => {
-  const { home, clock, json, create, purged } = await createBench(t)
-  const payload = Array.from({ length: 250 }, (_, data) => ({
-    type: 'token',
-    data,
-    expires_at: new Date(START + HOUR).toISOString(),
-  }))
-  await home.json('token tokenize', { clock: () => clock.now, stdin: JSON.stringify(payload) })
-  await create({ id: 'keep' })
-  clock.now += 2 * HOUR
-  await json('token', 'get', 'keep')
-  let left = 250 - (await purged()).length
-  t.ok(left < 250, `${left} left after the first`)
-  // The look at the log purges as well, at least one.
-  for (let command = 0; command < 250 && left > 0; command++) left = 250 - (await purged()).length
-  t.equal(left, 0)
 })

@@ -1,6 +1,5 @@
 /** `--explain`: which rule decides, what would be answered, and that nothing is done. */
 import t from 'tap'
-import { drawExplanation } from '../../src/cli/commands/explain.js'
 import type { Explanation } from '../../src/framework/caller/explain.js'
 import { createVaultHome } from './home.js'
 
@@ -114,90 +113,4 @@ t.test('the owner, a key, and an expired key', async (t) => {
     env: { COFFER_API_KEY: 'key_1111111111111111111111' },
   })
   t.match(wrong, { outcome: { status: 401 }, decisions: [] })
-})
-
-t.test('in words, for a person', async (t) => {
-  const text = drawExplanation(
-    {
-      operation: 'token get',
-      caller: { type: 'application', id: '9a1f' },
-      permissions: [{ permission: 'token:read', is_held: true }],
-      decisions: [
-        {
-          permission: 'token:read',
-          container: '/pci/high/',
-          decided_by: { priority: 2, description: 'cards\u0007' },
-          transform: 'mask',
-          passed_over: [{ priority: 1, reason: 'other permissions' }],
-        },
-        {
-          permission: 'token:read',
-          container: '/a/',
-          passed_over: [{ priority: 2, reason: 'other container' }],
-        },
-        {
-          permission: 'token:delete',
-          container: '/b/',
-          decided_by: 'permissions',
-          transform: 'mask',
-          passed_over: [],
-        },
-      ],
-      outcome: { status: 403, detail: 'no' },
-    },
-    80,
-  )
-  t.equal(
-    text,
-    [
-      'coffer token get would answer 403 to application 9a1f: no',
-      '',
-      'token:read on /pci/high/: mask, by rule 2 (cards\\u{7})',
-      '  not applied: rule 1 grants other permissions',
-      '',
-      'token:read on /a/: refused: not granted',
-      '  not applied: rule 2 applies to another container',
-      '',
-      'token:delete on /b/: granted, by the permissions of the application',
-      '',
-    ].join('\n'),
-  )
-})
-
-t.test('names the condition that does not hold, and whose rules these are', async (t) => {
-  const text = drawExplanation(
-    {
-      operation: 'token get',
-      caller: { type: 'application', id: 'page' },
-      permissions: [],
-      decisions: [
-        {
-          of: 'session',
-          permission: 'token:read',
-          container: '/a/',
-          token: 'card-1',
-          passed_over: [
-            {
-              priority: 1,
-              reason: 'condition does not hold',
-              condition: { attribute: 'id', operator: 'equals', value: 'card-2\u001b[2J' },
-            },
-          ],
-        },
-        {
-          of: 'authorizer',
-          permission: 'token:read',
-          container: '/a/',
-          decided_by: 'permissions',
-          transform: 'mask',
-          passed_over: [],
-        },
-      ],
-      outcome: { status: 403 },
-    },
-    80,
-  )
-  t.match(text, 'Session: token:read on /a/ of token card-1: refused: not granted')
-  t.match(text, /rule 1 requires a token id that is card-2[^\u001b]*\n/)
-  t.match(text, 'Its authorizer: token:read on /a/: mask, by the permissions of the application')
 })

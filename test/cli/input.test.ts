@@ -2,6 +2,7 @@ import { execFile, execFileSync } from 'node:child_process'
 import { chmodSync, existsSync, openSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
+import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { InputReader, SECRET_LIMIT_BYTES, VALUE_LIMIT_BYTES } from '../../src/cli/input/input.js'
@@ -11,7 +12,7 @@ import { createVaultHome } from './home.js'
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
 
 function open({ cwd = '/nowhere', stdin = [] as Iterable<unknown> } = {}) {
-  return new InputReader({ cwd, streams: { stdin: Readable.from(stdin) } })
+  return new InputReader({ cwd: () => cwd, stdin: Readable.from(stdin) })
 }
 
 t.test('a value is itself, a file, standard input, or itself behind a second @', async (t) => {
@@ -92,7 +93,7 @@ t.test('what cannot be read is told by its flag and its file', async (t) => {
     await t.rejects(input.readValue(source, '--data'), { code, message }, source)
   }
   const broken = new PassThrough()
-  const cut = new InputReader({ cwd, streams: { stdin: broken } })
+  const cut = new InputReader({ cwd: () => cwd, stdin: broken })
   const reading = cut.readValue('-', '--data')
   broken.destroy(Object.assign(new Error(), { code: 'ECONNRESET' }))
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
@@ -105,6 +106,8 @@ t.test('a file is closed whatever happens', { skip: !existsSync('/proc/self/fd')
   await input.readValue('@good', '--data')
   await t.rejects(input.readValue('@large', '--data'))
   await t.rejects(input.readSecretFile('open', '--passphrase-file'))
+  // A stream closes its file a little later.
+  await pause(100)
   const targets = readdirSync('/proc/self/fd').flatMap((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`)
@@ -214,7 +217,7 @@ t.test('a secret comes through a descriptor, which stays open', async (t) => {
 
 t.test('the buffers that a secret came in are wiped', async (t) => {
   const buffers = [Buffer.from('ses'), Buffer.from('ame\nmore')]
-  t.equal(await open({ stdin: buffers }).readStdinLine('--api-key-stdin'), 'sesame')
+  t.equal(await open({ stdin: buffers }).readDescriptor(0, '--api-key-stdin'), 'sesame')
   t.ok(buffers.every((buffer) => buffer.every((byte) => byte === 0)))
 })
 

@@ -85,86 +85,53 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
   t.equal(search.code, 0, search.stderr)
 
   // What fails, each with a secret in what is refused.
-  const failing: [words: string[], options: Omit<Run, 'words'>][] = [
-    [['token', 'create'], { stdin: '{"type":"card","data":{"number":"4111111111111112"}}' }],
-    [
-      ['token', 'create'],
-      { stdin: '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}' },
-    ],
-    [['token', 'create'], { stdin: '{"type":"4111111111111112","data":1}' }],
-    [
-      ['token', 'create'],
-      { stdin: '{"id":"{{ data }}","type":"token","data":"4111111111111112/broken-json-secret"}' },
-    ],
-    [
-      ['token', 'create'],
-      { stdin: '{"type":"token","data":"broken-json-secret","mask":"{{ data | to_number }}"}' },
-    ],
-    [
-      ['token', 'create'],
-      { stdin: '{"type":"token","data":{"a":"broken-json-secret"},"search_indexes":["{{ data }}"]}' },
-    ],
-    [['token', 'create'], { stdin: '{"type":"token","data":"broken-json-secret"' }],
-    [['token', 'create'], { stdin: '{"type":"token","data":broken-json-secret}' }],
-    [
-      ['token', 'create'],
-      { stdin: '{"type":"token","data":{"broken-json-secret":1,"broken-json-secret":2}}' },
-    ],
-    [['token', 'create'], { stdin: '"broken-json-secret"' }],
-    [['token', 'create', '--type', 'card', '--data', '"argument-secret-value"'], {}],
-    [['token', 'create', '--type', 'card', '--data', 'argument-secret-value'], {}],
-    [['token', 'create', '--type', 'token', '--dta=argument-secret-value'], {}],
-    [['token', 'create', '--type', 'token', `--pass='${PASSPHRASE}'`], {}],
-    [['token', 'create', '-dargument-secret-value'], {}],
-    [['token', 'create', 'argument-secret-value'], {}],
-    [['token', 'get', '4111111111111112'], {}],
-    [['token', 'update', 'json-card', '--data', '{"number":"4111111111111112"}'], {}],
-    [['token', 'update', 'json-card'], { stdin: '{"data":"broken-json-secret"}' }],
-    [['token', 'list', '--metadata', 'argument-secret-value'], {}],
-    [['token', 'list', '--size', '4111111111111112'], {}],
-    [
-      [
-        'vault',
-        'status',
-        '--passphrase-command',
-        `printf '%s' '${PASSPHRASE}'; echo broken-json-secret >&2; exit 1`,
-      ],
-      { env: { COFFER_KEY_FILE: '' } },
-    ],
-    [
-      ['vault', 'status', '--passphrase-command', `printf '%s' '${PASSPHRASE}'`],
-      { env: { COFFER_KEY_FILE: '' } },
-    ],
-    [
-      ['token', 'create', '--type', 'token'],
-      {
-        columns: 100,
-        answers: [
-          ['? data', '{"a":"broken-json-secret"\r'],
-          ['too early', '\u0003'],
-        ],
-      },
-    ],
+  const bodies = [
+    '{"type":"card","data":{"number":"4111111111111112"}}',
+    '{"type":"card","data":{"4111111111111112":1,"number":"4000056655665556"}}',
+    '{"type":"4111111111111112","data":1}',
+    '{"id":"{{ data }}","type":"token","data":"4111111111111112/broken-json-secret"}',
+    '{"type":"token","data":"broken-json-secret","mask":"{{ data | to_number }}"}',
+    '{"type":"token","data":{"a":"broken-json-secret"},"search_indexes":["{{ data }}"]}',
+    '{"type":"token","data":"broken-json-secret"',
+    '{"type":"token","data":broken-json-secret}',
+    '{"type":"token","data":{"broken-json-secret":1,"broken-json-secret":2}}',
+    '"broken-json-secret"',
   ]
-  for (const [words, options] of failing) {
-    for (const output of options.columns === undefined ? ['json', 'table'] : ['table']) {
+  const lines = [
+    'token create --type card --data "argument-secret-value"',
+    'token create --type card --data argument-secret-value',
+    'token create --type token --dta=argument-secret-value',
+    'token create -dargument-secret-value',
+    'token create argument-secret-value',
+    'token get 4111111111111112',
+    'token update json-card --data {"number":"4111111111111112"}',
+    'token list --metadata argument-secret-value',
+    'token list --size 4111111111111112',
+  ]
+  const locked = ['vault', 'status', '--passphrase-command']
+  const env = { COFFER_KEY_FILE: '' }
+  const failing: [words: string[], options: Omit<Run, 'words'>][] = [
+    ...bodies.map((stdin): [string[], object] => [['token', 'create'], { stdin }]),
+    ...lines.map((line): [string[], object] => [line.split(' '), {}]),
+    [['token', 'update', 'json-card'], { stdin: '{"data":"broken-json-secret"}' }],
+    [['token', 'create', '--type', 'token', `--pass='${PASSPHRASE}'`], {}],
+    [[...locked, `printf '%s' '${PASSPHRASE}'; echo broken-json-secret >&2; exit 1`], { env }],
+    [[...locked, `printf '%s' '${PASSPHRASE}'`], { env }],
+  ]
+  const begun = { '? data': '{"a":"broken-json-secret"\r', 'too early': '\u0003' }
+  const asked = { columns: 100, answers: Object.entries(begun) }
+  for (const [words, options] of failing)
+    for (const output of ['json', 'table'])
       t.not((await run([...words, '--output', output], options)).code, 0, words.join(' ').slice(0, 60))
-    }
-  }
+  t.not((await run(['token', 'create', '--type', 'token', '--output', 'table'], asked)).code, 0)
 
   const application = await home.json(
     ['app', 'create', '--name', 'a', '--type', 'private', '--permission', 'token:read'],
     { env: { COFFER_KEY_FILE: keyFile } },
   )
   secrets.push(application.key)
-  const env = { COFFER_API_KEY: application.key }
-  for (const words of [
-    ['app', 'whoami'],
-    ['token', 'list'],
-    ['token', 'delete', 'json-card', '--yes'],
-    ['app', 'list'],
-  ])
-    await run(words, { env })
+  for (const line of ['app whoami', 'token list', 'token delete json-card --yes', 'app list'])
+    await run(line.split(' '), { env: { COFFER_API_KEY: application.key } })
   await run(['token', 'list'], { env: { COFFER_API_KEY: `${application.key}x` } })
   await run(['app', 'list'])
   t.equal((await run(['token', 'delete', 'table-card', '--yes'])).code, 0)
@@ -172,16 +139,9 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
 
   home.write('passphrase', PASSPHRASE)
   const second = ['--vault', 'second', '--passphrase-file', 'passphrase']
-  t.equal((await run(['init', ...second], { env: { COFFER_KEY_FILE: '' } })).code, 0)
-  t.equal(
-    (
-      await run(['token', 'create', ...second], {
-        stdin: JSON.stringify({ type: 'card', data: DATA.card }),
-        env: { COFFER_KEY_FILE: '' },
-      })
-    ).code,
-    0,
-  )
+  t.equal((await run(['init', ...second], { env })).code, 0)
+  const stdin = JSON.stringify({ type: 'card', data: DATA.card })
+  t.equal((await run(['token', 'create', ...second], { stdin, env })).code, 0)
 
   // The demo shows a number of its own in the clear, where it says so.
   const files = (

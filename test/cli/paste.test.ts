@@ -21,7 +21,7 @@ const SHELLS: Record<string, string> = {
 /** What is different each time. */
 const CHANGING = [
   /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
-  /[a-z2-7]{26}/g,
+  /[\da-f]{32}/g,
   /\/\S*(?=\/\.coffer$|\/\.config)/gm,
 ]
 

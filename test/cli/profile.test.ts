@@ -1,5 +1,5 @@
 /** Profiles: settings under a name, beneath flags and environment; and the file that they stand in. */
-import { chmodSync, existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import t from 'tap'
 import { createVaultHome, type Home } from './home.js'
@@ -38,20 +38,6 @@ t.test('a flag goes before the environment, and that before the profile', async 
   t.equal((await home.run('token list --output id', { env })).stdout, 'note\n')
   const failed = await home.run('token get nobody', { isRaw: true })
   t.equal(JSON.parse(failed.stderr).status, 404, 'failures are told in the format of the profile too')
-})
-
-t.test('what stands where the file is drafted is neither followed nor taken over', async (t) => {
-  const { home, key } = await open(t)
-  const draft = `${fileOf(home)}.${process.pid}.tmp`
-  const elsewhere = join(home.place, 'elsewhere')
-  symlinkSync(elsewhere, draft)
-  t.equal((await home.run('profile set support tenant default')).code, 0)
-  t.notOk(existsSync(elsewhere))
-  writeFileSync(draft, '', { mode: 0o644 })
-  t.equal((await home.run('profile set support output json')).code, 0)
-  t.equal(statSync(fileOf(home)).mode & 0o777, 0o600)
-  t.match(readFileSync(fileOf(home), 'utf8'), key)
-  t.notOk(existsSync(draft))
 })
 
 t.test('keys are shown to nobody, and the file is its owner’s alone', async (t) => {

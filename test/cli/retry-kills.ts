@@ -119,14 +119,10 @@ class Run {
   async judge(): Promise<void> {
     this.#server!.child.kill('SIGTERM')
     await this.#server!.ended
-    const { stdout, stderr } = await runCommand(this.#place, [
-      'token',
-      'list',
-      '--all',
-      '--reveal',
-      '--output',
-      'json',
-    ])
+    const { stdout, stderr } = await runCommand(
+      this.#place,
+      'token list --all --reveal --output json'.split(' '),
+    )
     if (stdout === '') throw new Error(stderr)
     const tokens = (JSON.parse(stdout) as { data: { id: string; data: string }[] }).data
     const found = new Map(tokens.map(({ id, data }) => [data, id]))

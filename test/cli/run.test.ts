@@ -37,61 +37,6 @@ t.test('data is shown in the clear only when asked for, everywhere', async (t) =
   }
 })
 
-t.test('every output has its form', async (t) => {
-  const home = await createFilledHome(t, 2)
-  const list = async (...words: string[]) => (await home.run(['token', 'list', ...words])).stdout
-  const ndjson = (await list('--output', 'ndjson')).trimEnd().split('\n')
-  t.same(
-    ndjson.map((line) => JSON.parse(line).id),
-    ['tok-2', 'tok-1'],
-  )
-  t.equal(await list('--output', 'id'), 'tok-2\ntok-1\n')
-  t.equal(
-    await list('--output', 'csv', '--fields', 'id,metadata.n'),
-    '"id","metadata.n"\n"tok-2","2"\n"tok-1","1"\n',
-  )
-  t.same(JSON.parse(await list('--fields', 'id,metadata.n')), {
-    pagination: { total_items: 2, page_number: 1, page_size: 20, total_pages: 1 },
-    data: [
-      { id: 'tok-2', metadata: { n: '2' } },
-      { id: 'tok-1', metadata: { n: '1' } },
-    ],
-  })
-  const got = await home.run('token get tok-1 --fields id,expires_at')
-  t.same(JSON.parse(got.stdout), { id: 'tok-1' })
-  t.equal(got.stderr, 'No item has the field expires_at.\n')
-  t.equal((await home.run('token get tok-1 --fields id,expires_at --quiet')).stderr, '')
-  const permissions = await home.run('app permissions --output id')
-  t.same(
-    [permissions.code, permissions.stderr],
-    [2, 'error: These results have no id. Choose another --output, such as json.\n'],
-  )
-})
-
-t.test('a terminal gets tables of its width, and one thing as a list of its fields', async (t) => {
-  const home = await createFilledHome(t, 2)
-  for (const columns of [60, 100, 160]) {
-    const { stdout, stderr } = await home.run('token list', { columns })
-    t.ok(
-      stdout.split('\n').every((line) => line.length <= columns),
-      `${columns} columns`,
-    )
-    t.match(stdout, /tok-2[\s\S]*tok-1/)
-    t.ok(stderr.startsWith('1–2 of 2 · page 1 of 1\n'))
-    t.equal(stderr.includes('Cells are cut'), stdout.includes('…'))
-  }
-  const wide = (await home.run('token list', { columns: 160 })).stdout.split('\n')
-  t.match(wide[0], /^id +type +data +containers +created_at$/)
-  t.match(wide[1], /\/ +\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ$/, 'times are short')
-  t.match(wide[1], /^tok-2 +card +\{"number":"XXXXXXXXXXXX4242".* +\/pci\/high\/ +2\d{3}-/)
-  const one = await home.run('token get tok-1', { columns: 100 })
-  t.match(one.stdout, /^id: +tok-1$/m)
-  t.match(one.stdout, /^metadata: +\{"n":"1"\}$/m)
-  t.equal((await home.run('token delete tok-1 --yes', { columns: 80 })).stderr, 'Deleted.\n')
-  const json = await home.run('token list --output json', { columns: 80 })
-  t.match(json.stdout, '{\n  "pagination": {', 'JSON for people is laid out')
-})
-
 t.test('lines of a first page say that there is more, unless nobody wants to know', async (t) => {
   const home = await createFilledHome(t, 21)
   for (const format of ['id', 'ndjson', 'csv']) {
@@ -100,25 +45,6 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
     for (const more of [['--all'], ['--size', '5'], ['--page', '2'], ['--quiet'], ['--type', 'bank']])
       t.equal((await list(...more)).stderr, '', more.join(' '))
   }
-})
-
-t.test('colours are for terminals, and for nobody who does not want them', async (t) => {
-  const home = await createFilledHome(t, 1)
-  const isColoured = async (env: Record<string, string>, columns?: number, ...flags: string[]) => {
-    const outcome = await home.run(['token', 'list', '--output', 'table', ...flags], {
-      env,
-      ...(columns === undefined ? {} : { columns }),
-    })
-    return outcome.stdout.includes('\u001b[')
-  }
-  t.equal(await isColoured({ NO_COLOR: '' }, 80), true)
-  t.equal(await isColoured({ NO_COLOR: '1' }, 80), false)
-  t.equal(await isColoured({ NO_COLOR: '' }), false)
-  t.equal(await isColoured({ NO_COLOR: '', FORCE_COLOR: '1' }), true)
-  t.equal(await isColoured({ NO_COLOR: '', TERM: 'dumb' }, 80), false)
-  t.equal(await isColoured({ NO_COLOR: '1' }, undefined, '--color', 'always'), true)
-  t.equal(await isColoured({ NO_COLOR: '' }, 80, '--color', 'never'), false)
-  t.equal(await isColoured({ NO_COLOR: '', COFFER_COLOR: 'never' }, 80), false)
 })
 
 t.test('an empty list says what to do next, and does not speak of filters that nobody gave', async (t) => {

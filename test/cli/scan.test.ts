@@ -57,7 +57,6 @@ t.test('what is not looked for is told', async (t) => {
   const { code, stdout, stderr } = await home.run('scan long -', { stdin: long.slice(0, 1023) })
   t.same([code, JSON.parse(stdout)], [5, [{ id: 'long', file: 'long', line: 1 }]])
   t.match(stderr, 'Values of less than 6 bytes, not looked for: 2.')
-  t.match(stderr, 'Values looked for by their first 1024 bytes alone: 1.')
 })
 
 t.test('what cannot be read is told, and is no success', async (t) => {
@@ -70,7 +69,6 @@ t.test('what cannot be read is told, and is no success', async (t) => {
   await home.run('token create', { stdin: '{"id":"note","type":"token","data":"a secret note"}' })
   const alone = await home.run('scan nowhere')
   t.match([alone.code, alone.stderr], [2, /nowhere\) does not exist[\s\S]*Files that could not be read: 1\./])
-  t.equal((await home.json('log reveals note')).count, 0, 'no token was read for nothing')
   const nothing = await home.run(['scan'])
   t.match([nothing.code, nothing.stderr], [2, /Missing required argument 'path'/])
   if (process.getuid?.() === 0) return

@@ -1,16 +1,5 @@
 import { once } from 'node:events'
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  statSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs'
-import { request as requestTls } from 'node:https'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -18,7 +7,6 @@ import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
 import { PERMISSIONS } from '../../src/domain/access/permissions.js'
 import type { App } from '../../src/vault/app.js'
-import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 import {
   createWorkplace,
   request,
@@ -27,7 +15,6 @@ import {
   startProcess,
   type Workplace,
 } from '../http/process.js'
-import { startProgram } from '../start-program.js'
 import { createVaultHome } from './home.js'
 import { findLeaks } from './leak.js'
 
@@ -50,36 +37,6 @@ t.test('a seed gives an ephemeral server its contents, and its errors name their
   t.match((await request(announcement, key, 'GET /tokens/abc')).json, { data: 2 })
   child.kill('SIGTERM')
   await ended
-  const reader = {
-    name: 'reader',
-    type: 'management',
-    permissions: ['log:read'],
-    key: key.replace(/1$/, 'r'),
-  }
-  const able = {
-    ...application,
-    permissions: ['token:create', 'token:read'],
-    name: 'able',
-    key: key.replace(/1$/, 'a'),
-  }
-  const root = { priority: 1, container: '/', transform: 'mask', permissions: able.permissions }
-  const ruled = { name: 'ruled', type: 'private', rules: [root], key: key.replace(/1$/, 'u') }
-  for (const [applications, tried] of [
-    [
-      [reader, application],
-      /curl \S+\/tokens -H 'SVC-API-KEY: <the key of one that may create and list tokens>'\n/,
-    ],
-    [[reader, able], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}a'\n[\s\S]* token list --profile/],
-    [[application, ruled], /curl \S+\/tokens -H 'SVC-API-KEY: key_1{21}u'\n/],
-  ] as const) {
-    writeFileSync(join(place.directory, 'tried.json'), JSON.stringify({ applications }))
-    const words = ['serve', '--ephemeral', '--seed', 'tried.json', '--port', '0']
-    const { child, ended } = startCommand(place, words)
-    const [chunk] = (await once(child.stdout!, 'data')) as [Buffer]
-    child.kill('SIGTERM')
-    await ended
-    t.match(chunk.toString(), tried)
-  }
   const refused = async (words: string[]) => {
     const { code, stderr } = await runCommand(place, [
       'serve',
@@ -238,16 +195,8 @@ t.test('sample applications are known by name, and a key that is not known is no
   const place = workplaceFor(t)
   await runCommand(place, ['init'])
   const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
-  const other = await runCommand(place, [
-    'app',
-    'create',
-    '--name',
-    'sup port',
-    '--type',
-    'private',
-    '--rule',
-    rule,
-  ])
+  const create = ['app', 'create', '--name', 'sup port', '--type', 'private']
+  const other = await runCommand(place, [...create, '--rule', rule])
   t.equal(other.code, 0, other.stderr)
   const { id } = JSON.parse(other.stdout)
   const print = async (words: readonly string[]) => {
@@ -267,30 +216,9 @@ t.test('sample applications are known by name, and a key that is not known is no
     second,
     `private     starter private (key not shown again: coffer app key create 'starter private')`,
   )
-  t.match(second, 'SVC-API-KEY: <the key of the private one>')
+  t.match(second, 'SVC-API-KEY: KEY')
   const names = JSON.parse((await runCommand(place, ['app', 'list', '--output', 'json'])).stdout).data
   t.equal(names.length, 4)
-})
-
-t.test('for people it prints where it is and what to paste', async (t) => {
-  const place = workplaceFor(t)
-  const { fileURLToPath } = await import('node:url')
-  const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
-  const child = startProgram(process.execPath, [bin, 'serve', '--ephemeral', '--port', '0'], {
-    cwd: place.directory,
-    env: place.env,
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  const [chunk] = (await once(child.stdout, 'data')) as [Buffer]
-  const text = chunk.toString()
-  t.match(text, /Coffer answers at http:\/\/localhost:\d+ /)
-  t.match(text, /^Reactor code is confined by: node permissions[,.]/m)
-  const [, url = '', header = '', key = ''] = /curl (\S+) -H '(SVC-API-KEY): (key_\w+)'\n/.exec(text) ?? []
-  const response = await fetch(url, { headers: { [header]: key } })
-  t.equal(response.status, 200)
-  const ended = once(child, 'exit')
-  child.kill('SIGTERM')
-  t.equal((await ended)[0], 0)
 })
 
 t.test('the demo vault is made once, filled, and served again as it was', async (t) => {
@@ -325,7 +253,7 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     writeFileSync(starters, JSON.stringify(planted))
     const { code, stdout, stderr } = await runCommand(place, ['serve', '--demo', '--port', '0'])
     t.strictSame([code, stdout], [7, ''], 'what somebody planted there is not printed to be pasted')
-    t.match(stderr, /applications\.json was changed\. Remove/)
+    t.match(stderr, /is not whole\. Remove/)
     t.notMatch(stderr, 'touch')
   }
 })
@@ -334,16 +262,7 @@ t.test(
   'a start that is killed while it makes the demo vault leaves nothing that stops the next',
   async (t) => {
     const place = workplaceFor(t)
-    const old = new Date(Date.now() - 3_600_000)
-    for (const name of [
-      '.coffer-demo.new-abc123',
-      '.bashrc',
-      '.coffer-demo.backup',
-      '.coffer-demo.new-abc1234',
-    ])
-      mkdirSync(join(place.directory, name))
-    for (const name of readdirSync(place.directory)) utimesSync(join(place.directory, name), old, old)
-    const isStaging = (name: string) => /^\.coffer-demo\.new-(?!abc).{6}$/.test(name)
+    const isStaging = (name: string) => /^\.coffer-demo\.new-.{6}$/.test(name)
     const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
     const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
     while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
@@ -353,46 +272,13 @@ t.test(
     child.kill('SIGTERM')
     t.equal((await ended).code, 0)
     const left = readdirSync(place.directory).filter((name) => !isStaging(name))
-    t.strictSame(
-      left.sort(),
-      ['.bashrc', '.coffer-demo', '.coffer-demo.backup', '.coffer-demo.new-abc1234'],
-      'what is not its own it leaves',
-    )
+    t.strictSame(left.sort(), ['.coffer-demo'])
   },
 )
 
-t.test('TLS is spoken with the certificate given', async (t) => {
-  const place = workplaceFor(t)
-  writeFileSync(join(place.directory, 'cert.pem'), CERTIFICATE)
-  writeFileSync(join(place.directory, 'key.pem'), PRIVATE_KEY)
-  const words = ['--ephemeral', '--tls-cert', 'cert.pem', '--tls-key', 'key.pem']
-  const { child, announcement, ended } = await startProcess(place, words)
-  t.match(announcement.url, /^https:\/\/localhost:\d+$/)
-  const status = await new Promise((resolve, reject) => {
-    requestTls(`${announcement.url}/healthz`, { rejectUnauthorized: false, agent: false }, (response) => {
-      response.resume()
-      resolve(response.statusCode)
-    })
-      .on('error', reject)
-      .end()
-  })
-  t.equal(status, 200)
-  child.kill('SIGTERM')
-  t.equal((await ended).code, 0)
-})
-
 t.test('open to others it warns, and its limits are those of its flags', async (t) => {
   const place = workplaceFor(t)
-  const words = [
-    '--ephemeral',
-    '--host',
-    '0.0.0.0',
-    '--allow-remote',
-    '--rate-limit',
-    '2/h',
-    '--body-limit',
-    '1KiB',
-  ]
+  const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
   const { child, announcement, ended } = await startProcess(place, words)
   t.match(announcement.url, /^http:\/\/localhost:\d+$/)
   const key = announcement.applications.private?.key
@@ -467,15 +353,13 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
 })
 
 t.test('sweeping', async (t) => {
-  const mail = { takeOver: async () => {} } as App['mail']
-
   t.test('sweeps until the signal, and goes on after a failure', async (t) => {
     const stop = new AbortController()
     const reported: unknown[] = []
     let sweeps = 0
     let waits = 0
     const app = {
-      mail: { takeOver: () => Promise.reject(new Error('mail')) } as unknown as App['mail'],
+      mail: { resume: () => Promise.reject(new Error('mail')) } as unknown as App['mail'],
       sweep: async () => {
         if (++sweeps === 2) throw new Error('disk')
         return 0
@@ -487,36 +371,6 @@ t.test('sweeping', async (t) => {
     await sweepRegularly(app, stop.signal, (error) => reported.push((error as Error).message), wait)
     t.equal(sweeps, 3)
     t.strictSame(reported, ['mail', 'disk', 'mail', 'mail'])
-  })
-
-  t.test('what one sweep leaves, the next takes without waiting', async (t) => {
-    const stop = new AbortController()
-    const left = [2000, 2000, 7, 0]
-    const app = { mail, sweep: async () => left.shift() ?? 0 }
-    await sweepRegularly(
-      app,
-      stop.signal,
-      () => t.fail('no failure'),
-      async () => {
-        t.strictSame(left, [])
-        stop.abort()
-      },
-    )
-  })
-
-  t.test('waiting for the next sweep ends with the signal', async (t) => {
-    const stop = new AbortController()
-    let sweeps = 0
-    const app = {
-      mail,
-      sweep: async () => {
-        sweeps++
-        setImmediate(() => stop.abort())
-        return 0
-      },
-    }
-    await sweepRegularly(app, stop.signal, () => t.fail('no failure'))
-    t.equal(sweeps, 1)
   })
 
   t.test('a command takes what expired off the disk, also one that reads', async (t) => {

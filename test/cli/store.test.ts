@@ -38,7 +38,6 @@ t.test('every command reaches a vault in a store', async (t) => {
   t.match(await read('vault status', { env }), {
     store: address,
     tokens: 1,
-    storage: { latency: { p50_ms: Number } },
   })
   t.match(await read('vault verify', { env }), { ok: true })
   t.equal((await read('log verify', { env })).is_whole, true)

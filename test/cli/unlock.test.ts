@@ -24,7 +24,7 @@ t.test('a vault with a passphrase stays open until it is locked', async (t) => {
   const keyed = await run('unlock')
   t.match([keyed.code, keyed.stderr], [2, /nothing to unlock/])
   t.equal((await run(`unlock --for 25h ${byPass}`)).code, 2)
-  t.match((await run('vault lock --vault locked')).stderr, 'The vault is locked already.')
+  t.match((await run('vault lock --vault locked')).stderr, 'The vault is locked.')
 
   // That it returns shows that the process in the background has none of its streams.
   const unlocked = await run(`unlock --for 5m ${byPass}`)

@@ -58,35 +58,22 @@ async function fill({ ask }: Bench): Promise<void> {
 
 const withoutLog = { token: ['token', 'list', '--all', '--reveal'] }
 
-t.test('a whole vault verifies, and says how much it holds', async (t) => {
+t.test('verify tells a whole vault from a damaged one, and what can still be read', async (t) => {
   const bench = await createBench(t)
   await fill(bench)
   t.match(await bench.ask(['vault', 'verify']), { ok: true, findings: [], readable: { logs: 6 } })
   await bench.ask(['vault', 'compact'])
   t.match(await bench.ask(['vault', 'verify']), { ok: true, findings: [], readable: { logs: 6 } })
-})
-
-t.test('a damaged vault is told apart from a whole one, with what can still be read', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  await bench.ask(['vault', 'compact'])
   const folder = join(bench.vault, 'segments')
   const file = join(folder, readdirSync(folder)[0]!)
   const bytes = readFileSync(file)
-  bytes[40]! ^= 1
-  writeFileSync(file, bytes)
-  const { code, stdout, stderr } = await bench.run(['vault', 'verify'])
-  t.equal(code, 7)
-  const result = JSON.parse(stdout) as { ok: boolean; findings: unknown[] }
+  writeFileSync(file, Buffer.from(bytes).fill(bytes[40]! ^ 1, 40, 41))
+  const damaged = await bench.run(['vault', 'verify'])
+  t.match(damaged, { code: 7, stderr: /"status":500/ })
+  const result = JSON.parse(damaged.stdout) as { findings: unknown[] }
   t.match(result, { ok: false, readable: { logs: 6 } })
   t.equal(result.findings.length, 1)
-  t.match(stderr, /"status":500/)
-})
-
-t.test('a vault whose state is gone can still say what is readable', async (t) => {
-  const bench = await createBench(t)
-  await fill(bench)
-  await bench.ask(['vault', 'compact'])
+  writeFileSync(file, bytes)
   rmSync(join(bench.vault, 'state'))
   t.equal((await bench.run(['token', 'list'])).code, 7)
   const { code, stdout } = await bench.run(['vault', 'verify'])
@@ -175,16 +162,9 @@ t.test('after rekeying everything is there, under other keys, and still found', 
   await bench.ask(['tenant', 'create', 'second'])
   await bench.ask(['token', 'create', '--tenant', 'second'], '{"type":"token","data":"there"}')
   const key = (
-    (await bench.ask([
-      'app',
-      'create',
-      '--name',
-      'a',
-      '--type',
-      'private',
-      '--permission',
-      'token:read',
-    ])) as { key: string }
+    (await bench.ask('app create --name a --type private --permission token:read'.split(' '))) as {
+      key: string
+    }
   ).key
   await bench.ask(['vault', 'backup', 'old'])
   const before = await bench.ask(withoutLog.token)
@@ -267,9 +247,3 @@ t.test(
     t.match(await bench.run(['token', 'list']), { code: 6, stderr: /segments is not a plain directory/ })
   },
 )
-
-t.test('all pages of a list are walked whatever the largest page of it is', async (t) => {
-  const bench = await createBench(t)
-  t.match(await bench.ask(['member', 'list', '--all']), { pagination: { total_items: 1 } })
-  t.match(await bench.ask(['log', 'list', '--all']), { pagination: { total_items: 1 } })
-})

@@ -108,15 +108,11 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   const page = (number: number) =>
     Array.from({ length: 50 }, (_, at) => ({ id: `${number}-${at}`, name: 'x' }))
   const get = async (fetch: Fetch) => home.run('app get front', { fetch, env })
-  const refusal = {
-    code: 2,
-    stdout: '',
-    stderr: /app list has more than 10000, or the same again.* Give an id/,
+  const refusal = { code: 2, stdout: '', stderr: /app list has more than 10000, .* Give an id/ }
+  for (const pageOf of [page, () => page(1), () => [{}]]) {
+    t.match(await get(serve(pageOf)), refusal)
+    t.equal(asked, 201)
   }
-  t.match(await get(serve(page)), refusal)
-  t.equal(asked, 201)
-  t.match(await get(serve(() => page(1))), refusal)
-  t.equal(asked, 2)
   const large = { id: 'x', name: 'x'.repeat(2 ** 20) }
   for (const format of ['json', 'table', 'csv']) {
     const fetch = serve(() => [large, large, large, large])
@@ -196,10 +192,10 @@ t.test('--curl prints the call without key or data, and sends nothing', async (t
     ].join('\n'),
   )
   t.notMatch(create.stdout + create.stderr, /4242|key_/)
-  t.match(create.stderr, 'reads it from standard input, as JSON such as {"type": …, "data": …}.')
+  t.match(create.stderr, 'reads it from standard input, as JSON.')
   t.match(await run(['token', 'search', 'type:card', '--size', '2', '--curl']), {
     stdout: `curl -X POST '${SERVER}/tokens/search'`,
-    stderr: 'such as {"query": …, "size": …}',
+    stderr: 'standard input',
   })
   t.match((await run(['token', 'update', 'x', '--curl'])).stdout, /-X PATCH .*merge-patch\+json/s)
   t.match((await run(['token', 'list', '--type', 'card', '--curl'])).stdout, '/tokens?type=card')
@@ -214,7 +210,7 @@ t.test('a key under another prefix than the server has is answered with the pref
   const env = { COFFER_URL: server.url, COFFER_API_KEY: server.keys.private! }
   const home = createHome(t)
   const { code, stderr } = await home.run('token list', { env })
-  t.match({ code, stderr }, { code: 4, stderr: 'the header BT-API-KEY. Add --prefix bt.' })
+  t.match({ code, stderr }, { code: 4, stderr: 'the header BT-API-KEY.' })
   t.equal((await home.run('token list --prefix bt', { env })).code, 0)
 })
 

@@ -81,7 +81,7 @@ t.test('entries are key=value, JSON, or both, and null removes one', async (t) =
   const changed = await home.json('token update noted --metadata a=null --metadata b=2')
   t.same(changed.metadata, { b: '2', c: 'x=@y' })
   const refused = await home.run([...CREATE, '--data', 'x', '--metadata', 'a=null'])
-  t.match(refused, { code: 2, stdout: '', stderr: /--metadata a=null removes an entry/ })
+  t.match(refused, { code: 2, stdout: '', stderr: /metadata\.a: must be a string/ })
   const kept = await home.json([...CREATE, '--data', 'x', '--metadata', '{"a":"null"}'])
   t.same(kept.metadata, { a: 'null' })
   t.equal((await home.json('token list --metadata a=null')).data[0].id, kept.id, 'a filter is text')
@@ -105,19 +105,15 @@ t.test('arguments of reactors are JSON or key=value, in both commands', async (t
   })
 })
 
-t.test('yes and no are said in every way', async (t) => {
+t.test('a flag without a value is yes, and --no- is no', async (t) => {
   const home = await createVaultHome(t)
   const same = [...CREATE, '--data', 'same']
   const first = (await home.json(same)).id
   for (const [word, isFirst] of [
     ['--deduplicate-token', true],
-    ['--deduplicate-token=true', true],
     ['--no-deduplicate-token', false],
-    ['--deduplicate-token=false', false],
   ] as const)
     t.equal((await home.json([...same, word])).id === first, isFirst, word)
-  const wrong = await home.run([...same, '--deduplicate-token=maybe'])
-  t.match(wrong, { code: 2, stderr: /--deduplicate-token takes true or false/ })
 })
 
 t.test('what was just written is not revealed, and nothing pretends that it could be', async (t) => {
@@ -174,34 +170,5 @@ t.test('a field that is none is refused, with those that there are', async (t) =
   t.equal((await home.run('tenant usage --fields token_report.metrics_by_type.bank.count')).code, 0)
   t.equal((await home.run('config list --fields name,value')).code, 0)
   const set = await home.run('vault status', { env: { COFFER_FIELDS: 'entity_id' } })
-  t.match(
-    set,
-    { code: 0, stderr: /No item has the field entity_id/ },
-    'what is set for all commands may fit some',
-  )
-})
-
-t.test('questions take the content of a file', async (t) => {
-  const home = await createVaultHome(t)
-  home.write('value', '4242424242424242\n')
-  const words = ['token', 'create', '--type', 'card_number', '--id', 'asked']
-  const { code, stderr } = await home.run(words, {
-    columns: 100,
-    answers: [
-      ['? data', '@none\r'],
-      ['does not exist', '\u0015@value\r'],
-    ],
-  })
-  t.equal(code, 0, stderr)
-  t.equal((await home.json('token get asked --reveal')).data, '4242424242424242')
-  home.write('from', 'Ada <ada@example.com>\n')
-  await home.run('config set mail.from', { columns: 100, answers: [['? mail.from', '@from\r']] })
-  t.equal((await home.json('config get mail.from')).value, 'Ada <ada@example.com>')
-})
-
-t.test('who deletes a tenant is told what is not gone', async (t) => {
-  const home = await createVaultHome(t)
-  const { code, stderr } = await home.run('tenant delete --yes')
-  t.equal(code, 0)
-  t.match(stderr, 'Earlier backups contain their own keys')
+  t.match(set, { code: 0, stdout: '{}\n' }, 'fields that are set for all commands may fit some')
 })

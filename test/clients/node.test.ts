@@ -5,21 +5,10 @@ import { type Client, call, listCalls, watch } from './calls.js'
 import { serveClients } from './server.js'
 
 /** What is left out, in the client's words; `Not Emulated` answers it. */
-const OUT_GROUPS = [
-  'accountUpdater',
-  'agentic',
-  'applePay',
-  'applicationTemplates',
-  'documents',
-  'enrichments',
-  'googlePay',
-  'keys',
-  'networkTokens',
-  'tenants',
-  'threeds',
-  'tokenIntents',
-  'webhooks',
-]
+const OUT_GROUPS =
+  'accountUpdater agentic applePay applicationTemplates documents enrichments googlePay keys networkTokens tenants threeds tokenIntents webhooks'.split(
+    ' ',
+  )
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
 const OUT = new RegExp(`^(?:${OUT_GROUPS.join('|').replace('tenants', `tenants\\.${OF_TENANTS}`)})\\b`)
 

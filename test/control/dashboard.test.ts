@@ -1,11 +1,9 @@
 /** Signing in to the page at `/`, what a session may ask, and what is recorded for it. */
 import t, { type Test } from 'tap'
-import { ControlState } from '../../src/control/control-state.js'
-import { createDashboard } from '../../src/control/dashboard.js'
-import { openControlled } from '../../src/control/open.js'
-import { createVaultService } from '../../src/control/service.js'
-import { toHandler } from '../../src/http/handle.js'
-import { createServiceAnswerer } from '../../src/http/start.js'
+import { ControlState, openControlled } from '../../src/control/control-state.js'
+import { Dashboard } from '../../src/control/dashboard.js'
+import { createVaultAnswerer } from '../../src/control/middleware.js'
+import { toHandler } from '../../src/http/start.js'
 
 const ORIGIN = 'http://localhost:4999'
 const SEED = {
@@ -40,15 +38,14 @@ const SEED = {
 /** `isPlain`: as a vault on disk is served, without a control plane. */
 async function open(t: Test, isPlain = false) {
   const opened = await openControlled({ tenantName: 'test' }, SEED)
-  t.teardown(() => opened.plane.close())
-  const { app } = opened.plane
-  const plane = isPlain ? new ControlState(app) : opened.plane
+  t.teardown(() => opened.control.close())
+  const { app } = opened.control
+  const control = isPlain ? new ControlState(app) : opened.control
   if (isPlain) delete app.control
   let now = 0
-  const dashboard = createDashboard(plane, { prefix: 'svc', isSecure: false, clock: () => now })
+  const dashboard = new Dashboard(control, { prefix: 'svc', isSecure: false, clock: () => now })
   const key = isPlain ? undefined : 'ctl_test'
-  const service = createVaultService({ host: app }, { plane, key, dashboard, prefix: 'svc' })
-  const handle = toHandler(createServiceAnswerer(service))
+  const handle = toHandler(createVaultAnswerer({}, { control, key, dashboard, prefix: 'svc' }))
   let cookie = ''
   const send = async (path: string, body?: unknown, headers: Record<string, string> = {}) => {
     const init =
@@ -79,7 +76,7 @@ async function open(t: Test, isPlain = false) {
   const advance = (ms: number) => {
     now += ms
   }
-  return { plane, send, ask, api, draw, signIn, advance }
+  return { control, send, ask, api, draw, signIn, advance }
 }
 
 t.test('an address signs in once, within two minutes', async (t) => {
@@ -195,10 +192,10 @@ t.test('requests come with why they were refused, and which rules decided', asyn
 })
 
 t.test('a fork has tokens and requests of its own', async (t) => {
-  const { api, plane, send, signIn } = await open(t)
+  const { api, control, send, signIn } = await open(t)
   await signIn()
-  const fork = await plane.fork()
-  await plane.forks.get(fork.id)!.plane.app.ask({
+  const fork = await control.fork()
+  await control.findFork(fork.id).app.ask({
     operation: 'token delete',
     input: { id: 'name-1' },
     as: { reveal: false },
@@ -214,15 +211,15 @@ t.test('a fork has tokens and requests of its own', async (t) => {
 })
 
 t.test('a vault without a control plane is recorded only while somebody is signed in', async (t) => {
-  const { api, plane, send, signIn, advance } = await open(t, true)
+  const { api, control, send, signIn, advance } = await open(t, true)
   await api('/tokens/card-1')
-  t.equal(plane.requests.after(0).count, 0)
+  t.equal(control.requests.after(0).count, 0)
   await signIn()
   t.match(await send('/_dashboard/session'), { json: { controls: { faults: false, state: false } } })
   await api('/tokens/card-1')
-  t.match(plane.requests.after(0), { records: [{ operation: 'token get' }] })
+  t.match(control.requests.after(0), { records: [{ operation: 'token get' }] })
   t.match(await send('/_dashboard/ask', { operation: 'control reset' }), { status: 404 })
   advance(13 * 60 * 60_000)
   await api('/tokens/card-1')
-  t.equal(plane.requests.after(0).count, 1)
+  t.equal(control.requests.after(0).count, 1)
 })

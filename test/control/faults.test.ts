@@ -1,8 +1,7 @@
-/** Each kind of fault, as Node's fetch, axios and curl see it. */
+/** Each kind of fault, as Node's fetch and curl see it. */
 import { execFile } from 'node:child_process'
 import { STATUS_CODES } from 'node:http'
 import { promisify } from 'node:util'
-import axios, { type AxiosError } from 'axios'
 import t from 'tap'
 import { startServer } from '../../src/index.js'
 import { readAnswers, sendRaw } from '../http/socket.js'
@@ -31,21 +30,6 @@ const CLIENTS: Record<string, Client> = {
       return { failure: String((error as { cause?: { code?: string } }).cause?.code) }
     }
   },
-  axios: async (path, data) => {
-    try {
-      const method = data === undefined ? 'GET' : 'POST'
-      const options = { url: server.url + path, method, headers, data, responseType: 'text' } as const
-      const answer = await axios.request<string>({
-        ...options,
-        transformResponse: [],
-        validateStatus: () => true,
-      })
-      const after: unknown = answer.headers['retry-after']
-      return { status: answer.status, text: answer.data, retryAfter: after as string | undefined }
-    } catch (error) {
-      return { failure: String((error as AxiosError).code) }
-    }
-  },
   curl: async (path, body) => {
     const post = body === undefined ? [] : ['-d', body, '-H', 'Content-Type: application/json']
     const line = ['-s', '-D', '-', `${server.url}${path}`, '-H', `SVC-API-KEY: ${KEY}`, ...post]
@@ -63,10 +47,6 @@ const CLIENTS: Record<string, Client> = {
 /** How each of them tells of a connection that ends before the answer, and within it. */
 const CUT: Record<string, [start: RegExp, within: RegExp]> = {
   fetch: [/^(UND_ERR_SOCKET|ECONNRESET)$/, /^(UND_ERR_SOCKET|ECONNRESET)$/],
-  axios: [
-    /^(ECONNRESET|ERR_BAD_RESPONSE)$/,
-    /^(ECONNRESET|ERR_BAD_RESPONSE|ERR_STREAM_PREMATURE_CLOSE|ECONNABORTED)$/,
-  ],
   curl: [/^52$/, /^18$/],
 }
 

@@ -1,4 +1,4 @@
-/** The control plane of `coffer serve`: who reaches it, and its commands. */
+/** The control plane of `coffer serve`: who reaches it. Its commands run in `test/cli/examples.test.ts`. */
 import t, { type Test } from 'tap'
 import { startServer } from '../../src/index.js'
 import { createWorkplace, runCommand, startProcess, type Workplace } from '../http/process.js'
@@ -49,7 +49,7 @@ const LINES = [
 ]
 
 t.test('all of it with --ephemeral, for its key alone', async (t) => {
-  const { place, url, control, key } = await start(t, ['--ephemeral'])
+  const { url, control, key } = await start(t, ['--ephemeral'])
   t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
   const own = { 'svc-api-key': control!.key }
   for (const line of LINES) {
@@ -82,27 +82,6 @@ t.test('all of it with --ephemeral, for its key alone', async (t) => {
     body: { errors: { by: [/./] } },
   })
   t.notMatch(JSON.stringify((await ask(url, 'GET /openapi.json')).body), /_coffer/)
-
-  const coffer = (words: string) =>
-    runCommand({ ...place, env: { ...place.env, COFFER_API_KEY: control!.key } }, [
-      ...words.split(' '),
-      '--url',
-      url,
-    ])
-  t.match(await coffer('control clock advance --by 72h --output json'), {
-    code: 0,
-    stdout: /"mode":\s*"offset"/,
-  })
-  t.match(await coffer('control snapshot create one'), { code: 0 })
-  t.match(await coffer('control snapshot list --output json'), { code: 0, stdout: /"one"/ })
-  t.match(await coffer('control snapshot restore one'), { code: 0 })
-  const rule = '{"path":"/none","kind":"drop"}'
-  t.match(await coffer(`control fault set --rule ${rule}`), { code: 0, stdout: /"matched":\s*0/ })
-  t.match(await coffer('control request list --output json'), { code: 0, stdout: /"path":\s*"\/tokens"/ })
-  t.match(await coffer('control fork create --output json'), { code: 0, stdout: /"private":\s*"key_/ })
-  t.match(await coffer('control reset'), { code: 0 })
-  const without = await runCommand(place, ['control', 'reset', '--url', url])
-  t.match(without, { code: 4, stderr: /COFFER_API_KEY/ })
 })
 
 t.test('faults, requests and mail alone with --test-controls and --demo, nothing without', async (t) => {

@@ -1,12 +1,16 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { createMac, deriveKey, isEqualDigest } from '../../src/crypto/mac.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Primitives } from '../../src/crypto/primitives.js'
-import { SEAL_BYTES } from '../../src/crypto/primitives.js'
-import { quicken } from '../../src/crypto/quicken.js'
+import {
+  createCipher,
+  createMac,
+  deriveKey,
+  isEqualDigest,
+  SEAL_BYTES,
+  upgradeCrypto,
+} from '../../src/crypto/primitives.js'
 import { createRandom, createUuid } from '../../src/crypto/random.js'
-import { createCipher } from '../../src/crypto/seal.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
 
 const hex = (text: string) => new Uint8Array(Buffer.from(text, 'hex'))
@@ -93,13 +97,13 @@ for (const [name, primitives] of Object.entries(libraries)) {
     t.same([mac(root, 16).length, mac(root, 32).length], [16, 32])
     t.not(toHex(mac(root, 16)), toHex(mac(root, 32).subarray(0, 16)), 'of another length, another function')
   })
-
-  t.test(`${name}: digests are equal only byte for byte`, async (t) => {
-    t.ok(isEqualDigest(primitives, count(0, 16), count(0, 16)))
-    t.notOk(isEqualDigest(primitives, count(0, 16), count(1, 16)))
-    t.notOk(isEqualDigest(primitives, count(0, 16), count(0, 15)), 'a shorter one does not throw')
-  })
 }
+
+t.test('digests are equal only byte for byte', async (t) => {
+  t.ok(isEqualDigest(count(0, 16), count(0, 16)))
+  t.notOk(isEqualDigest(count(0, 16), count(1, 16)))
+  t.notOk(isEqualDigest(count(0, 16), count(0, 15)), 'a shorter one does not throw')
+})
 
 t.test('both libraries give the same bytes and open what the other sealed', async (t) => {
   const { libsodium, native } = libraries as { libsodium: Primitives; native: Primitives }
@@ -162,23 +166,26 @@ t.test('a UUID is of version 4', async (t) => {
 
 t.test('primitives that become others give the same bytes before and after', async (t) => {
   const used: string[] = []
-  const watched = (name: string, primitives: Primitives) =>
-    new Proxy(primitives, {
-      get: (target, property: keyof Primitives) => {
+  const watched = (name: string, primitives: Primitives) => {
+    const watch =
+      (run: (...given: never[]) => unknown) =>
+      (...given: never[]) => {
         used.push(name)
-        return target[property]
-      },
-    })
+        return run(...given)
+      }
+    const entries = Object.entries(primitives).map(([property, run]) => [property, watch(run)])
+    return Object.fromEntries(entries) as Primitives
+  }
   let change = (_: Primitives) => {}
   const later = new Promise<Primitives>((resolve) => {
     change = resolve
   })
-  const primitives = quicken(watched('native', nativePrimitives), later)
+  const primitives = upgradeCrypto(watched('native', nativePrimitives), later)
   const [key, nonce, text] = [count(1, 32), count(2, 24), utf8.encode('text')]
   const run = () => {
     const sealed = primitives.seal(text, nonce, nonce, key)
     const digests = [primitives.blake2b(32, text, key), primitives.digest(32, text, key)]
-    return [sealed, primitives.open(sealed, nonce, key), ...digests, primitives.isEqual(key, count(1, 32))]
+    return [sealed, primitives.open(sealed, nonce, key), ...digests]
   }
   const before = run()
   t.same(new Set(used), new Set(['native']))
@@ -187,7 +194,7 @@ t.test('primitives that become others give the same bytes before and after', asy
   used.length = 0
   t.same(run(), before)
   t.same(new Set(used), new Set(['libsodium']))
-  const stays = quicken(nativePrimitives, Promise.reject(new Error('not there')))
+  const stays = upgradeCrypto(nativePrimitives, Promise.reject(new Error('not there')))
   await new Promise(setImmediate)
   t.same(stays.digest(32, text, key), nativePrimitives.digest(32, text, key))
   const secret = count(1, 32)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { checkEmail, EMAIL_LIMIT, normalizeEmail } from '../../src/domain/invitation/email.js'
+import { checkEmail, EMAIL_LIMIT, normalizeEmail } from '../../src/domain/invitation/mail-server.js'
 
 const isEmail = (text: string) => {
   try {

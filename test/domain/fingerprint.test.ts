@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { base58 } from '../../src/domain/text/base58.js'
-import { fingerprintText } from '../../src/domain/token/fingerprint.js'
 
 const hex = (text: string) => Uint8Array.from(Buffer.from(text, 'hex'))
 
@@ -54,16 +53,3 @@ function decode(text: string): number[] {
   for (; value > 0n; value /= 256n) bytes.unshift(Number(value % 256n))
   return [...new Array<number>(zeros).fill(0), ...bytes]
 }
-
-t.test('a fingerprint is taken of type and value, told apart', async (t) => {
-  t.equal(fingerprintText('card', '4242'), '["card","4242"]')
-  t.equal(fingerprintText('token', { b: 1, a: [null] }), '["token","{\\"a\\":[null],\\"b\\":1}"]')
-  t.equal(
-    fingerprintText('token', 12),
-    fingerprintText('token', '12'),
-    'equal content, as in a stringified value',
-  )
-  t.not(fingerprintText('token', '","'), fingerprintText('token","', ''))
-  t.not(fingerprintText('card', '4242'), fingerprintText('card_number', '4242'))
-  t.equal(fingerprintText('token', true), '["token","true"]')
-})

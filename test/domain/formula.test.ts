@@ -1,12 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import {
-  castArguments,
-  castConfiguration,
-  castValue,
-  checkContract,
-  toTexts,
-} from '../../src/domain/contract.js'
+import { castArguments, castValue, checkContract } from '../../src/domain/contract.js'
 import { checkFormula, type FormulaBody, matchesName } from '../../src/domain/reactor/formula.js'
 import type { PropertyErrors } from '../../src/errors.js'
 
@@ -80,30 +74,6 @@ t.test('what JSON prints of a number is cast back to it', async () => {
   )
 })
 
-t.test('configuration has every declared name, of its type, and no other', async (t) => {
-  const contract = [
-    { name: 'KEY', type: 'string' },
-    { name: 'n', type: 'number' },
-    { name: 'on', type: 'boolean' },
-  ] as const
-  const cast = castConfiguration(contract, { KEY: 12, n: '5', on: 'TRUE' })
-  t.same(cast, { KEY: '12', n: 5, on: true })
-  t.same(toTexts(cast), { KEY: '12', n: '5', on: 'true' })
-  t.same(castConfiguration([], {}), {})
-  const errors = errorsOf(() => castConfiguration(contract, { KEY: null, n: 'x', key: 1, constructor: 2 }))
-  t.same(errors, {
-    'configuration.KEY': ['is required'],
-    'configuration.n': ['must be a number'],
-    'configuration.on': ['is required'],
-    'configuration.key': ['is not declared by the formula'],
-    'configuration.constructor': ['is not declared by the formula'],
-  })
-  t.same(
-    errorsOf(() => castConfiguration([{ name: 'toString', type: 'string' }], {})),
-    { 'configuration.toString': ['is required'] },
-  )
-})
-
 t.test('arguments are matched by their exact names, into objects by dots', async (t) => {
   const parameters = [
     { name: 'card.number', type: 'string' },
@@ -123,34 +93,6 @@ t.test('arguments are matched by their exact names, into objects by dots', async
   t.notOk('test' in castArguments(parameters, { ...args, test: null }, 'forward'), 'null counts as missing')
   t.same(castArguments([], { a: { b: 1 } }, 'forward'), { a: { b: 1 } })
   t.same(castArguments([], { a: { b: 1 } }, 'strip'), {})
-})
-
-t.test('what is missing or cannot be cast is named by its path', async (t) => {
-  const parameters = [
-    { name: 'card.number', type: 'string' },
-    { name: 'amount', type: 'number', optional: true },
-  ] as const
-  const cases: [Record<string, unknown>, PropertyErrors][] = [
-    [{}, { 'args.card.number': ['is required'] }],
-    [{ Card: { number: '1' } }, { 'args.card.number': ['is required'] }],
-    [{ card: { Number: '1' } }, { 'args.card.number': ['is required'] }],
-    [{ card: 'text' }, { 'args.card.number': ['is required'] }],
-    [{ card: ['1'] }, { 'args.card.number': ['is required'] }],
-    [{ card: { number: null } }, { 'args.card.number': ['is required'] }],
-    [{ 'card.number': '1' }, { 'args.card.number': ['is required'] }],
-    [{ card: { number: {} } }, { 'args.card.number': ['must be a string'] }],
-    [{ card: { number: '1' }, amount: 'x' }, { 'args.amount': ['must be a number'] }],
-    [
-      { card: { number: [] }, amount: {} },
-      { 'args.card.number': ['must be a string'], 'args.amount': ['must be a number'] },
-    ],
-  ]
-  for (const [args, errors] of cases)
-    t.same(
-      errorsOf(() => castArguments(parameters, args, 'forward')),
-      errors,
-      JSON.stringify(args),
-    )
 })
 
 t.test('the names of a contract are spelled, unique, and none is inside another', async (t) => {

@@ -1,6 +1,5 @@
-import fc from 'fast-check'
 import t from 'tap'
-import { mergePatch } from '../../src/domain/token/merge-patch.js'
+import { mergePatch } from '../../src/domain/json/json.js'
 
 /** RFC 7386, appendix A: original, patch, result. */
 const APPENDIX_A: [string, string, string][] = [
@@ -43,32 +42,3 @@ t.test('names that objects inherit are names like any other', async (t) => {
   t.equal(merge('{}', '{"__proto__":{"polluted":1}}'), '{"__proto__":{"polluted":1}}')
   t.notOk('polluted' in {})
 })
-
-t.test('merging is idempotent, leaves its operands alone, and ends with what the patch names', async () => {
-  const json = fc.jsonValue({ maxDepth: 4 })
-  fc.assert(
-    fc.property(json, json, (target, patch) => {
-      const before = JSON.stringify([target, patch])
-      const merged = mergePatch(target, patch)
-      return (
-        JSON.stringify([target, patch]) === before &&
-        JSON.stringify(mergePatch(merged, patch)) === JSON.stringify(merged) &&
-        JSON.stringify(mergePatch(target, {})) === JSON.stringify(isObject(target) ? target : {}) &&
-        holds(merged, patch)
-      )
-    }),
-    { numRuns: 500 },
-  )
-})
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return value !== null && typeof value === 'object' && !Array.isArray(value)
-}
-
-function holds(merged: unknown, patch: unknown): boolean {
-  if (!isObject(patch)) return JSON.stringify(merged) === JSON.stringify(patch)
-  if (!isObject(merged)) return false
-  return Object.entries(patch).every(([name, member]) =>
-    member === null ? !Object.hasOwn(merged, name) : holds(merged[name], member),
-  )
-}

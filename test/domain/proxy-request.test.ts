@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { findTexts } from '../../src/domain/json/find-texts.js'
-import { isJsonContent } from '../../src/domain/proxy/proxy-body.js'
+import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../src/domain/proxy/proxy-request.js'
-import { MASK_PROGRAM } from '../../src/domain/proxy/proxy-transform.js'
+import { MASK_PROGRAM } from '../../src/operations/proxy/proxy-transforms.js'
 
 const request = (change: Partial<ProxyRequest> = {}): ProxyRequest => ({
   method: 'POST',
@@ -155,8 +155,8 @@ t.test('paths that lead elsewhere', async (t) => {
     t.ok(leadsElsewhere(path), path)
   for (const path of ['', '/', '/a..b', '/...', '/.well-known/x', '/a/..b', '/a;../b..'])
     t.notOk(leadsElsewhere(path), path)
-  t.ok(isJsonContent({ 'content-type': 'application/vnd.a+json; charset=utf-8' }, ''))
-  t.notOk(isJsonContent({ 'content-type': 'text/json-like' }, '{}'))
+  t.same(readJsonBody({ 'content-type': 'application/vnd.a+json; charset=utf-8' }, '1'), 1)
+  t.equal(readJsonBody({ 'content-type': 'text/json-like' }, '{}'), undefined)
 })
 
 t.test('a mask covers what groups match, and nothing of it is left', async (t) => {

@@ -3,22 +3,11 @@
  * built program serves.
  */
 import { once } from 'node:events'
-import { writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { decodeBody, startMailServer } from '../mail/server.js'
-import { CERTIFICATE } from './certificate.js'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
-import {
-  createWorkplace,
-  request,
-  runCommand,
-  type ServerProcess,
-  startProcess,
-  type Workplace,
-} from './process.js'
+import { createWorkplace, runCommand, type ServerProcess, startProcess, type Workplace } from './process.js'
 
 const options = needsChromium
 
@@ -76,48 +65,6 @@ t.test(
   },
 )
 
-t.test(
-  'the same through a mail server with TLS and a password, by the HTTP interface',
-  options,
-  async (t) => {
-    const user = { name: 'coffer', password: 'S3cret-pass' }
-    const mail = await startMailServer({ user })
-    t.teardown(() => mail.close())
-    const { place, server, page } = await start(t, async (fresh) => {
-      await writeFile(join(fresh.directory, 'url.txt'), `smtp://coffer:S3cret-pass@localhost:${mail.port}\n`)
-      await writeFile(join(fresh.directory, 'ca.pem'), CERTIFICATE)
-      await run(fresh, ['config', 'set', 'mail.url', '@url.txt'])
-      await run(fresh, ['config', 'set', 'mail.ca', '@ca.pem'])
-      await run(fresh, ['config', 'set', 'mail.from', 'Payments <payments@example.com>'])
-    })
-    const { announcement } = server
-    const key = announcement.applications.management?.key
-    const made = await request(announcement, key, 'POST /tenants/self/invitations', {
-      email: 'eve@example.com',
-    })
-    t.equal(made.status, 201)
-    await mail.waitFor(1)
-    const [received] = mail.received
-    t.match(received, { to: ['eve@example.com'], from: 'payments@example.com', isSecure: true })
-    const [link = ''] =
-      /http:\/\/localhost:\d+\/invitations\/accept\?token=[\w-]{43}/.exec(decodeBody(received!)) ?? []
-    t.ok(link.startsWith(announcement.url), 'the link leads to where the server listens')
-    await page.goto(link)
-    await page.getByRole('button').click()
-    t.equal(await page.textContent('h1'), 'You are a member')
-    const members = await request(announcement, key, 'GET /tenants/self/members')
-    t.same(
-      members.json.data.map((member: { user: { email?: string } }) => member.user.email),
-      ['eve@example.com', undefined],
-    )
-    const again = await request(announcement, key, 'POST /tenants/self/invitations', {
-      email: 'EVE@example.com',
-    })
-    t.equal(again.status, 409)
-    t.notMatch((await run(place, ['config', 'list'])).stdout, 'S3cret')
-  },
-)
-
 t.test('a page of another origin works with a public key, and with no other', options, async (t) => {
   const { server, page } = await start(t)
   const { url, applications } = server.announcement
@@ -145,22 +92,6 @@ t.test('a page of another origin works with a public key, and with no other', op
   t.match(await send(undefined, 'GET /webhooks'), { status: 404, json: { title: 'Not Emulated' } })
   t.match(await send(applications.private?.key, `GET /tokens/${id}`), { failure: 'Failed to fetch' })
   t.match(await send(applications.management?.key, 'GET /tenants/self'), { failure: 'Failed to fetch' })
-})
-
-t.test('with --no-cors a page of another origin gets nothing', options, async (t) => {
-  const { server, page } = await start(t, undefined, ['--no-cors'])
-  const { url, applications } = server.announcement
-  const key = applications.public?.key
-  const body = JSON.stringify({ type: 'token', data: 'x' })
-  await page.goto(await serveBlankPage(t))
-  const line = 'POST /tokens'
-  t.match(await page.evaluate(sendFromPage, { url, key, line, body }), { failure: 'Failed to fetch' })
-  await page.goto(`${url}/healthz`)
-  t.match(
-    await page.evaluate(sendFromPage, { url, key, line, body }),
-    { status: 201 },
-    'its own origin needs no permission',
-  )
 })
 
 const CARD = '4242424242424242'

@@ -1,16 +1,13 @@
 /** What the query of a list may be, written as clients write it. */
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { createHandler } from '../../src/http/handle.js'
-import { completeService } from '../../src/http/start.js'
-import { registry } from '../../src/operations/all.js'
 import { openTestVault } from '../operations/vault.js'
+import { createHandler } from '../service.js'
 
 async function start(t: Test) {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('private', { permissions: ['token:read', 'token:search'] })
-  const handle = createHandler(completeService({ host: vault.app, registry, authenticate, version: '0' }))
+  const handle = createHandler(vault.app)
   const get = async (target: string) => {
     const answer = await handle(new Request(`http://localhost${target}`, { headers: { 'svc-api-key': key } }))
     return { status: answer.status, json: JSON.parse(await answer.text()) }

@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { createHandler, type Handler } from '../../src/http/handle.js'
-import { completeService, serveHttp } from '../../src/http/start.js'
+import { type Handler, serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, type TestVault } from '../operations/vault.js'
+import { createHandler } from '../service.js'
 import { sendRaw } from './socket.js'
 
 const EXPOSED = 'SVC-TRACE-ID, SVC-PROXY-DESTINATION-STATUS, Retry-After'
@@ -13,9 +13,7 @@ type Options = { cors?: boolean; prefix?: string }
 async function start(t: Test, options: Options = {}): Promise<{ vault: TestVault; ask: Ask }> {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
-  const handle = createHandler(
-    completeService({ host: vault.app, registry, authenticate, version: '0', ...options }),
-  )
+  const handle = createHandler(vault.app, { ...options })
   return { vault, ask: (line, headers, body) => send(handle, line, headers, body) }
 }
 

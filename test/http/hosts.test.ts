@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { HttpRequest } from '../../src/http/exchange.js'
-import { createHostCheck } from '../../src/http/hosts.js'
+import { createHostCheck } from '../../src/http/start.js'
 import { openEphemeral } from '../ephemeral.js'
 import { setSetting } from '../operations/vault.js'
 import { createHandler, startServer } from '../service.js'

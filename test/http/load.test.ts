@@ -7,11 +7,12 @@ import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import { ByteBudget, ByteLease } from '../../src/http/byte-budget.js'
 import { answerText, type HttpRequest } from '../../src/http/exchange.js'
-import { SERVER_LIMITS, startServer } from '../../src/http/server.js'
+import { SERVER_LIMITS } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, type TestVault } from '../operations/vault.js'
 import { readAnswers, sendRaw, spellRequest } from './socket.js'
+import { serve } from './toy.js'
 
 const MIB = 1024 * 1024
 
@@ -118,14 +119,7 @@ t.test('what there is no room for is 503, writes nothing and notes nothing', asy
 t.test('a client that takes nothing is dropped; one that takes it slowly gets all of it', async (t) => {
   const large = 'x'.repeat(24 * MIB)
   const limits = { ...SERVER_LIMITS, stallMs: 1_200 }
-  const server = await startServer({
-    answerer: async () => answerText(200, 'text/plain', large),
-    addresses: ['127.0.0.1'],
-    port: 0,
-    limits,
-    traceHeader: 'svc-trace-id',
-    createTraceId: () => 'below-http',
-  })
+  const server = await serve(async () => answerText(200, 'text/plain', large), { limits })
   t.teardown(() => server.stop())
   const open = () => {
     const socket = connect(server.port, '127.0.0.1')
@@ -164,17 +158,11 @@ t.test('a client that takes nothing is dropped; one that takes it slowly gets al
 t.test('requests that come together are worked on one after another', async (t) => {
   let under = 0
   let most = 0
-  const server = await startServer({
-    answerer: async ({ target }) => {
-      most = Math.max(most, ++under)
-      await wait(2)
-      under--
-      return answerText(200, 'text/plain', target)
-    },
-    addresses: ['127.0.0.1'],
-    port: 0,
-    traceHeader: 'svc-trace-id',
-    createTraceId: () => 'below-http',
+  const server = await serve(async ({ target }) => {
+    most = Math.max(most, ++under)
+    await wait(2)
+    under--
+    return answerText(200, 'text/plain', target)
   })
   t.teardown(() => server.stop())
   const targets = Array.from({ length: 50 }, (_, at) => `/${at}`)
@@ -197,29 +185,23 @@ t.test('requests and bodies of many connections are spread over turns of the eve
   }
   const turns = new Map<string, number[]>()
   const note = (what: string) => turns.set(what, [...(turns.get(what) ?? []), turn])
-  const server = await startServer({
-    answerer: async (request) => {
-      const { method, target, lease } = request
-      note(target)
-      if (method === 'POST') await request.readBody(MIB)
-      await lease?.arrive()
-      note(`${target} read`)
-      return answerText(200, 'text/plain', target)
-    },
-    addresses: ['127.0.0.1'],
-    port: 0,
-    traceHeader: 'svc-trace-id',
-    createTraceId: () => 'below-http',
+  const server = await serve(async (request) => {
+    const { method, target, lease } = request
+    note(target)
+    if (method === 'POST') await request.readBody(MIB)
+    await lease?.arrive()
+    note(`${target} read`)
+    return answerText(200, 'text/plain', target)
   })
   t.teardown(() => server.stop())
   const ask = async (texts: readonly string[]) => {
-    const sockets = await Promise.all(
-      texts.map(async () => {
-        const socket = connect(server.port, '127.0.0.1')
-        await new Promise((resolve) => socket.once('connect', resolve))
-        return socket
-      }),
-    )
+    const sockets: Socket[] = []
+    // One after another: a full backlog would delay the last ones.
+    for (const _ of texts) {
+      const socket = connect(server.port, '127.0.0.1')
+      await new Promise((resolve) => socket.once('connect', resolve))
+      sockets.push(socket)
+    }
     await wait(20)
     isOver = false
     count()
@@ -247,15 +229,9 @@ t.test('requests and bodies of many connections are spread over turns of the eve
 t.test('a body in chunks of one byte takes memory of about its size', async (t) => {
   const count = 400_000
   let length = 0
-  const server = await startServer({
-    answerer: async (request) => {
-      length = (await request.readBody(MIB))!.length
-      return answerText(200, 'text/plain', '')
-    },
-    addresses: ['127.0.0.1'],
-    port: 0,
-    traceHeader: 'svc-trace-id',
-    createTraceId: () => 'below-http',
+  const server = await serve(async (request) => {
+    length = (await request.readBody(MIB))!.length
+    return answerText(200, 'text/plain', '')
   })
   t.teardown(() => server.stop())
   setFlagsFromString('--expose-gc')
@@ -288,24 +264,10 @@ t.test('HEAD is answered like GET, without a body', async (t) => {
   await vault.ask('token create', { id: 'small', type: 'token', data: 'a' })
   await vault.ask('token create', { id: 'large', type: 'token', data: 'x'.repeat(300_000) })
   const service = completeService({ host: vault.app, registry, authenticate, version: '0' })
-  const server = await startServer({
-    answerer: createAnswerer(service),
-    addresses: ['127.0.0.1'],
-    port: 0,
-    traceHeader: 'svc-trace-id',
-    createTraceId: () => 'below-http',
-  })
+  const server = await serve(createAnswerer(service))
   t.teardown(() => server.stop())
   const headers = { 'SVC-API-KEY': key, 'Svc-Trace-Id': 'mine', Connection: 'close' }
-  for (const target of [
-    '/tokens/small',
-    '/tokens/large',
-    '/tokens',
-    '/tokens/none',
-    '/tokens?size=0',
-    '/',
-    '/logs',
-  ]) {
+  for (const target of ['/tokens/small', '/tokens/large', '/tokens', '/tokens/none', '/tokens?size=0', '/']) {
     const [get] = readAnswers(await sendRaw(server.port, spellRequest(`GET ${target}`, headers)))
     const head = await sendRaw(server.port, spellRequest(`HEAD ${target}`, headers))
     t.ok(head.endsWith('\r\n\r\n') && head.indexOf('\r\n\r\n') === head.length - 4, `${target}: no body`)

@@ -1,9 +1,7 @@
 import t, { type Test } from 'tap'
-import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { createHandler } from '../../src/http/handle.js'
-import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf } from '../operations/vault.js'
+import { createHandler } from '../service.js'
 
 /** Each area that is left out: a path of it, and what the detail names. Written from the decision, not from the table. */
 const OUT: Record<string, string> = {
@@ -32,7 +30,7 @@ const TYPES = ['public', 'private', 'management'] as const
 async function start(t: Test) {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
-  const handle = createHandler(completeService({ host: vault.app, registry, authenticate, version: '0' }))
+  const handle = createHandler(vault.app)
   const ask = async (
     method: string,
     path: string,

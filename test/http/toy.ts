@@ -3,17 +3,22 @@ import { Ajv2020 } from 'ajv/dist/2020.js'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { CofferError } from '../../src/errors.js'
 import type { Caller } from '../../src/framework/caller/caller.js'
-import type { Host } from '../../src/framework/host.js'
-import { type AnyOperation, operation } from '../../src/framework/operation.js'
+import { type AnyOperation, type Host, operation } from '../../src/framework/operation.js'
 import { Existing } from '../../src/framework/outcome.js'
 import { listOf, pageInput } from '../../src/framework/page.js'
 import { createRegistry } from '../../src/framework/registry.js'
 import { toJsonSchema } from '../../src/framework/schema.js'
 import type { AccessEntry } from '../../src/http/access-log.js'
-import { type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
+import { type Answerer, type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
 import type { HttpRequest, HttpResponse } from '../../src/http/exchange.js'
 import { createDocument } from '../../src/http/openapi/openapi.js'
 import { createPages } from '../../src/http/pages/pages.js'
+import {
+  type RunningServer,
+  type SocketOptions,
+  type SocketService,
+  startServer,
+} from '../../src/http/server.js'
 import type { Store, StoreWriter } from '../../src/storage/store.js'
 import { createContract } from './contract.js'
 
@@ -204,6 +209,19 @@ function withJson(answer: HttpResponse): ToyAnswer {
   if (breach !== undefined) throw new Error(`the answer breaks the document: ${breach}\n${answer.body}`)
   const isJson = answer.headers['content-type']?.includes('json')
   return { ...answer, json: isJson ? JSON.parse(answer.body) : undefined }
+}
+
+/** Serves `answerer` on 127.0.0.1 and a free port. */
+export function serve(
+  answerer: Answerer,
+  options: Partial<SocketService & SocketOptions> = {},
+): Promise<RunningServer> {
+  const host = { createUuid: () => 'below-http' }
+  return startServer(
+    answerer,
+    { host, cors: false, ...options },
+    { addresses: ['127.0.0.1'], port: 0, ...options },
+  )
 }
 
 /** With the key that may do everything, unless the request brings headers of its own. */

@@ -19,21 +19,6 @@ async function countLogs(): Promise<number> {
   return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
 }
 
-t.test('a page that is too large is refused by name, and notes nothing', async (t) => {
-  const before = await countLogs()
-  const asked = await request(announcement, key, 'GET /tokens?size=100')
-  t.equal(asked.status, 400)
-  t.same(asked.json.errors, {
-    'query.size': ['ask for a smaller size; this page exceeds the limit of 16 MiB'],
-  })
-  const searched = await request(announcement, key, 'POST /tokens/search', { size: 100 })
-  t.same(Object.keys(searched.json.errors), ['size'])
-  t.equal(await countLogs(), before)
-  const masked = await request(announcement, heavy.maskedKey, 'GET /tokens?size=100')
-  t.equal(masked.json.data.length, TOKENS, 'what is small when it is masked is no large page')
-  t.equal(await countLogs(), before + TOKENS)
-})
-
 t.test('twenty pages at once keep nobody from an answer', async (t) => {
   for (const size of [100, 16]) {
     const before = await countLogs()

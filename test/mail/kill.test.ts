@@ -75,44 +75,6 @@ t.test('a server killed between commit and mail sends it after the restart, once
   t.same(recipients(mail.received), expected.sort(), 'each once')
 })
 
-t.test('of a hundred invitations at once each is mailed once', async (t) => {
-  const { mail, place } = await start(t)
-  const server = await startProcess(place, ['--starter-apps'])
-  const key = server.announcement.applications.management?.key
-  const emails = Array.from({ length: 100 }, (_, at) => `p${at}@example.com`)
-  const made = await Promise.all(
-    emails.map((email) => request(server.announcement, key, 'POST /tenants/self/invitations', { email })),
-  )
-  t.ok(made.every(({ status }) => status === 201))
-  await mail.waitFor(100)
-  server.child.kill('SIGTERM')
-  await server.ended
-  t.same(recipients(mail.received), emails.sort())
-  t.ok(mail.connections() < 50, `over ${mail.connections()} connections`)
-})
-
-t.test('mail that was acknowledged as sent is not sent again, whatever is killed afterwards', async (t) => {
-  const { mail, place } = await start(t)
-  for (let round = 0; round < ROUNDS; round++) {
-    const { stderr } = await run(place, ['invite', 'create', '--email', `p${round}@example.com`])
-    t.match(stderr, 'The mail was sent to')
-    const server = await startProcess(place)
-    server.child.kill('SIGKILL')
-    await server.ended
-  }
-  const server = await startProcess(place)
-  await run(place, ['invite', 'create', '--email', 'last@example.com'])
-  await mail.waitFor(ROUNDS + 1)
-  server.child.kill('SIGTERM')
-  await server.ended
-  t.same(recipients(mail.received), [
-    'last@example.com',
-    'p0@example.com',
-    'p1@example.com',
-    'p2@example.com',
-  ])
-})
-
 t.test('a command killed while it sends leaves the mail to the next', async (t) => {
   let isSilent = true
   let greeted = () => {}

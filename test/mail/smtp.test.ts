@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
-import type { Message } from '../../src/framework/ports/mail.js'
+import type { Message } from '../../src/mail/smtp.js'
 import { openSmtp } from '../../src/mail/smtp.js'
 import { CERTIFICATE } from '../http/certificate.js'
 import { decodeBody, headerOf, type MailServerSettings, startMailServer } from './server.js'
@@ -95,7 +95,7 @@ t.test('what goes wrong is said without address and password, and whether it is 
     { outcome: 'refused', reason: 'it refuses this mail (550).' },
     { outcome: 'postponed', reason: 'it does not accept this mail now (450).' },
     { outcome: 'unreachable', reason: 'it does not accept the user and password of mail.url.' },
-    { outcome: 'unreachable', reason: 'the connection was refused.' },
+    { outcome: 'unreachable', reason: 'it cannot be reached (ESOCKET).' },
   ])
   t.same(
     outcomes.slice(4).map(({ outcome }) => outcome),

@@ -42,7 +42,9 @@ async function open() {
     nonce,
     rules: [writing, ofCondition],
   })
-  await vault.ask('token create', { id: 'original', type: 'token', data: DATA, containers: [FOREIGN] })
+  const attributes = { mask: 'masked', metadata: { a: 'b' }, search_indexes: ['{{ data }}'] }
+  const original = { id: 'original', type: 'token', data: DATA, containers: [FOREIGN], ...attributes }
+  await vault.ask('token create', original)
   return { ...vault, keys: { page: page.key, backend: backend.key, session: session_key! } }
 }
 
@@ -83,6 +85,11 @@ t.test('deduplication answers with a token of others, unless a setting keeps it 
       const key = vault.keys[who]
       const told = await ask(vault, key)
       t.strictSame([told.id, isDuplicate(told)], ['original', true], `${way} by ${who}: told by default`)
+      const hidden = ['data', 'mask', 'metadata', 'search_indexes', 'fingerprint_expression']
+      t.notOk(
+        hidden.some((name) => name in told),
+        'without what only readers may see',
+      )
       await setSetting(vault.app, 'deduplicate.reveals_existing', 'false')
       const made = await ask(vault, key)
       t.not(made.id, 'original', `${way} by ${who}: not told`)

@@ -1,72 +1,62 @@
 /** Every call, what it takes, and how a request for it is made and spoiled: written from the specification, not from the registry. */
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
+
+/** The calls of a noun that is created, listed, read, replaced and deleted. */
+const manage = (path: string, noun: string) => ({
+  [`${noun}:create`]: [`POST ${path}`],
+  [`${noun}:read`]: [`GET ${path}`, `GET ${path}/{id}`],
+  [`${noun}:update`]: [`PUT ${path}/{id}`],
+  [`${noun}:delete`]: [`DELETE ${path}/{id}`],
+})
+const KEYS = '/applications/{application_id}/keys'
+const INVITATIONS = '/tenants/self/invitations'
+const LINK = '/tokens/{parent_id}/children/{child_id}'
+
+/** By permissions, with a space between several. */
+const CALLS: Record<string, string[]>[] = [
+  {
+    '': [
+      'GET /applications/key',
+      'GET /permissions',
+      'GET /roles',
+      'POST /sessions',
+      'POST /sessions/authorize',
+    ],
+  },
+  { 'token:create': ['POST /tokens', 'POST /tokenize'], 'token:update': ['PATCH /tokens/{id}'] },
+  { 'token:read': ['GET /tokens', 'GET /v2/tokens', 'GET /tokens/{id}', 'POST /detokenize', `POST ${LINK}`] },
+  { 'token:read': ['GET /tokens/{parent_id}/children'] },
+  { 'token:create token:read': ['POST /tokens/{parent_id}/children'] },
+  { 'token:search': ['POST /tokens/search', 'POST /v2/tokens/search'] },
+  { 'token:delete': ['DELETE /tokens/{id}', `DELETE ${LINK}`] },
+  manage('/applications', 'application'),
+  { 'application:update': ['POST /applications/{id}/regenerate'], 'application:create': [`POST ${KEYS}`] },
+  { 'application:read': [`GET ${KEYS}`, `GET ${KEYS}/{id}`], 'application:delete': [`DELETE ${KEYS}/{id}`] },
+  { 'log:read': ['GET /logs', 'GET /logs/entity-types'] },
+  { 'tenant:read': ['GET /tenants/self'], 'tenant:update': ['PUT /tenants/self'] },
+  { 'tenant:delete': ['DELETE /tenants/self'], 'report:read': ['GET /tenants/self/reports/usage'] },
+  { 'tenant:member:read': ['GET /tenants/self/members'] },
+  { 'tenant:member:update': ['PUT /tenants/self/members/{id}'] },
+  { 'tenant:member:delete': ['DELETE /tenants/self/members/{id}'] },
+  { 'tenant:invitation:create': [`POST ${INVITATIONS}`] },
+  { 'tenant:invitation:create tenant:invitation:update': [`POST ${INVITATIONS}/{id}/resend`] },
+  { 'tenant:invitation:read': [`GET ${INVITATIONS}`, `GET ${INVITATIONS}/{id}`] },
+  { 'tenant:invitation:delete': [`DELETE ${INVITATIONS}/{id}`] },
+  manage('/reactor-formulas', 'reactor'),
+  manage('/reactors', 'reactor'),
+  manage('/proxies', 'proxy'),
+  { 'reactor:update': ['PATCH /reactors/{id}'], 'proxy:update': ['PATCH /proxies/{id}'] },
+  { 'token:use reactor:invoke': ['POST /reactors/{id}/react', 'POST /reactors/{id}/react-async'] },
+  { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
+]
 
 /** Every call and what it takes, written from the specification and not from the registry. */
-export const NEEDED: Record<string, Permission[]> = {
-  'POST /tokens': ['token:create'],
-  'GET /tokens': ['token:read'],
-  'GET /v2/tokens': ['token:read'],
-  'POST /v2/tokens/search': ['token:search'],
-  'GET /tokens/{id}': ['token:read'],
-  'PATCH /tokens/{id}': ['token:update'],
-  'DELETE /tokens/{id}': ['token:delete'],
-  'POST /tokens/search': ['token:search'],
-  'POST /tokenize': ['token:create'],
-  'POST /detokenize': ['token:read'],
-  'POST /tokens/{parent_id}/children/{child_id}': ['token:read'],
-  'DELETE /tokens/{parent_id}/children/{child_id}': ['token:delete'],
-  'POST /tokens/{parent_id}/children': ['token:create', 'token:read'],
-  'GET /tokens/{parent_id}/children': ['token:read'],
-  'POST /applications': ['application:create'],
-  'GET /applications': ['application:read'],
-  'GET /applications/{id}': ['application:read'],
-  'PUT /applications/{id}': ['application:update'],
-  'DELETE /applications/{id}': ['application:delete'],
-  'POST /applications/{id}/regenerate': ['application:update'],
-  'POST /applications/{application_id}/keys': ['application:create'],
-  'GET /applications/{application_id}/keys': ['application:read'],
-  'GET /applications/{application_id}/keys/{id}': ['application:read'],
-  'DELETE /applications/{application_id}/keys/{id}': ['application:delete'],
-  'GET /applications/key': [],
-  'GET /permissions': [],
-  'POST /sessions': [],
-  'POST /sessions/authorize': [],
-  'GET /logs': ['log:read'],
-  'GET /logs/entity-types': ['log:read'],
-  'GET /tenants/self': ['tenant:read'],
-  'PUT /tenants/self': ['tenant:update'],
-  'DELETE /tenants/self': ['tenant:delete'],
-  'GET /tenants/self/reports/usage': ['report:read'],
-  'GET /tenants/self/members': ['tenant:member:read'],
-  'PUT /tenants/self/members/{id}': ['tenant:member:update'],
-  'GET /roles': [],
-  'DELETE /tenants/self/members/{id}': ['tenant:member:delete'],
-  'POST /tenants/self/invitations': ['tenant:invitation:create'],
-  'POST /tenants/self/invitations/{id}/resend': ['tenant:invitation:create', 'tenant:invitation:update'],
-  'GET /tenants/self/invitations': ['tenant:invitation:read'],
-  'GET /tenants/self/invitations/{id}': ['tenant:invitation:read'],
-  'DELETE /tenants/self/invitations/{id}': ['tenant:invitation:delete'],
-  'POST /reactor-formulas': ['reactor:create'],
-  'GET /reactor-formulas': ['reactor:read'],
-  'GET /reactor-formulas/{id}': ['reactor:read'],
-  'PUT /reactor-formulas/{id}': ['reactor:update'],
-  'DELETE /reactor-formulas/{id}': ['reactor:delete'],
-  'POST /reactors': ['reactor:create'],
-  'GET /reactors': ['reactor:read'],
-  'POST /proxies': ['proxy:create'],
-  'GET /proxies': ['proxy:read'],
-  'GET /proxies/{id}': ['proxy:read'],
-  'PUT /proxies/{id}': ['proxy:update'],
-  'PATCH /proxies/{id}': ['proxy:update'],
-  'DELETE /proxies/{id}': ['proxy:delete'],
-  'GET /reactors/{id}': ['reactor:read'],
-  'PUT /reactors/{id}': ['reactor:update'],
-  'PATCH /reactors/{id}': ['reactor:update'],
-  'DELETE /reactors/{id}': ['reactor:delete'],
-  'POST /reactors/{id}/react': ['token:use', 'reactor:invoke'],
-  'POST /reactors/{id}/react-async': ['token:use', 'reactor:invoke'],
-  'GET /reactors/{id}/results/{request_id}': ['token:use', 'reactor:invoke'],
-}
+export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
+  CALLS.flatMap(Object.entries<string[]>).flatMap(([permissions, calls]) =>
+    calls.map((call) => [call, permissions.split(' ').filter(Boolean) as Permission[]]),
+  ),
+)
 
 /** The calls for which one of their permissions is enough. */
 export const NEEDS_ONE = [
@@ -85,7 +75,8 @@ export type Input = Record<string, unknown>
 
 /** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something made before. */
 export interface Spoiling {
-  good: Input
+  /** Default: the ids of the path, of something of its noun. */
+  good?: Input
   /** Each wrong in itself, whatever is stored. */
   input?: Input[]
   /** By default, and with a path that has parameters: nobody has the id of the last one. */
@@ -157,25 +148,34 @@ const WRONG_REACTORS = [
 
 const closed = { id: 'closed' }
 
-export const SPOILINGS: Record<string, Spoiling> = {
+const REACT: Spoiling = {
+  good: { id: '$reactor', args: { a: 'x' } },
+  input: [
+    { args: 1 },
+    { args: { a: '{{ closed | no_such_filter }}' } },
+    { args: manyTokens() },
+    { callback_url: '' },
+  ],
+  container: { args: { a: '{{ closed }}' } },
+}
+
+const SPOILINGS: Record<string, Spoiling> = {
   'token create': {
     good: CREATE,
     input: WRONG_TOKENS,
     container: { containers: ['/closed/'] },
     conflict: { id: 'open' },
   },
-  'token list': { good: {}, input: [...PAGE, { type: [''] }, { types: [','] }] },
+  'token list': { input: [...PAGE, { type: [''] }, { types: [','] }] },
   'token get': { good: { id: 'open' }, container: closed },
   'token update': { good: { id: 'open', metadata: { a: 'b' } }, input: WRONG_PATCHES, container: closed },
   'token delete': { good: { id: 'open' }, container: closed },
-  'token search': { good: {}, input: [...PAGE, { query: 'data:' }, { query: 'created_at:x' }] },
+  'token search': { input: [...PAGE, { query: 'data:' }, { query: 'created_at:x' }] },
   'token list-after': {
-    good: {},
     input: [{ size: 0 }, { size: 101 }, { type: 'card', fingerprint: 'x' }],
     container: { container: '/closed/' },
   },
   'token search-after': {
-    good: {},
     input: [{ size: 0 }, { query: 'type:a OR type:b' }],
     container: { query: 'container:/closed/' },
   },
@@ -215,16 +215,12 @@ export const SPOILINGS: Record<string, Spoiling> = {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
     input: [...WRONG_GRANTS, { permissions: ['log:read'] }, { create_key: 'no' }],
   },
-  'app list': { good: {}, input: [...PAGE, { id: [''] }] },
-  'app get': { good: { id: '$app' } },
+  'app list': { input: [...PAGE, { id: [''] }] },
   'app update': { good: { id: '$app', name: 'a', permissions: ['token:read'] }, input: WRONG_GRANTS },
-  'app delete': { good: { id: '$app' } },
-  'app regenerate': { good: { id: '$app' } },
   'app key create': { good: { application_id: '$app' }, conflict: { application_id: '$full' } },
   'app key list': { good: { application_id: '$app' }, input: [{ id: [''] }] },
   'app key get': { good: { application_id: '$app', id: '$key' } },
   'app key delete': { good: { application_id: '$app', id: '$key' } },
-  'session create': { good: {} },
   'session authorize': {
     good: { nonce: '$nonce', permissions: ['token:create'] },
     input: [
@@ -241,11 +237,9 @@ export const SPOILINGS: Record<string, Spoiling> = {
     missing: { nonce: '1111111111111111111111' },
     conflict: { nonce: '$used' },
   },
-  'app whoami': { good: {} },
-  'app permissions': { good: {}, input: [{ application_type: '' }] },
+  'app permissions': { input: [{ application_type: '' }] },
   'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
-  'formula list': { good: {}, input: [...PAGE, { name: '' }] },
-  'formula get': { good: { id: '$formula' } },
+  'formula list': { input: [...PAGE, { name: '' }] },
   'formula update': {
     good: { ...FORMULA, id: '$formula' },
     input: WRONG_FORMULAS,
@@ -253,62 +247,36 @@ export const SPOILINGS: Record<string, Spoiling> = {
   },
   'formula delete': { good: { id: '$unused' } },
   'reactor create': { good: { name: 'r', formula: { id: '$formula' } }, input: WRONG_REACTORS },
-  'reactor list': { good: {}, input: [...PAGE, { name: '' }] },
-  'reactor get': { good: { id: '$reactor' } },
+  'reactor list': { input: [...PAGE, { name: '' }] },
   'reactor update': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
   'reactor patch': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
-  'reactor delete': { good: { id: '$reactor' } },
-  'reactor react': {
-    good: { id: '$reactor', args: { a: 'x' } },
-    input: [
-      { args: 1 },
-      { args: { a: '{{ closed | no_such_filter }}' } },
-      { args: manyTokens() },
-      { callback_url: '' },
-    ],
-    container: { args: { a: '{{ closed }}' } },
-  },
-  'reactor react-async': {
-    good: { id: '$reactor', args: { a: 'x' } },
-    input: [
-      { args: 1 },
-      { args: { a: '{{ closed | no_such_filter }}' } },
-      { args: manyTokens() },
-      { callback_url: '' },
-    ],
-    container: { args: { a: '{{ closed }}' } },
-  },
+  'reactor react': REACT,
+  'reactor react-async': REACT,
   'reactor result': { good: { id: '$reactor', request_id: '$result' } },
   'proxy create': { good: PROXY, input: WRONG_PROXIES },
-  'proxy list': { good: {}, input: [...PAGE, { name: '' }] },
-  'proxy get': { good: { id: '$proxy' } },
+  'proxy list': { input: [...PAGE, { name: '' }] },
   'proxy update': { good: { id: '$proxy', ...PROXY }, input: WRONG_PROXIES },
   'proxy patch': { good: { id: '$proxy' }, input: WRONG_PROXIES },
-  'proxy delete': { good: { id: '$proxy' } },
-  'log list': { good: {}, input: [...PAGE, { start_date: 'soon' }, { entity_id: '' }] },
-  'log entity-types': { good: {} },
-  'tenant get': { good: {} },
+  'log list': { input: [...PAGE, { start_date: 'soon' }, { entity_id: '' }] },
   'tenant update': {
     good: { name: 't' },
     input: [{ name: ' ' }, { name: 'a\nb' }, { settings: { x: '1' } }],
   },
-  'tenant delete': { good: {} },
-  'tenant usage': { good: {} },
-  'member list': { good: {}, input: [...PAGE, { user_id: [''] }] },
+  'member list': { input: [...PAGE, { user_id: [''] }] },
   'member update': {
     good: { id: '$member', role: 'READ_ONLY' },
     input: [{ role: 'OWNER' }, { role: 'USER' }, { role: null }],
   },
-  'member roles': { good: {} },
-  'member delete': { good: { id: '$member' } },
   'invite create': {
     good: { email: 'ada@example.com' },
     input: [{ email: 'ada' }, { email: 1 }, { role: 'OWNER' }],
   },
-  'invite list': { good: {}, input: [...PAGE, { status: 'USED' }, { status: '' }] },
-  'invite get': { good: { id: '$invitation' } },
-  'invite resend': { good: { id: '$invitation' } },
-  'invite delete': { good: { id: '$invitation' } },
+  'invite list': { input: [...PAGE, { status: 'USED' }, { status: '' }] },
+}
+
+export function spoilingOf({ name, noun, endpoint }: RoutedOperation): Spoiling & { good: Input } {
+  const good = Object.fromEntries(endpoint.parameters.map((parameter) => [parameter, `$${noun}`]))
+  return { good, ...SPOILINGS[name] }
 }
 
 function manyTokens(): Input {

@@ -79,22 +79,3 @@ t.test('an id that is given again before the sweep starts anew: no links, its en
     ['Token created', 'Token expired', 'Token association created', 'Token created'],
   )
 })
-
-t.test(
-  'a token is active in the month of its creation, and in every month in which it is used',
-  async (t) => {
-    const { ask, clock } = await openTestVault()
-    const active = async () =>
-      ((await ask('tenant usage')) as { token_report: { monthly_active_tokens: number } }).token_report
-        .monthly_active_tokens
-    for (const id of ['one', 'two']) await ask('token create', { id, type: 'token', data: id })
-    await ask('token get', { id: 'one' })
-    t.equal(await active(), 2, 'to be read adds nothing to having been created')
-    clock.now += 31 * 24 * HOUR_MS
-    t.equal(await active(), 0, 'a new month')
-    for (let time = 0; time < 2; time++) await ask('token get', { id: 'one' })
-    t.equal(await active(), 1, 'once, however often it is used')
-    await ask('token list')
-    t.equal(await active(), 2)
-  },
-)

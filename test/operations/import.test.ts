@@ -31,29 +31,16 @@ t.test('each row of a batch is created, deduplicated or refused by itself', asyn
     row('e'),
   ]
   const results = await send({ rows })
-  t.same(statuses(results), [
-    'created',
-    'refused',
-    'created',
-    'deduplicated',
-    'refused',
-    'refused',
-    'refused',
-    'refused',
-    'created',
-  ])
+  const expected = 'created refused created deduplicated refused refused refused refused created'
+  t.same(statuses(results), expected.split(' '))
   t.match(results[1]!.reason, /id already/)
   t.equal(results[3]!.id, results[2]!.id)
   t.match(results[4]!.errors, { 'data.number': [/digits/] })
   t.equal(await count(), 3)
-  const { data } = (await vault.ask('log list', { operation: 'create' })) as {
-    data: { entity_type: string }[]
+  const { data } = (await vault.ask('log list', { entity_type: 'token' })) as {
+    data: { operation: string }[]
   }
-  t.equal(
-    data.filter(({ entity_type }) => entity_type === 'token').length >= 3,
-    true,
-    'each creation is logged',
-  )
+  t.equal(data.filter(({ operation }) => operation === 'create').length, 3, 'each creation is logged')
 })
 
 t.test('the first refused row ends a batch that stops, and a rehearsal leaves nothing', async (t) => {

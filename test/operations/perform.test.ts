@@ -1,8 +1,7 @@
 import t, { type Test } from 'tap'
 import { CofferError } from '../../src/errors.js'
-import { type Caller, ownerCaller } from '../../src/framework/caller/caller.js'
+import { ownerCaller } from '../../src/framework/caller/caller.js'
 import { type AnyOperation, type Context, operation } from '../../src/framework/operation.js'
-import { Existing } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import type { App } from '../../src/vault/app.js'
 import { openEphemeral } from '../ephemeral.js'
@@ -53,38 +52,6 @@ t.test('input gets its defaults, and null for something optional is as good as n
   t.same(outcome, { status: 201, result: { b: null, c: 7, d: null, e: 1 } })
 })
 
-t.test('what is not permitted is refused before it is validated', async (t) => {
-  const app = await open(t)
-  let isValidated = false
-  const host = {
-    ...app,
-    validate: () => {
-      isValidated = true
-    },
-  }
-  const nobody = { ...ownerCaller(1, 'nobody', { reveal: false }), holds: () => false }
-  await t.rejects(perform(host, nobody, base, {}, 'trace'), { code: 'forbidden', message: /token:read/ })
-  t.notOk(isValidated)
-  t.equal((await readLog(app)).length, 1, 'and leaves no record beside that of the tenant')
-})
-
-t.test('what is for the owner alone is refused to applications, whatever they hold', async (t) => {
-  const app = await open(t)
-  const owner = await app.owner({ reveal: false })
-  const definition = change({
-    audience: 'owner',
-    route: undefined,
-    permissions: undefined,
-    success: undefined,
-  })
-  const application: Caller = { ...owner, grants: [{ permissions: [], rules: [] }] }
-  await t.rejects(perform(app, application, definition, { d: 1 }, 'trace'), {
-    code: 'forbidden',
-    message: 'Only the owner of the vault may do this.',
-  })
-  t.match(await perform(app, owner, definition, { d: 1 }, 'trace'), { status: 200, result: { d: 1 } })
-})
-
 t.test('a success writes one record for each entity reached, with actor, time and trace', async (t) => {
   const app = await open(t)
   const owner = await app.owner({ reveal: false })
@@ -118,16 +85,6 @@ t.test('a failure leaves nothing: neither what it wrote nor a record', async (t)
   await t.rejects(perform(app, owner, change({ run }), { d: 1 }, 'trace'), { code: 'conflict' })
   t.equal(await app.store.read((reader) => reader.get('user', 0, 'ghost')), undefined)
   t.equal((await readLog(app)).length, 1)
-})
-
-t.test('an answer that names something existing is 200', async (t) => {
-  const app = await open(t)
-  const owner = await app.owner({ reveal: false })
-  const run = async () => new Existing({ id: 'old' })
-  t.same(await perform(app, owner, change({ run }), { d: 1 }, 'trace'), {
-    status: 200,
-    result: { id: 'old' },
-  })
 })
 
 t.test('a detached operation has a transaction for each unit, and can perform others', async (t) => {

@@ -95,7 +95,6 @@ t.test('errors name their places, all of them at once, and nothing is written', 
     'seed.applications[0].permissions[0]',
     'seed.applications[1].name',
     'seed.associations[0].child_id',
-    'seed.tenants[0].applications[0].key',
     'seed.tenants[0].members[0].email',
     'seed.tenants[0].name',
     'seed.tokens[0].data.number',
@@ -127,29 +126,6 @@ t.test('errors name their places, all of them at once, and nothing is written', 
     t.match(await ask('token list'), { pagination: { total_items: 0 } }, 'all or nothing')
     t.match(await ask('tenant list'), { length: 1 })
   }
-})
-
-t.test('rows of a seed and of an import are checked and refused by the same loader', async (t) => {
-  const vault = await openTestVault()
-  t.teardown(() => vault.app.close())
-  const good = { id: 'same', type: 'token', data: 1 }
-  for (const bad of [
-    { type: 'card', data: { number: '4242424242424243' } },
-    { type: 'token', data: 'x', mask: '{{ data | nothing }}' },
-    { type: 'token', data: 1, expires_at: '2001-01-01T00:00:00Z' },
-    good,
-  ]) {
-    const rows = [good, bad]
-    const { results } = (await vault.ask('token import', { rows, rehearses: true })) as {
-      results: { reason: string; errors?: Record<string, string[]> }[]
-    }
-    const { reason, errors = {} } = results[1]!
-    const refused = await vault.ask('seed apply', { seed: { tokens: rows } }).catch((error: object) => error)
-    const placed = Object.entries(errors).map(([name, why]) => [`seed.tokens[1].${name}`, why])
-    const expected = placed.length === 0 ? { 'seed.tokens[1]': [reason] } : Object.fromEntries(placed)
-    t.match(refused, { errors: expected }, reason)
-  }
-  t.match(await vault.ask('token list'), { pagination: { total_items: 0 } }, 'nothing was written')
 })
 
 t.test('chosen keys stay in memory and on this machine', async (t) => {

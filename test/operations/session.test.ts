@@ -1,8 +1,10 @@
-/** What of sessions the cases of `fixtures/operations` cannot show: what is stored, purged, limited and explained. */
+/** What of keys and sessions the cases of `fixtures/operations` cannot show: what is stored, purged, limited and explained. */
 import t from 'tap'
-import { MOST_LIVE_SESSIONS } from '../../src/domain/access/session.js'
+import { API_KEY, MOST_LIVE_SESSIONS } from '../../src/domain/access/application.js'
 import type { SessionRecord } from '../../src/domain/records/records.js'
+import { isKey, randomKey } from '../../src/domain/text/base58.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
+import { CallerCache } from '../../src/framework/caller/cached-caller.js'
 import { explain } from '../../src/framework/caller/explain.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import { openTestVault, permissionsOf, requireOperation, setSetting, type TestVault } from './vault.js'
@@ -76,21 +78,12 @@ t.test('a nonce of another tenant is unknown', async (t) => {
   await t.rejects(askAs(theirs.key, 'session authorize', authorize), { code: 'not_found' })
 })
 
-t.test('a session ends when either application or the tenant does, at once', async (t) => {
-  for (const ending of ['page', 'backend', 'tenant'] as const) {
-    const { app, clock, ask, askAs, createApplication } = await openTestVault()
-    const expires_at = new Date(clock.now + 1000).toISOString()
-    const limits = (name: string) => (name === ending ? { expires_at } : {})
-    const page = await createApplication('public', { permissions: ['token:create'], ...limits('page') })
-    const backend = await createApplication('private', { permissions: ['token:read'], ...limits('backend') })
-    const { session_key, nonce } = (await askAs(page.key, 'session create')) as Session
-    await askAs(backend.key, 'session authorize', { nonce, permissions: ['token:read'] })
-    const caller = await authenticate(app, session_key)
-    t.equal(caller.actor.id, page.id)
-    if (ending === 'tenant') await ask('tenant delete')
-    else clock.now += 1000
-    await t.rejects(authenticate(app, session_key), { code: 'unauthenticated' }, ending)
-  }
+t.test('a session ends with its tenant, at once', async (t) => {
+  const { app, ask, create } = await open()
+  const { session_key } = await create()
+  await authenticate(app, session_key)
+  await ask('tenant delete')
+  await t.rejects(authenticate(app, session_key), { code: 'unauthenticated' })
 })
 
 t.test('an explanation says which condition failed, of the session and of its authorizer', async (t) => {
@@ -152,3 +145,63 @@ t.test(
     t.equal(await read(), false)
   },
 )
+
+t.test('a key that was checked lives as long as all that it stands on, and no longer', async (t) => {
+  const { app, clock, ask, createApplication, createTenant } = await openTestVault()
+  const refused = { code: 'unauthenticated' }
+  const grants = { permissions: ['token:create'] } as const
+  const { id, key } = await createApplication('public', grants)
+  const first = await authenticate(app, key)
+  const isCounted = app.store.changeCounter(['api_key']) !== undefined
+  t.equal((await authenticate(app, key)) === first, isCounted, 'what is current is not looked up again')
+  const forged = key.replace(/.$/, (last) => (last === '2' ? '3' : '2'))
+  await t.rejects(authenticate(app, forged), refused)
+  await ask('app update', { id, name: 'renamed', permissions: ['token:create', 'token:update'] })
+  t.ok((await authenticate(app, key)).holds('token:update'), 'a change counts at once')
+  const { key: other } = (await ask('app regenerate', { id })) as { key: string }
+  await t.rejects(authenticate(app, key), refused, 'a key that was replaced')
+  const second = (await ask('app key create', { application_id: id })) as { id: string; key: string }
+  await authenticate(app, second.key)
+  await ask('app key delete', { application_id: id, id: second.id })
+  await t.rejects(authenticate(app, second.key), refused, 'a key that was deleted')
+  t.ok(await authenticate(app, other), 'and the others stay')
+  await ask('app delete', { id })
+  await t.rejects(authenticate(app, other), refused, 'a deleted application')
+
+  const expires_at = new Date(clock.now + 1000).toISOString()
+  const { key: short } = await createApplication('public', { ...grants, expires_at })
+  t.ok(await authenticate(app, short))
+  clock.now += 1000
+  await t.rejects(authenticate(app, short), refused, 'one whose time is over')
+
+  await createTenant('second')
+  const tenant = await app.tenant('second')
+  const { key: theirs } = await createApplication('public', grants, 'second')
+  t.ok(await authenticate(app, theirs))
+  await app.store.write((writer) => writer.removeTenant(tenant.number))
+  await t.rejects(authenticate(app, theirs), refused, 'a deleted tenant')
+})
+
+t.test('so many callers are known and no more, each by its own key', async (t) => {
+  const { app } = await openTestVault()
+  const callers = new CallerCache((message, length) => new Uint8Array(length).fill(message[0]!))
+  const caller = await app.owner({ reveal: false })
+  callers.put('a', 1, caller)
+  t.equal(callers.find('a', 1), caller)
+  t.equal(callers.find('a', 2), undefined, 'under another change counter')
+  t.equal(callers.find('b', 1), undefined, 'by another key')
+  callers.put('b', 2, caller)
+  t.equal(callers.find('a', 1), undefined)
+  t.equal(callers.find('a', 2), undefined, 'of what went before nothing is left')
+})
+
+t.test('a key is key_ and 22 base58 characters that hold its 128 bits', async (t) => {
+  const keys = [0, 1, 255].map((byte) =>
+    randomKey({ bytes: (count) => new Uint8Array(count).fill(byte) }, API_KEY),
+  )
+  for (const key of keys) t.ok(/^key_[1-9A-HJ-NP-Za-km-z]{22}$/.test(key) && isKey(key, API_KEY))
+  t.equal(new Set(keys).size, 3)
+  const [key] = keys as [string]
+  for (const text of ['', 'key_', `${key} `, key.slice(1), key.replace('1', '0'), `${key}1`])
+    t.notOk(isKey(text, API_KEY), text)
+})

@@ -136,25 +136,3 @@ t.test('the report says what a plain account of everything says', async (t) => {
     { numRuns: 15 },
   )
 })
-
-t.test(
-  'a creation that counts by itself writes the token alone; what ends that writes it down',
-  async (t) => {
-    const { app, ask } = await openTestVault()
-    const noted = async () =>
-      (await app.store.read((reader) => reader.find('activity', 1, { page: 1, size: 9 }))).total
-    for (const id of ['plain', 'other']) await ask('token create', { id, type: 'token', data: 1 })
-    await ask('token get', { id: 'plain' })
-    t.equal(await noted(), 0)
-    await ask('token create', { id: 'brief', type: 'token', data: 1, expires_at: '2031-01-01T00:00:00Z' })
-    t.equal(await noted(), 1)
-    await ask('token update', { id: 'plain', expires_at: '2031-01-01T00:00:00Z' })
-    t.equal(await noted(), 3, 'its month, and when the last of its type was created')
-    await ask('token delete', { id: 'other' })
-    t.equal(await noted(), 4)
-    await ask('token delete', { id: 'plain' })
-    await ask('token create', { id: 'plain', type: 'token', data: 1 })
-    t.equal(await noted(), 5, 'an id that was active in the month does not count twice')
-    t.match(await ask('tenant usage'), { token_report: { monthly_active_tokens: 3 } })
-  },
-)

@@ -8,11 +8,9 @@ import type { Rule } from '../../src/domain/access/access.js'
 import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/access/permissions.js'
 import { CofferError } from '../../src/errors.js'
 import type { Caller } from '../../src/framework/caller/caller.js'
-import type { Outcome } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import type { Schema } from '../../src/framework/schema.js'
-import type { AskOptions } from '../../src/library/api.js'
-import { OpenCoffer } from '../../src/library/coffer.js'
+import { type AskOptions, Coffer } from '../../src/library/coffer.js'
 import { type OperationName, registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
@@ -29,41 +27,7 @@ export interface Grants {
   expires_at?: string
 }
 
-export interface TestVault {
-  app: App
-  clock: { now: number }
-  /** As the owner, who sees everything; in the first tenant unless `tenant` names another. */
-  ask(name: string, input?: Input, tenant?: string): Promise<unknown>
-  /** As the application of this key. */
-  askAs(key: string, name: string, input?: Input): Promise<unknown>
-  /** The same, but the status of what came of it. */
-  statusOf(caller: () => Promise<Caller>, name: string, input?: Input): Promise<number>
-  /** The same, but all that was answered, as text. */
-  textOf(caller: () => Promise<Caller>, name: string, input?: Input): Promise<string>
-  createTenant(name: string): Promise<string>
-  createApplication(
-    type: ApplicationType,
-    grants: Grants,
-    tenant?: string,
-  ): Promise<{ id: string; key: string }>
-}
-
-type Run = (caller: Caller, name: string, input: Input) => Promise<Outcome>
-
-async function settle(
-  run: Run,
-  caller: () => Promise<Caller>,
-  name: string,
-  input: Input,
-): Promise<{ status: number; text: string }> {
-  try {
-    const { status, result } = await run(await caller(), name, input)
-    return { status, text: JSON.stringify(result) ?? '' }
-  } catch (error) {
-    if (!(error instanceof CofferError)) throw error
-    return { status: error.status, text: JSON.stringify([error.message, error.errors]) }
-  }
-}
+export type TestVault = Awaited<ReturnType<typeof openTestVault>>
 
 export function permissionsOf(type: ApplicationType): Permission[] {
   return (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
@@ -71,21 +35,23 @@ export function permissionsOf(type: ApplicationType): Permission[] {
   )
 }
 
-export async function openTestVault(): Promise<TestVault> {
+export async function openTestVault() {
   const clock = { now: START }
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
-  const run: Run = async (caller, name, input) => {
+  /** Status and text of the answer, or of the refusal. */
+  const settle = async (caller: () => Promise<Caller>, name: string, input: Input = {}) => {
     const operation = requireOperation(name)
-    const outcome = await perform(app, caller, operation, input, 'trace')
-    if (outcome.headers === undefined) checkOutput(operation, outcome.result)
-    return outcome
+    try {
+      const { status, result, headers } = await perform(app, await caller(), operation, input, 'trace')
+      if (headers === undefined) checkOutput(operation, result)
+      return { status, text: JSON.stringify(result) ?? '' }
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      return { status: error.status, text: JSON.stringify([error.message, error.errors]) }
+    }
   }
-  const coffer = new OpenCoffer({
-    plane: new ControlState(app),
-    tenant: await app.tenant(),
-    keys: {},
-    options: {},
-  })
+  const opened = { control: new ControlState(app), keys: {}, options: {} }
+  const coffer = new Coffer(opened, await app.tenant())
   const askBy = async (name: string, input: Input, options: AskOptions) => {
     const result: unknown = await coffer.ask(name as OperationName, input, options)
     // Not what the code of a reactor answered.
@@ -93,21 +59,23 @@ export async function openTestVault(): Promise<TestVault> {
       checkOutput(requireOperation(name), result)
     return result
   }
+  /** As the owner, who sees everything; in the first tenant unless `tenant` names another. */
   const ask = (name: string, input: Input = {}, tenant?: string) =>
     askBy(name, input, { reveal: true, ...(tenant && { tenant }) })
   return {
     app,
     clock,
     ask,
-    askAs: (key, name, input = {}) => askBy(name, input, { key }),
-    statusOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).status,
-    textOf: async (caller, name, input = {}) => (await settle(run, caller, name, input)).text,
-    createTenant: async (name) => {
+    askAs: (key: string, name: string, input: Input = {}) => askBy(name, input, { key }),
+    settle,
+    statusOf: async (...asked: Parameters<typeof settle>) => (await settle(...asked)).status,
+    textOf: async (...asked: Parameters<typeof settle>) => (await settle(...asked)).text,
+    createTenant: async (name: string) => {
       const keys = app.generateTenantKeys()
       const { createUuid } = app
       return (await app.store.write((store) => createTenant(store, { name, keys, createUuid }))).id
     },
-    createApplication: async (type, grants, tenant) => {
+    createApplication: async (type: ApplicationType, grants: Grants, tenant?: string) => {
       const input = { name: `a ${type} application`, type, ...grants }
       return (await ask('app create', input, tenant)) as { id: string; key: string }
     },

@@ -13,6 +13,8 @@ const ask = async (name: string, input: Record<string, unknown>, caller = owner)
 
 const chain = (filter: string, count: number) => ` | ${filter}`.repeat(count)
 const costly = `{{ data | pad_left: 9999,"x"${chain('reveal', 39)} }}`
+const STEPS = /5,000,000 steps/
+const TEXTS = /5,000 expressions of 256 KiB/
 const tokens = (count: number, mask: string) =>
   Array.from({ length: count }, () => ({ type: 'token', data: 'x', mask }))
 
@@ -20,44 +22,19 @@ await ask('token create', { id: 'abc', type: 'token', data: 'x' })
 await ask('token create', { id: 'long', type: 'token', data: 'x'.repeat(990_000) })
 
 t.test('expressions that take too much together are refused, and the refusal names the limit', async (t) => {
+  const list = <T>(length: number, make: (at: number) => T) => Array.from({ length }, (_, at) => make(at))
+  const ofToken = (token: number) => {
+    return { type: 'token', data: 'x', search_indexes: list(6, (at) => `${token}-${at}{{ data }}`) }
+  }
+  const over = (at: number) => `${at}{{ long${chain('reveal: 1,1', 14)} }}`
+  const masks = list(50, () => `{{ data${chain('reveal', 39)} }}`)
   const refused: [title: string, operation: string, input: Record<string, unknown>, limit: RegExp][] = [
-    ['masks of many tokens', 'token tokenize', { payload: tokens(50, costly) }, /5,000,000 steps/],
-    [
-      'filters over long tokens',
-      'token detokenize',
-      { payload: Array.from({ length: 15 }, (_, index) => `${index}{{ long${chain('reveal: 1,1', 14)} }}`) },
-      /5,000,000 steps/,
-    ],
-    [
-      'the same text in many places',
-      'token detokenize',
-      { payload: Array.from({ length: 60_000 }, () => '{{ long | upcase }}') },
-      /5,000,000 steps/,
-    ],
-    [
-      'the mask of an update',
-      'token update',
-      { id: 'long', mask: tokens(50, `{{ data${chain('reveal', 39)} }}`).map(({ mask }) => mask) },
-      /5,000,000 steps/,
-    ],
-    [
-      'many expressions',
-      'token detokenize',
-      { payload: Array.from({ length: 60_000 }, (_, index) => `${index}{{abc}}`) },
-      /5,000 expressions of 256 KiB/,
-    ],
-    [
-      'many search indexes',
-      'token tokenize',
-      {
-        payload: Array.from({ length: 900 }, (_, token) => ({
-          type: 'token',
-          data: 'x',
-          search_indexes: Array.from({ length: 6 }, (_, index) => `${token}-${index}{{ data }}`),
-        })),
-      },
-      /5,000 expressions of 256 KiB/,
-    ],
+    ['masks of many tokens', 'token tokenize', { payload: tokens(50, costly) }, STEPS],
+    ['filters over long tokens', 'token detokenize', { payload: list(15, over) }, STEPS],
+    ['one text often', 'token detokenize', { payload: list(60_000, () => '{{ long | upcase }}') }, STEPS],
+    ['the mask of an update', 'token update', { id: 'long', mask: masks }, STEPS],
+    ['many expressions', 'token detokenize', { payload: list(60_000, (at) => `${at}{{abc}}`) }, TEXTS],
+    ['many search indexes', 'token tokenize', { payload: list(900, ofToken) }, TEXTS],
     ['many filters', 'token detokenize', { payload: [`{{abc${'|size'.repeat(100_000)}}}`] }, /256 KiB/],
   ]
   for (const [title, operation, input, detail] of refused)
@@ -79,7 +56,7 @@ t.test('requests in progress at one time take one turn of the event loop togethe
   const request = async () => {
     const budget = new Budget(app.turns)
     for (let left = 10; left > 0; left--) {
-      if (budget.isTurnOver) await budget.pause()
+      if (budget.turns.isOver) await budget.turns.next()
       budget.use(300_000)
       stepsByIteration[stepsByIteration.length - 1]! += 300_000
     }

@@ -84,7 +84,7 @@ export async function openCommandDoor(clock: MovableClock): Promise<Door> {
       const definition = findOperation(operation)
       // Offered where something is read; what was just written is masked, whoever asks.
       const mayReveal = definition.isRevealable === true && definition.log?.operation === 'read'
-      const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...spellKey(idempotencyKey)]
+      const flags = [...(reveal && mayReveal ? ['--reveal'] : []), '--yes', ...formatKey(idempotencyKey)]
       const { words, stdin } = spell(definition, input, flags)
       const outcome = await run(words, stdin, key === undefined ? {} : { COFFER_API_KEY: key })
       return readOutcome(outcome)
@@ -127,7 +127,7 @@ function spell(
   return { words: [...name, ...flags, ...words.slice(name.length)], stdin: '' }
 }
 
-function spellKey(idempotencyKey: string | undefined): string[] {
+function formatKey(idempotencyKey: string | undefined): string[] {
   return idempotencyKey === undefined ? [] : [`--idempotency-key=${idempotencyKey}`]
 }
 

@@ -1,12 +1,12 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
-import { spellRequest } from '../../src/client/spell-request.js'
+import { formatRequest } from '../../src/client/format-request.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
 import type { HttpResponse as HttpAnswer } from '../../src/http/exchange.js'
 import { createDocument } from '../../src/http/openapi/openapi.js'
-import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/sockets.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openEphemeral } from '../ephemeral.js'
@@ -77,7 +77,7 @@ export async function askHttp(
   const definition = registry.routed.find(({ name }) => name === operation)
   if (definition === undefined) throw new Error(`there is no operation "${operation}"`)
   const { method, path } = definition.endpoint
-  const { target, body } = spellRequest(definition, input)
+  const { target, body } = formatRequest(definition, input)
   const answer = await send({
     method,
     target,

@@ -1,38 +1,106 @@
-/** Where requests of proxies may go, to which address they do, and how long they may take. */
+/** Where requests of proxies and of `fetch` in reactors may go, to which address they do, and how long they may take. */
 import { once } from 'node:events'
+import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
-import type { Resolved } from '../../src/reactor/connections.js'
-import { createOutbound, type OutboundOptions } from '../../src/reactor/outbound.js'
+import { createHostFetch } from '../../src/reactor/fetch.js'
+import type { FetchRequest } from '../../src/reactor/messages.js'
+import {
+  createAllowList,
+  HttpOutbound,
+  isPrivateAddress,
+  type OutboundOptions,
+  type Resolved,
+} from '../../src/reactor/outbound.js'
 import { CERTIFICATE as cert, PRIVATE_KEY as key } from '../http/certificate.js'
 
 const LOOPBACK: Resolved = { address: '127.0.0.1', family: 4 }
+const resolve = async () => [LOOPBACK]
 
-/** A server that does with each connection what `talk` does, once a request has begun. */
-async function listen(t: Test, talk: (socket: Socket) => void): Promise<number> {
-  const server = createServer((socket) => {
-    socket.on('error', () => {})
-    socket.once('data', () => talk(socket))
-  })
+async function start(t: Test, server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => sockets.add(socket))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.teardown(() => server.close())
+  t.teardown(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
   return (server.address() as AddressInfo).port
 }
 
+/** A server that does with each connection what `talk` does, once a request has begun. */
+const listen = (t: Test, talk: (socket: Socket) => void) =>
+  start(
+    t,
+    createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => talk(socket))
+    }),
+  )
+
+const serve = (t: Test, handle: (request: IncomingMessage, response: ServerResponse, body: string) => void) =>
+  start(
+    t,
+    createHttpServer((request, response) => {
+      const chunks: Buffer[] = []
+      request.on('data', (chunk) => chunks.push(chunk))
+      request.on('end', () => handle(request, response, Buffer.concat(chunks).toString()))
+    }),
+  )
+
 function outbound(t: Test, options: Partial<OutboundOptions>) {
-  const created = createOutbound({ allowNet: [], ownPorts: new Set(), ...options })
+  const created = new HttpOutbound({ allowNet: [], ...options })
   t.teardown(() => created.close())
   return created
 }
 
 const GET = { method: 'GET', target: '/', headers: {}, body: new Uint8Array() }
-const send = async (reaching: ReturnType<typeof createOutbound>, url: string, sent = () => {}) =>
-  (await reaching.reach(new URL(url))).send(GET, { sent })
+const send = async (to: HttpOutbound, url: string, sent = () => {}) =>
+  to.reach(new URL(url)).send(GET, { sent })
+const OK = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'
+const NO_CONTENT = 'HTTP/1.1 204 No Content\r\n\r\n'
 
-t.test('only what is allowed is called, judged by its address', async (t) => {
-  const port = await listen(t, (socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi'))
+t.test('an entry names a host, with one port or with any', async (t) => {
+  const entries = ['api.example.com:443', 'Any.Example.com.', '[::1]:8080', '10.0.0.1', '2001:db8::1']
+  const list = createAllowList(entries)
+  const reached: [string, number][] = [
+    ['API.example.com', 443],
+    ['any.example.com', 80],
+    ['any.example.com.', 8443],
+    ['::1', 8080],
+    ['2001:db8::1', 1],
+  ]
+  for (const [host, port] of reached) t.ok(list.mayReach(host, port), host)
+  const refused: [string, number][] = [
+    ['api.example.com', 80],
+    ['example.com', 443],
+    ['evil-api.example.com', 443],
+    ['api.example.com.evil.com', 443],
+    ['::1', 8081],
+  ]
+  for (const [host, port] of refused) t.notOk(list.mayReach(host, port), host)
+  t.ok(list.mayConnect('any.example.com', '8.8.8.8', 80))
+  t.notOk(list.mayConnect('any.example.com', '192.168.0.1', 80))
+  t.ok(list.mayConnect('any.example.com', '10.0.0.1', 80), 'a private address that is named itself')
+  t.ok(list.mayConnect('any.example.com', '::1', 8080))
+  t.notOk(list.mayConnect('any.example.com', '::1', 22), 'a name opens no other port of a named address')
+  for (const entry of ['', 'a b', 'http://a', 'a:0', 'a:65536', 'a:x', 'a/b', 'u@a', '[a]'])
+    t.throws(() => createAllowList([entry]), { code: 'usage' }, entry)
+})
+
+t.test('an address that is no public unicast address is private, however it is written', async (t) => {
+  const special = `0.0.0.0 10.1.2.3 100.64.0.1 127.0.0.1 169.254.169.254 172.16.0.1 172.31.255.255 192.168.1.1
+    198.18.0.1 224.0.0.1 255.255.255.255 :: ::1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::127.0.0.1 64:ff9b::7f00:1 fc00::1
+    fd12::1 fe80::1 ff02::1 2001:db8::1 2002:7f00:1:: nonsense`
+  for (const address of special.split(/\s+/)) t.ok(isPrivateAddress(address), address)
+  const ordinary = '8.8.8.8 1.1.1.1 172.15.0.1 172.32.0.1 2606:4700:4700::1111 2a00:1450::1'
+  for (const address of ordinary.split(' ')) t.notOk(isPrivateAddress(address), address)
+})
+
+t.test('only allowed hosts are called, judged by their address', async (t) => {
+  const port = await listen(t, (socket) => socket.end(OK))
   const resolve = async (host: string): Promise<Resolved[]> =>
     host === 'public.example' ? [{ address: '93.184.216.34', family: 4 }] : [LOOPBACK]
   const closed = outbound(t, { resolve })
@@ -53,111 +121,65 @@ t.test('only what is allowed is called, judged by its address', async (t) => {
   await t.rejects(send(nowhere, 'http://x.example'), { code: 'bad_gateway' })
 })
 
-t.test('the address that was judged is the one connected to', async (t) => {
-  const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-  const answers: Resolved[][] = [[LOOPBACK], [{ address: '192.0.2.1', family: 4 }]]
-  const resolve = async () => answers.shift() ?? []
-  const open = outbound(t, { resolve, allowNet: ['rebinding.example', `127.0.0.1:${port}`] })
-  t.equal((await send(open, `http://rebinding.example:${port}`)).status, 204)
-  t.equal(answers.length, 1, 'the name was resolved once')
-})
-
 t.test(
-  'a name is resolved and judged for each connection, and a port that became our own is refused',
+  'a name is resolved once and judged for each connection, to the address that was judged',
   async (t) => {
-    const port = await listen(t, (socket) => socket.write('HTTP/1.1 204 No Content\r\n\r\n'))
+    const port = await listen(t, (socket) => socket.write(NO_CONTENT))
     const answers: Resolved[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
     const url = `http://moving.example:${port}`
-    const moving = outbound(t, {
-      resolve: async () => answers.shift() ?? [],
-      allowNet: ['moving.example', '127.0.0.1'],
-    })
+    const allowNet = ['moving.example', '127.0.0.1']
+    const moving = outbound(t, { resolve: async () => answers.shift() ?? [], allowNet })
     const both = await Promise.allSettled([send(moving, url), send(moving, url)])
     t.match(both, [{ value: { status: 204 } }, { reason: { code: 'forbidden', message: /private/ } }])
+    t.equal(answers.length, 0)
     const ownPorts = new Set<number>()
-    const begun = outbound(t, {
-      resolve: async () => [LOOPBACK],
-      allowNet: ['moving.example', '127.0.0.1'],
-      ownPorts,
-    })
+    const begun = outbound(t, { resolve, allowNet, ownPorts })
     t.equal((await send(begun, url)).status, 204)
     ownPorts.add(port)
-    await t.rejects(
-      send(begun, url),
-      { code: 'forbidden', message: /itself/ },
-      'also by a connection that is kept',
-    )
+    const itself = { code: 'forbidden', message: /itself/ }
+    await t.rejects(send(begun, url), itself, 'a port that became our own, also by a connection that is kept')
   },
 )
 
-t.test('an address where nobody listens is followed by the next', async (t) => {
-  const port = await listen(t, (socket) => socket.end('HTTP/1.1 204 No Content\r\n\r\n'))
-  const resolve = async (): Promise<Resolved[]> => [{ address: '::1', family: 6 }, LOOPBACK]
+t.test('if nobody listens at an address, the next is called', async (t) => {
+  const port = await listen(t, (socket) => socket.end(NO_CONTENT))
   const sent: string[] = []
-  const both = outbound(t, { allowNet: ['localhost'], resolve })
+  const addresses: Resolved[] = [{ address: '::1', family: 6 }, LOOPBACK]
+  const both = outbound(t, { allowNet: ['localhost'], resolve: async () => addresses })
   t.equal((await send(both, `http://localhost:${port}`, () => sent.push('once'))).status, 204)
   t.same(sent, ['once'])
 })
 
 t.test('a port of our own is never called, by whatever address', async (t) => {
   const port = await listen(t, (socket) => socket.end())
-  const names = [
-    '127.0.0.1',
-    '127.8.8.8',
-    '[::1]',
-    '[::ffff:127.0.0.1]',
-    '0.0.0.0',
-    'localhost',
-    'own.example',
-  ]
-  const open = outbound(t, {
-    allowNet: [...names.map((name) => `${name}:${port}`), `[::ffff:7f00:1]:${port}`],
-    ownPorts: new Set([port]),
-    resolve: async () => [LOOPBACK],
-  })
-  for (const name of names)
-    await t.rejects(
-      send(open, `http://${name}:${port}`),
-      { code: 'forbidden', message: /itself|private/ },
-      name,
-    )
+  const names = '127.0.0.1 127.8.8.8 [::1] [::ffff:127.0.0.1] 0.0.0.0 localhost own.example'.split(' ')
+  const allowNet = [...names.map((name) => `${name}:${port}`), `[::ffff:7f00:1]:${port}`]
+  const open = outbound(t, { allowNet, ownPorts: new Set([port]), resolve })
+  const expected = { code: 'forbidden', message: /itself|private/ }
+  for (const name of names) await t.rejects(send(open, `http://${name}:${port}`), expected, name)
 })
 
 t.test('a destination that is late, breaks off or is no HTTP server', async (t) => {
   const sent: string[] = []
-  for (const [name, talk, expected] of [
-    ['silent', () => {}, { code: 'request_timeout', status: 408 }],
+  const cases: [name: string, text: string, expected: { code: string; status?: number }, isEnd?: boolean][] =
     [
-      'no headers',
-      (socket: Socket) => void socket.write('HTTP/1.1 200 OK\r\nx: '),
-      { code: 'request_timeout' },
-    ],
-    ['gone', (socket: Socket) => void socket.destroy(), { code: 'bad_gateway', status: 502 }],
-    ['garbage', (socket: Socket) => void socket.end('SSH-2.0-x\r\n'), { code: 'bad_gateway' }],
-    [
-      'upgrade',
-      (socket: Socket) => void socket.end('HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n'),
-      { code: 'bad_gateway' },
-    ],
-    [
-      'two lengths',
-      (socket: Socket) =>
-        void socket.end('HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab'),
-      { code: 'bad_gateway' },
-    ],
-    [
-      'huge headers',
-      (socket: Socket) => void socket.end(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(70_000)}\r\n\r\n`),
-      { code: 'bad_gateway' },
-    ],
-  ] as const) {
-    const port = await listen(t, talk)
+      ['silent', '', { code: 'request_timeout', status: 408 }, false],
+      ['no headers', 'HTTP/1.1 200 OK\r\nx: ', { code: 'request_timeout' }, false],
+      ['gone', '', { code: 'bad_gateway', status: 502 }],
+      ['garbage', 'SSH-2.0-x\r\n', { code: 'bad_gateway' }],
+      ['upgrade', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', { code: 'bad_gateway' }],
+      [
+        'two lengths',
+        'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab',
+        { code: 'bad_gateway' },
+      ],
+      ['huge headers', `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(70_000)}\r\n\r\n`, { code: 'bad_gateway' }],
+    ]
+  for (const [name, text, expected, isEnd = true] of cases) {
+    const port = await listen(t, (socket) => void (isEnd ? socket.end(text) : socket.write(text)))
     const open = outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
-    await t.rejects(
-      send(open, `http://127.0.0.1:${port}`, () => sent.push(name)),
-      expected,
-      name,
-    )
+    const called = send(open, `http://127.0.0.1:${port}`, () => sent.push(name))
+    await t.rejects(called, expected, name)
   }
   t.ok(sent.includes('silent'), 'it was sent')
   const open = outbound(t, { allowNet: ['127.0.0.1:1'] })
@@ -174,8 +196,7 @@ t.test('a body that stops, drips or is too large', async (t) => {
     socket.on('close', () => clearInterval(drip))
   })
   const cut = await listen(t, (socket) => socket.end(`${begin}x`))
-  const allowNet = [stops, drips, cut].map((port) => `127.0.0.1:${port}`)
-  const open = outbound(t, { allowNet, waitMs: 300 })
+  const open = outbound(t, { allowNet: ['127.0.0.1'], waitMs: 300 })
   for (const port of [stops, drips, cut]) {
     const answer = await send(open, `http://127.0.0.1:${port}`)
     await t.rejects(answer.collect(1000), { code: 'bad_gateway' })
@@ -188,17 +209,149 @@ t.test('a body that stops, drips or is too large', async (t) => {
 
 t.test('a certificate is verified by name, with the authorities that are added', async (t) => {
   const server = createHttpsServer({ cert, key }, (_, response) => response.end('secure'))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.teardown(() => server.close())
-  const { port } = server.address() as AddressInfo
-  const allowNet = ['localhost', 'other.example', `127.0.0.1:${port}`]
-  const resolve = async () => [LOOPBACK]
-  await t.rejects(send(outbound(t, { allowNet, resolve }), `https://localhost:${port}`), {
-    code: 'bad_gateway',
-  })
-  const trusting = outbound(t, { allowNet, resolve, ca: cert })
-  const answer = await send(trusting, `https://localhost:${port}`)
+  const port = await start(t, server)
+  const options = { allowNet: ['localhost', 'other.example', `127.0.0.1:${port}`], resolve }
+  const call = (host: string, more = {}) =>
+    send(outbound(t, { ...options, ...more }), `https://${host}:${port}`)
+  await t.rejects(call('localhost'), { code: 'bad_gateway' })
+  const answer = await call('localhost', { ca: cert })
   t.equal(Buffer.from(await answer.collect(10)).toString(), 'secure')
-  await t.rejects(send(trusting, `https://other.example:${port}`), { code: 'bad_gateway' }, 'another name')
+  await t.rejects(call('other.example', { ca: cert }), { code: 'bad_gateway' }, 'another name')
+})
+
+type Fetched = Partial<FetchRequest>
+/** Fetches as code does, until the run is over. */
+const fetchFrom =
+  (t: Test, allowNet = ['localhost'], options: Partial<OutboundOptions> = { resolve }) =>
+  (url: string, more: Fetched = {}, left: (listener: () => void) => void = () => undefined) =>
+    createHostFetch(outbound(t, { allowNet, ...options }))(
+      { url, method: 'GET', headers: [], redirect: 'follow', ...more },
+      left,
+    )
+const text = (body: string) => Buffer.from(body, 'base64').toString()
+
+t.test('a request of fetch is sent as code describes it, without headers of the connection', async (t) => {
+  const port = await serve(t, (request, response, body) => {
+    response.setHeader('x-two', ['a', 'b'])
+    response.statusCode = 418
+    response.end(JSON.stringify({ method: request.method, url: request.url, headers: request.headers, body }))
+  })
+  const headers: [string, string][] = [
+    ['x-key', '1'],
+    ['host', 'evil'],
+    ['content-length', '9999'],
+    ['accept-encoding', 'gzip'],
+  ]
+  const body = Buffer.from('hällo').toString('base64')
+  const url = `http://localhost:${port}/a?b=c#d`
+  const answer = await fetchFrom(t, [`localhost:${port}`])(url, { method: 'POST', headers, body })
+  t.match(answer, { status: 418, redirected: false, url })
+  t.ok(answer.headers.some(([name, value]) => name === 'x-two' && value === 'a, b'))
+  const kept = {
+    'x-key': '1',
+    host: `localhost:${port}`,
+    'content-length': '6',
+    'accept-encoding': 'identity',
+  }
+  t.match(JSON.parse(text(answer.body)), { method: 'POST', url: '/a?b=c', body: 'hällo', headers: kept })
+})
+
+t.test('fetch refuses a host that is not on the list before its name is resolved', async (t) => {
+  const resolve = async () => t.fail('resolved') as never
+  const fetch = fetchFrom(t, ['api.example.com:443'], { resolve })
+  for (const url of [
+    'https://other.example.com/',
+    'http://api.example.com/',
+    'https://api.example.com:444/',
+    'https://api.example.com@evil.com/',
+    'http://127.0.0.1/',
+  ])
+    await t.rejects(fetch(url), { code: 'forbidden' }, url)
+  for (const url of ['file:///etc/passwd', 'ftp://api.example.com/', 'nonsense', ''])
+    await t.rejects(fetch(url), { code: 'validation' }, url)
+})
+
+t.test('fetch follows redirects within the list and nowhere else, five at most', async (t) => {
+  const other = await serve(t, (request, response, body) =>
+    response.end(JSON.stringify({ method: request.method, headers: request.headers, body })),
+  )
+  let asked = 0
+  const port = await serve(t, (request, response) => {
+    asked += 1
+    const { searchParams } = new URL(request.url!, 'http://x')
+    const location = searchParams.get('to') ?? '/'
+    response.writeHead(Number(searchParams.get('status') ?? 302), { location }).end('moved')
+  })
+  const fetch = fetchFrom(t, [`localhost:${port}`, `localhost:${other}`])
+  const via = (to: string, status = 302) =>
+    `http://localhost:${port}/?status=${status}&to=${encodeURIComponent(to)}`
+  const headers: [string, string][] = [
+    ['authorization', 's'],
+    ['content-type', 'a/b'],
+    ['x-kept', '1'],
+  ]
+  const post = { method: 'POST', headers, body: 'eA==' }
+  const moved = await fetch(via(`http://localhost:${other}/`), post)
+  t.ok(moved.redirected)
+  const seen = JSON.parse(text(moved.body))
+  t.match(seen, { method: 'GET', body: '', headers: { 'x-kept': '1' } })
+  t.notOk(seen.headers.authorization, 'credentials stay with the origin that was asked')
+  t.notOk(seen.headers['content-type'])
+  const kept = await fetch(via(`http://localhost:${other}/`, 307), post)
+  t.match(JSON.parse(text(kept.body)), { method: 'POST', body: 'x' })
+  for (const url of ['http://127.0.0.1:1/', 'http://169.254.169.254/'])
+    await t.rejects(fetch(via(url)), { code: 'forbidden' })
+  await t.rejects(fetch(via('file:///etc/passwd')), { code: 'validation' })
+  await t.rejects(fetch(via('/?to=/&x'), { redirect: 'error' }), { code: 'bad_gateway' })
+  t.match(await fetch(via('http://127.0.0.1:1/'), { redirect: 'manual' }), { status: 302, redirected: false })
+  asked = 0
+  await t.rejects(fetch(`http://localhost:${port}/`), { code: 'bad_gateway', message: /redirects/ })
+  t.equal(asked, 6)
+})
+
+t.test('bodies of fetch are bounded, and its answers', async (t) => {
+  const most = 4 * 1024 * 1024
+  const port = await serve(t, (request, response) =>
+    response.end(Buffer.alloc(most + (request.url === '/more' ? 1 : 0), 'x')),
+  )
+  const fetch = fetchFrom(t)
+  t.equal(text((await fetch(`http://localhost:${port}/`)).body).length, most)
+  await t.rejects(fetch(`http://localhost:${port}/more`), { code: 'bad_gateway' })
+  const body = Buffer.alloc(1024 * 1024 + 1).toString('base64')
+  await t.rejects(fetch(`http://localhost:${port}/`, { method: 'POST', body }), { code: 'too_large' })
+})
+
+t.test('the end of a run ends its requests', async (t) => {
+  let end: () => void = () => undefined
+  let closed: () => void = () => undefined
+  const isClosed = new Promise<void>((resolve) => {
+    closed = resolve
+  })
+  const port = await serve(t, (request) => {
+    request.socket.once('close', closed)
+    end()
+  })
+  const whenOver = (listener: () => void) => {
+    end = listener
+  }
+  await t.rejects(fetchFrom(t)(`http://localhost:${port}/`, {}, whenOver), { code: 'interrupted' })
+  await isClosed
+})
+
+t.test('a request of another shape than fetch makes is refused', async (t) => {
+  const fetch = fetchFrom(t)
+  const bad: { [name: string]: unknown }[] = [
+    { method: 'CONNECT' },
+    { method: 'get x' },
+    { headers: [['a']] },
+    { headers: 'x' },
+    { body: 1 },
+    { url: 1 },
+    { url: 'http://%E0@localhost/' },
+  ]
+  for (const more of bad)
+    await t.rejects(fetch('http://localhost/', more), { code: 'validation' }, JSON.stringify(more))
+  const split = { headers: [['x', 'a\r\nb: c']] as [string, string][] }
+  const refused = fetch('http://localhost:1/', split)
+  await t.rejects(refused, { code: 'bad_gateway' }, 'a header that would be two')
 })

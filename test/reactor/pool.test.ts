@@ -1,11 +1,11 @@
 import t from 'tap'
 import type { Invocation, ReactorRun } from '../../src/framework/ports/reactors.js'
 import type { Guest, GuestListener } from '../../src/reactor/child.js'
-import type { PoolClock } from '../../src/reactor/clock.js'
 import { describeSandbox } from '../../src/reactor/confinement.js'
 import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
-import { createPool } from '../../src/reactor/pool.js'
-import { DEFAULT_SETTINGS, type PoolSettings } from '../../src/reactor/pool-settings.js'
+import { ReactorPool } from '../../src/reactor/pool.js'
+import type { PoolClock } from '../../src/reactor/settings.js'
+import { DEFAULT_SETTINGS, type PoolSettings } from '../../src/reactor/settings.js'
 
 /** A clock that stands until it is turned. */
 class HandClock implements PoolClock {
@@ -39,8 +39,7 @@ class HandClock implements PoolClock {
 
 /** A guest that says what the test tells it to. */
 class FakeGuest implements Guest {
-  mostBytes = 0
-  mostBodyBytes = 0
+  messageLimits = { mostBytes: 0, mostBodyBytes: 0 }
   readonly pid: number
   readonly wrapperPid = 0
   listener: GuestListener | undefined
@@ -95,7 +94,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   const guests: FakeGuest[] = []
   const memory = new Map<number, number>()
   const readMiB = (pid: number) => memory.get(pid) ?? 50
-  const pool = createPool(
+  const pool = new ReactorPool(
     { ...DEFAULT_SETTINGS, ...settings },
     {
       clock,
@@ -114,12 +113,10 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
         }
         let cancelLook = clock.after(20, look)
         const cancelTime = clock.after(timeMs, () => end('time'))
-        return {
-          end: () => {
-            cancelLook()
-            cancelTime()
-            return { killed, peakMiB }
-          },
+        return () => {
+          cancelLook()
+          cancelTime()
+          return { killed, peakMiB }
         }
       },
       fetch: async () => {
@@ -135,28 +132,30 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   )
   const run = (reactor: string, more: Partial<Invocation> = {}): Promise<ReactorRun> =>
     pool.run({ tenant: 1, reactor, code: 'code', args: {}, configuration: {}, client: null, ...more })
-  return { clock, guests, memory, pool, run }
+  /** A run that the child with this number answers. */
+  const complete = async (at: number, reactor: string, more: Partial<Invocation> = {}, raw?: unknown) => {
+    const running = run(reactor, more)
+    await settle()
+    guests[at]!.answer(raw)
+    const done = await running
+    await settle()
+    return done
+  }
+  const killed = () => guests.map(({ isKilled }) => isKilled)
+  return { clock, guests, memory, pool, run, complete, killed }
 }
 
 t.test('a reactor gets the child that ran it before, and is sent its code but once', async (t) => {
-  const { guests, run } = setUp()
-  const first = run('a')
-  await settle()
-  guests[0]!.answer('x')
-  t.match(await first, { outcome: { kind: 'result', raw: 'x' } })
-  const second = run('a')
-  await settle()
-  guests[0]!.answer()
-  await second
+  const { guests, complete } = setUp()
+  t.match(await complete(0, 'a', {}, 'x'), { outcome: { kind: 'result', raw: 'x' } })
+  await complete(0, 'a')
   t.equal(guests.length, 1)
-  t.same(
-    guests[0]!.sent.map((message) => 'code' in message && message.code),
-    ['code', false],
-  )
+  const codes = guests[0]!.sent.map((message) => 'code' in message && message.code)
+  t.same(codes, ['code', false])
 })
 
 t.test('no child serves two reactors, tenants, applications, callers or sessions', async (t) => {
-  const { guests, run } = setUp()
+  const { guests, complete, run } = setUp()
   const caller = 'application/x'
   const others = [
     { tenant: 2 },
@@ -165,12 +164,8 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
     { caller, session: '1' },
     { caller, session: '2' },
   ]
-  const runs = [run('a')]
-  await settle()
-  guests[0]!.answer()
-  await settle()
-  runs.push(run('b'))
-  for (const other of others) runs.push(run('a', other))
+  await complete(0, 'a')
+  const runs = [run('b'), ...others.map((other) => run('a', other))]
   await settle()
   t.equal(guests.length, 7)
   for (const guest of guests) t.equal(guest.sent.length, 1)
@@ -179,22 +174,14 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
 })
 
 t.test('a child that waits for its caller makes room for another caller of the reactor', async (t) => {
-  const { guests, run } = setUp({ mostPerReactor: 2 })
-  for (const [at, caller] of ['x', 'y', 'z'].entries()) {
-    const next = run('a', { caller })
-    await settle()
-    guests[at]!.answer()
-    t.match(await next, { outcome: { kind: 'result' } })
-    await settle()
-  }
-  t.same(
-    guests.map(({ isKilled }) => isKilled),
-    [true, false, false],
-  )
+  const { killed, complete } = setUp({ mostPerReactor: 2 })
+  for (const [at, caller] of ['x', 'y', 'z'].entries())
+    t.match(await complete(at, 'a', { caller }), { outcome: { kind: 'result' } })
+  t.same(killed(), [true, false, false])
 })
 
 t.test('a child that has grown by more than 16 MiB since its start serves no further run', async (t) => {
-  const { guests, memory, run } = setUp()
+  const { guests, memory, run, killed } = setUp()
   for (const [at, grownMiB] of [0, 10, 16, 17].entries()) {
     const next = run('a')
     await settle()
@@ -202,59 +189,44 @@ t.test('a child that has grown by more than 16 MiB since its start serves no fur
     guests[0]!.answer()
     await next
     await settle()
-    t.equal(guests[0]!.isKilled, at === 3, `${grownMiB} MiB`)
+    t.same(killed(), [at === 3], `${grownMiB} MiB`)
   }
 })
 
 t.test('no child runs two versions of a reactor, and the one of the old version is ended', async (t) => {
-  const { guests, run } = setUp()
+  const { guests, complete, killed, run } = setUp()
   const versions = [{}, { code: 'other' }, { code: 'other', configuration: { KEY: 'new' } }, {}]
   for (const [at, version] of versions.entries()) {
-    const next = run('a', version)
-    await settle()
-    t.equal(guests.length, at + 1)
+    await complete(at, 'a', version)
     t.same(
-      guests.map(({ isKilled }) => isKilled),
+      killed(),
       guests.map((_, index) => index < at),
     )
     t.match(guests[at]!.sent, [{ kind: 'run', code: version.code ?? 'code' }])
-    guests[at]!.answer()
-    await next
-    await settle()
   }
+  const old = run('a')
+  await settle()
+  const next = run('a', { code: 'other' })
+  await settle()
+  for (const guest of guests.slice(3)) guest.answer()
+  await Promise.all([old, next])
+  await settle()
+  t.same(killed().slice(3), [true, false], 'a busy one is ended after its run')
 })
 
-t.test('an idle child is ended after its time, and after its runs', async (t) => {
-  const { clock, guests, run } = setUp({ warmMs: 60_000, mostRuns: 2 })
-  const first = run('a')
-  await settle()
-  guests[0]!.answer()
-  await first
+t.test('an idle child is ended after its time and its runs, or after each run', async (t) => {
+  const { clock, guests, complete } = setUp({ warmMs: 60_000, mostRuns: 2 })
+  await complete(0, 'a')
   await clock.turn(59_999)
   t.notOk(guests[0]!.isKilled)
   await clock.turn(1)
   t.ok(guests[0]!.isKilled)
-  for (const turn of [1, 2]) {
-    const next = run('a')
-    await settle()
-    t.equal(guests.length, 2, `run ${turn} of the second child`)
-    guests[1]!.answer()
-    await next
-    await settle()
-  }
+  for (const _ of [1, 2]) await complete(1, 'a')
+  t.equal(guests.length, 2)
   t.ok(guests[1]!.isKilled)
-})
-
-t.test('with a process for each invocation, none is used twice', async (t) => {
-  const { guests, run } = setUp({ isolation: 'process' })
-  for (const turn of [0, 1]) {
-    const next = run('a')
-    await settle()
-    guests[turn]!.answer()
-    await next
-    await settle()
-    t.ok(guests[turn]!.isKilled)
-  }
+  const single = setUp({ isolation: 'process' })
+  for (const at of [0, 1]) await single.complete(at, 'a')
+  t.same(single.killed(), [true, true])
 })
 
 /** A line of runs of callers that hang; says which of them were started. */
@@ -282,22 +254,6 @@ function setUpLine(settings: Partial<PoolSettings>) {
   }
   return { ...set, ask, answer, ended, errors, running }
 }
-
-t.test('a child that is busy when another version comes is ended after its run', async (t) => {
-  const { guests, run } = setUp()
-  const old = run('a')
-  await settle()
-  const next = run('a', { code: 'other' })
-  await settle()
-  guests[0]!.answer()
-  guests[1]!.answer()
-  await Promise.all([old, next])
-  await settle()
-  t.same(
-    guests.map(({ isKilled }) => isKilled),
-    [true, false],
-  )
-})
 
 t.test('callers are served in turn, and each of them in the order of asking', async (t) => {
   const line = setUpLine({ mostChildren: 1, reservedChildren: 0, isolation: 'process' })
@@ -542,14 +498,14 @@ t.test('calls are answered, at most four at a time, and refused ones carry their
   )
   t.match(
     answers.find((message) => 'call' in message && message.call === 2),
-    { kind: 'refusal', status: 404 },
+    { kind: 'reply', error: { status: 404 } },
   )
   const fault = answers.find((message) => 'call' in message && message.call === 3)
-  t.match(fault, { kind: 'refusal', status: 500, message: /Something went wrong/ })
+  t.match(fault, { kind: 'reply', error: { status: 500, message: /Something went wrong/ } })
   t.notMatch(JSON.stringify(fault), /secret/, 'what is not ours is not told')
   t.match(
     answers.find((message) => 'call' in message && message.call === 11),
-    { kind: 'refusal', status: 400 },
+    { kind: 'reply', error: { status: 400 } },
   )
   guests[0]!.answer()
   await running
@@ -598,38 +554,28 @@ t.test('closing kills every child and refuses what comes after', async (t) => {
   await t.rejects(run('a'), { code: 'unavailable' })
 })
 
-t.test('a pool that retires does what it was asked for, and keeps nobody', async (t) => {
-  const { guests, pool, run } = setUp({ mostChildren: 3, spares: 1 })
-  const idle = run('a')
-  await settle()
-  guests[0]!.answer()
-  await idle
-  await settle()
+t.test('with other settings each child of before ends: at once, or with its run', async (t) => {
+  const { guests, pool, run, complete, killed } = setUp({ mostChildren: 3, spares: 1 })
+  await complete(0, 'a')
   const [running, waiting] = [run('b'), run('c')]
   await settle()
-  pool.retire()
-  for (const guest of guests) guest.answer()
-  await settle()
-  for (const guest of guests) guest.answer()
+  pool.configure({ ...DEFAULT_SETTINGS, mostChildren: 3 })
+  for (let round = 0; round < 2; round++) {
+    for (const guest of guests.slice(0, 3)) guest.answer()
+    await settle()
+  }
   t.match([await running, await waiting], [{ outcome: { raw: 1 } }, { outcome: { raw: 1 } }])
   await settle()
-  t.ok(guests.every(({ isKilled }) => isKilled))
+  t.same(killed(), [true, true, true], 'and no spare is kept')
+  await complete(3, 'a')
+  t.equal(guests.length, 4)
 })
 
 t.test('a spare stands ready once the first run was seen, for whoever comes', async (t) => {
-  const { guests, run } = setUp({ spares: 1 })
-  const first = run('a')
-  await settle()
-  guests[0]!.answer()
-  await first
-  await settle()
+  const { guests, complete } = setUp({ spares: 1 })
+  await complete(0, 'a')
   t.equal(guests.length, 2)
-  const second = run('b')
-  await settle()
-  t.equal(guests[1]!.sent.length, 1)
-  guests[1]!.answer()
-  await second
-  await settle()
+  await complete(1, 'b')
   t.equal(guests.length, 3)
 })
 
@@ -639,10 +585,7 @@ t.test('a check tells what it found, and its child is used for nothing else', as
   await settle()
   t.same(guests[0]!.sent, [{ kind: 'check', code: 'code' }])
   const failure = { kind: 'invalid', message: 'no', line: 2, column: 3 } as const
-  guests[0]!.say(
-    { kind: 'report', failure, args: ['a'], configuration: ['K'], unknown: [] },
-    { kind: 'idle' },
-  )
+  guests[0]!.say({ kind: 'done', failure, usage: { args: ['a'], configuration: ['K'] } }, { kind: 'idle' })
   t.match(await check, {
     fault: { code: 'formula_invalid', errors: { code: ['line 2, column 3: no'] } },
     args: ['a'],

@@ -4,29 +4,16 @@ import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/bac
 import type { Row } from '../../src/storage/engine.js'
 import { createFromRows } from '../../src/storage/lsm/maintenance/rows.js'
 import { beginVault, hasHeader, writeHeader } from '../../src/storage/vault-file.js'
+import { diskOptions } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { digest, testHeader } from './powers.js'
 
-let opened = 0
-
-function optionsFor(files: FakeFiles, directory = '/vault', role: 'command' | 'server' = 'command') {
-  const random = repeatableRandom(`opened ${opened++}`)
-  const notices: string[] = []
-  const notice = (text: string) => void notices.push(text)
-  const shape = {
-    files,
-    directory,
-    header: testHeader(),
-    random,
-    clock: createClock(),
-    notice,
-    notices,
-    role,
-  }
-  return { ...shape, keys: engineKeys(random), cacheBytes: 100_000 }
-}
+const optionsFor = (files: FakeFiles, directory = '/vault', role: 'command' | 'server' = 'command') => ({
+  ...diskOptions(files, role),
+  directory,
+})
 
 const backUp = (engine: FileEngine, files: FakeFiles, progress = (_: number) => {}) =>
   engine.withRows((rows) =>

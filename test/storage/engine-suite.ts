@@ -137,6 +137,26 @@ export function localSuite(t: Test, open: () => Promise<OpenedEngine>): void {
     await engine.close()
   })
 
+  t.test('after a jump of the clock nothing is purged for an hour', async (t) => {
+    const { engine, clock } = await open()
+    const HOUR = 3_600_000
+    const expired = () => engine.write((writer) => writer.findExpired(10)).then((rows) => rows.map(textOf))
+    const note = () => engine.write((writer) => writer.storeTime())
+    await insert(engine, { name: 'a', expires: 2_000 }, { name: 'b', expires: 500 })
+    t.strictSame(await expired(), ['b'])
+    clock.set(1_000 + 25 * HOUR)
+    t.strictSame(await expired(), ['b'], 'what expired before the jump may go')
+    await note()
+    clock.set(clock() + HOUR - 1)
+    t.strictSame(await engine.read((reader) => reader.findExpired(10)).then((rows) => rows.map(textOf)), [
+      'b',
+    ])
+    clock.set(clock() + 1)
+    await note()
+    t.strictSame((await expired()).sort(), ['a', 'b'])
+    await engine.close()
+  })
+
   t.test('works run one after another in the order they came', async (t) => {
     const { engine } = await open()
     const order: string[] = []

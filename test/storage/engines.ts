@@ -1,7 +1,9 @@
 /** Engines without the barrier above them: each log entry is a row that the test has drafted. */
+
+import type { Clock } from '../../src/crypto/ports.js'
 import type { Draft, Engine, LogEntry, LogSealer } from '../../src/storage/engine.js'
 import * as file from '../../src/storage/engines/file-engine.js'
-import * as memory from '../../src/storage/engines/memory-engine.js'
+import { MemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import { digest } from './powers.js'
 
 export type { FileEngine } from '../../src/storage/engines/file-engine.js'
@@ -43,6 +45,15 @@ export async function openFileEngine(options: file.FileEngineOptions): Promise<f
   return attached(await file.openFileEngine(options))
 }
 
-export function createMemoryEngine(options: Parameters<typeof memory.createMemoryEngine>[0]): Engine {
-  return attached(memory.createMemoryEngine(options))
+export const createMemoryEngine = (clock: Clock): Engine => sealAtOnce(attached(new MemoryEngine(clock)))
+
+/** Makes rows of the log entries of each unit at once, by saving the state of the engine. */
+export function sealAtOnce(engine: MemoryEngine): MemoryEngine {
+  const write = engine.write.bind(engine)
+  engine.write = async (work) => {
+    const result = await write(work)
+    await engine.save()
+    return result
+  }
+  return engine
 }

@@ -18,6 +18,8 @@ interface File {
 interface Directory {
   names: Map<string, File>
   safe: Map<string, File>
+  /** Names that a rename put in place, not synced yet. */
+  renamed: Set<string>
 }
 
 /** What the disk does at the step it was told: end the process, or answer with an error of the system. */
@@ -29,23 +31,32 @@ export class FakeFiles implements Files {
   readonly user = 1000
   /** Steps so far: everything that changes the disk or makes it safe counts one. */
   steps = 0
+  /** Pieces of files that were read so far. */
+  reads = 0
   fault: Fault | undefined
   /** What the fault hit. */
   failed: string | undefined
-  #directories = new Map<string, Directory>([['/', { names: new Map(), safe: new Map() }]])
+  #directories = new Map<string, Directory>([['/', emptyDirectory()]])
   readonly #open = new Map<number, { path: string; file: File }>()
+  /** Failures of syncs beside other work: the system tells every descriptor of the file. */
+  readonly #owed = new Map<File, unknown>()
   #next = 3
 
-  /** The disk after a death of the process, or of the machine when `isPowerCut`: then only what was synced. */
-  afterCrash(isPowerCut: boolean): FakeFiles {
+  /**
+   * The disk after a death of the process, or of the machine when `isPowerCut`: then only what was synced. A disk may
+   * store a rename (`keepsRenames`) earlier than a name that was made before it.
+   */
+  afterCrash(isPowerCut: boolean, keepsRenames = false): FakeFiles {
     const next = new FakeFiles()
     for (const [path, directory] of this.#directories) {
       const names = new Map<string, File>()
-      for (const [name, file] of isPowerCut ? directory.safe : directory.names) {
+      const kept = new Map(isPowerCut ? directory.safe : directory.names)
+      if (keepsRenames) for (const name of directory.renamed) kept.set(name, directory.names.get(name)!)
+      for (const [name, file] of kept) {
         const bytes = Buffer.from(isPowerCut ? file.safe : file.bytes)
         names.set(name, { bytes, safe: Buffer.from(bytes), mode: file.mode })
       }
-      next.#directories.set(path, { names, safe: new Map(names) })
+      next.#directories.set(path, { names, safe: new Map(names), renamed: new Set() })
     }
     return next
   }
@@ -93,6 +104,7 @@ export class FakeFiles implements Files {
   }
 
   read(file: number, target: Uint8Array, position: number): number {
+    this.reads++
     const { bytes } = this.#file(file)
     const piece = bytes.subarray(position, position + target.length)
     target.set(piece)
@@ -125,6 +137,9 @@ export class FakeFiles implements Files {
     if (file === undefined) throw storageError('sync', path, new Error('ENOENT'))
     try {
       this.syncData(file)
+    } catch (error) {
+      this.#owed.set(this.#file(file), error)
+      throw error
     } finally {
       this.close(file)
     }
@@ -133,6 +148,8 @@ export class FakeFiles implements Files {
   syncData(file: number): void {
     this.#step('sync', this.#open.get(file)!.path)
     const held = this.#file(file)
+    const owed = this.#owed.get(held)
+    if (this.#owed.delete(held)) throw owed
     held.safe = Buffer.from(held.bytes)
   }
 
@@ -145,6 +162,7 @@ export class FakeFiles implements Files {
     const directory = this.#directories.get(resolve(path))
     if (directory === undefined) throw storageError('sync', path, { code: 'ENOENT' })
     directory.safe = new Map(directory.names)
+    directory.renamed.clear()
   }
 
   rename(from: string, to: string): void {
@@ -154,6 +172,7 @@ export class FakeFiles implements Files {
     if (file === undefined) throw storageError('replace', to, { code: 'ENOENT' })
     source.names.delete(nameOf(from))
     this.#parent(to).names.set(nameOf(to), file)
+    this.#parent(to).renamed.add(nameOf(to))
   }
 
   link(from: string, to: string): boolean {
@@ -168,6 +187,7 @@ export class FakeFiles implements Files {
 
   remove(path: string): boolean {
     this.#step('remove', path)
+    this.#parent(path).renamed.delete(nameOf(path))
     return this.#parent(path).names.delete(nameOf(path))
   }
 
@@ -190,7 +210,7 @@ export class FakeFiles implements Files {
     if (this.#directories.has(resolve(path))) return false
     this.#step('create', path)
     // Directories are made before there is anything to lose; they count as safe at once.
-    this.#directories.set(resolve(path), { names: new Map(), safe: new Map() })
+    this.#directories.set(resolve(path), emptyDirectory())
     return true
   }
 
@@ -216,6 +236,10 @@ export class FakeFiles implements Files {
     if (directory === undefined) throw storageError('open', path, { code: 'ENOENT' })
     return directory
   }
+}
+
+function emptyDirectory(): Directory {
+  return { names: new Map(), safe: new Map(), renamed: new Set() }
 }
 
 function put(file: File, bytes: Uint8Array, position: number): void {

@@ -2,25 +2,15 @@
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
-import { nameRow, REMOVE } from '../../src/storage/lsm/sstable/row-change.js'
-import { finish } from '../../src/storage/lsm/sstable/row-writer.js'
-import { readHeader } from '../../src/storage/vault-file.js'
+import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
+import { finish } from '../../src/storage/lsm/sstable/write-tables.js'
+import { diskOptions, get, holds, idOf, keyOf, put, remove, replace, until, walsOf } from './disk.js'
 import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
 import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
-
-function optionsFor(files: FakeFiles, role: 'command' | 'server' = 'command') {
-  const random = repeatableRandom()
-  const clock = createClock()
-  const notices: string[] = []
-  const notice = (text: string) => void notices.push(text)
-  const keys = engineKeys(random)
-  return { files, directory: '/vault', header: testHeader(), keys, clock, random, notice, notices, role }
-}
 
 async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
-  const options = optionsFor(new FakeFiles(), role)
+  const options = diskOptions(new FakeFiles(), role)
   let current: FileEngine = await createFileEngine(options)
   let flushes = 0
   return {
@@ -43,30 +33,14 @@ t.test('as a server, in this process', async (t) => localSuite(t, () => openNew(
 /** Row bytes that no other file could hold by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
 
-function holds(files: FakeFiles, text: string): string[] {
-  const found: string[] = []
-  for (const [path, bytes] of files.contents()) if (bytes.includes(text)) found.push(path)
-  return found
-}
-
-async function replaceRow(engine: FileEngine, name: string, text: string): Promise<void> {
-  await engine.write(async (writer) => {
-    const row = await writer.get(3, 1, digest(`id/3/1/${name}`, 16))
-    await writer.put({ ...draftOf({ name, text }), seq: row!.seq, created: row!.created })
-  })
-}
-
-const removeRow = (engine: FileEngine, name: string) =>
-  engine.write((writer) => writer.remove(3, 1, digest(`id/3/1/${name}`, 16)))
-
 t.test('a log whose rows have many keys is flushed for them alone', async (t) => {
   for (const [keys, isFlushed] of [
     [10_000, false],
     [40, true],
   ] as const) {
-    const options = { ...optionsFor(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
+    const options = { ...diskOptions(new FakeFiles()), flushAt: { bytes: 1_000_000, rows: 1_000, keys } }
     const engine = await createFileEngine(options)
-    for (let at = 0; at < 60; at++) await engine.write((writer) => writer.put(draftOf({ name: `row-${at}` })))
+    for (let at = 0; at < 60; at++) await put(engine, `row-${at}`)
     t.equal(options.files.list('/vault/segments').length > 0, isFlushed, `${keys} keys`)
     await engine.close()
   }
@@ -74,7 +48,7 @@ t.test('a log whose rows have many keys is flushed for them alone', async (t) =>
 
 t.test('the log of a server that only reads is flushed too', async (t) => {
   const flushAt = { bytes: 2_000, rows: 1_000 }
-  const options = { ...optionsFor(new FakeFiles(), 'server'), flushAt }
+  const options = { ...diskOptions(new FakeFiles(), 'server'), flushAt }
   const engine = await createFileEngine(options)
   const deadline = Date.now() + 10_000
   for (let at = 0; options.files.list('/vault/segments').length === 0 && Date.now() < deadline; at++) {
@@ -85,39 +59,24 @@ t.test('the log of a server that only reads is flushed too', async (t) => {
   await engine.close()
 })
 
-t.test('tables of units that are too large for a frame are compacted as they come', async (t) => {
-  const options = optionsFor(new FakeFiles(), 'server')
-  const engine = await createFileEngine(options)
-  const count = () => options.files.list('/vault/segments').length
-  const text = 'x'.repeat(1024 * 1024)
-  for (let unit = 0; unit < 4; unit++)
-    await engine.write(async (writer) => {
-      for (let at = 0; at < 5; at++) await writer.put(draftOf({ name: `row-${unit}-${at}`, text }))
-    })
-  const deadline = Date.now() + 10_000
-  while (count() !== 1 && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 1))
-  t.equal(count(), 1)
-  await engine.close()
-})
-
 t.test('what was removed is in no file once the removal is answered', async (t) => {
-  const options = optionsFor(new FakeFiles())
+  const options = diskOptions(new FakeFiles())
   const { files } = options
   const engine = await createFileEngine(options)
   for (const name of ['a', 'b', 'c'])
     await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
   await engine.flush()
   t.equal(holds(files, secretOf('a')).length, 1, 'the test can see it')
-  await removeRow(engine, 'a')
+  await remove(engine, 'a')
   t.strictSame(holds(files, secretOf('a')), [], 'from a table')
-  const wals = () => files.list('/vault').filter((name) => name.startsWith('journal-'))
+  const wals = () => walsOf(files)
   const before = wals()
-  await engine.write((writer) => writer.put(draftOf({ name: 'd', text: secretOf('d') })))
+  await put(engine, 'd', secretOf('d'))
   t.strictSame(wals(), before)
-  await removeRow(engine, 'd')
+  await remove(engine, 'd')
   t.not(wals()[0], before[0], 'from the log, which was sealed anyway and is another one now')
   t.strictSame(holds(files, secretOf('d')), [])
-  await replaceRow(engine, 'b', secretOf('b2'))
+  await replace(engine, 'b', secretOf('b2'))
   t.equal(holds(files, secretOf('b')).length, 1, 'an older version stays until the newer one is flushed')
   await engine.flush()
   t.strictSame(holds(files, secretOf('b')), [])
@@ -128,7 +87,7 @@ t.test('what was removed is in no file once the removal is answered', async (t) 
 })
 
 t.test('commands leave little to read for the next one, in few tables', async (t) => {
-  const options = optionsFor(new FakeFiles())
+  const options = diskOptions(new FakeFiles())
   await (await createFileEngine(options)).close()
   let largest = 0
   for (let name = 0; name < 1000; name++) {
@@ -146,53 +105,22 @@ t.test('commands leave little to read for the next one, in few tables', async (t
 })
 
 t.test('a server overwrites an older version before long, however little was written', async (t) => {
-  const options = { ...optionsFor(new FakeFiles(), 'server'), eraseAfterMs: 1 }
+  const options = { ...diskOptions(new FakeFiles(), 'server'), eraseAfterMs: 1 }
   const { files } = options
   const engine = await createFileEngine(options)
-  await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
+  await put(engine, 'a', secretOf('a'))
   await engine.flush()
   t.equal(holds(files, secretOf('a')).length, 1)
-  await replaceRow(engine, 'a', secretOf('new'))
-  const deadline = Date.now() + 5_000
-  while (holds(files, secretOf('a')).length > 0 && Date.now() < deadline)
-    await new Promise((resolve) => setTimeout(resolve, 1))
+  await replace(engine, 'a', secretOf('new'))
+  await until(async () => !(holds(files, secretOf('a')).length > 0))
   t.strictSame(holds(files, secretOf('a')), [])
   t.equal(holds(files, secretOf('new')).length, 1)
-  t.match(await engine.status(), { rows: { records: 1 }, walBytes: 64 })
+  t.match(await engine.status(), { rows: { records: 1 }, walBytes: 0 })
   await engine.close()
 })
 
-t.test('erasing that a crash interrupted is done when the vault is opened again', async (t) => {
-  const prepare = async () => {
-    const options = optionsFor(new FakeFiles())
-    const engine = await createFileEngine(options)
-    await engine.write((writer) => writer.put(draftOf({ name: 'a', text: secretOf('a') })))
-    await engine.flush()
-    await replaceRow(engine, 'a', secretOf('new'))
-    return { options, engine }
-  }
-  const { options, engine } = await prepare()
-  const before = options.files.steps
-  await engine.flush()
-  const steps = options.files.steps - before
-  let later = 0
-  for (let at = 1; at <= steps; at++) {
-    const again = await prepare()
-    again.options.files.fault = { at: again.options.files.steps + at, code: 'stop' }
-    await again.engine.flush().catch(() => undefined)
-    const files = again.options.files.afterCrash(true)
-    const hadOld = holds(files, secretOf('a')).length > 0
-    const reopened = await openFileEngine({ ...again.options, files })
-    const isFlushed = (await reopened.status()).walBytes === 64
-    if (isFlushed && hadOld) later++
-    if (isFlushed) t.strictSame(holds(files, secretOf('a')), [], `after step ${at}`)
-    await reopened.close()
-  }
-  t.ok(later > 0, 'some crashes leave it to be done later')
-})
-
 t.test('a compaction that runs beside removals brings nothing back', async (t) => {
-  const options = optionsFor(new FakeFiles(), 'server')
+  const options = diskOptions(new FakeFiles(), 'server')
   const { files } = options
   const engine = await createFileEngine(options)
   for (let round = 0; round < 4; round++) {
@@ -210,8 +138,8 @@ t.test('a compaction that runs beside removals brings nothing back', async (t) =
   const compacting = engine.compact()
   for (let index = 0; index < 40; index++) {
     await new Promise(setImmediate)
-    await removeRow(engine, `${index % 4}/${index}`)
-    await replaceRow(engine, `${index % 4}/${index + 100}`, secretOf(`new ${index}`))
+    await remove(engine, `${index % 4}/${index}`)
+    await replace(engine, `${index % 4}/${index + 100}`, secretOf(`new ${index}`))
   }
   await compacting
   await engine.compact()
@@ -231,25 +159,25 @@ t.test(
   'what is removed after a compaction copied it is overwritten in the copy before that counts',
   async (t) => {
     for (const isFlushed of [false, true]) {
-      const options = { ...optionsFor(new FakeFiles(), 'server'), cacheBytes: 1_000_000 }
+      const options = { ...diskOptions(new FakeFiles(), 'server') }
       const { files } = options
       const engine = await createFileEngine(options)
       for (const name of ['a', 'b', 'c', 'd']) {
         await engine.write((writer) => writer.put(draftOf({ name, text: secretOf(name) })))
-        await engine.write((writer) => writer.put(draftOf({ name: `${name}2` })))
+        await put(engine, `${name}2`)
         await engine.flush()
       }
       await engine.close()
-      const tree = await openLsmTree(options)
+      const tree = openLsmTree(options)
       const { inputs, steps } = tree.manifest.planCompaction(1_000_000)!
       const compacted = finish(steps)
       t.equal(holds(files, secretOf('b')).length, 2, 'in its table and in the copy')
       const counters = { ...tree.counters }
-      const removal = { kind: REMOVE, row: nameRow(3, 1, digest('id/3/1/b', 16), counters.rev++) } as const
+      const removal = { kind: REMOVE, row: nameRow(3, 1, idOf('b'), counters.rev++) } as const
       tree.append([removal], counters, true)
-      await tree.eraseRemoved([removal], false)
-      if (isFlushed) await tree.flush()
-      await tree.finishCompaction(inputs, compacted)
+      tree.eraseRemoved([removal.row.id])
+      if (isFlushed) tree.flush()
+      tree.finishCompaction(inputs, compacted)
       const title = isFlushed ? 'flushed meanwhile' : 'still in the log'
       t.strictSame(holds(files, secretOf('b')), [], title)
       t.equal(holds(files, secretOf('c')).length, 1)
@@ -263,53 +191,46 @@ t.test(
 )
 
 t.test('readers never see what is not safe yet, and refusals wait for what they saw', async (t) => {
-  const options = optionsFor(new FakeFiles(), 'server')
+  const options = diskOptions(new FakeFiles(), 'server')
   const engine = await createFileEngine(options)
   const order: string[] = []
   const writing = engine
     .write((writer) => writer.put(draftOf({ name: 'a' })))
     .then(() => order.push('written'))
   const reading = engine
-    .read((reader) => reader.get(3, 1, digest('id/3/1/a', 16)))
+    .read((reader) => reader.get(3, 1, idOf('a')))
     .then((row) => {
       order.push('read')
       t.equal(row, undefined, 'a reader in the same turn does not see it')
     })
   const refusing = engine
     .write(async (writer) => {
-      if ((await writer.get(3, 1, digest('id/3/1/a', 16))) !== undefined) throw new Error('there is one')
+      if ((await writer.get(3, 1, idOf('a'))) !== undefined) throw new Error('there is one')
     })
     .catch((error) => order.push(error.message))
   await Promise.all([writing, reading, refusing])
   t.strictSame(order, ['read', 'written', 'there is one'])
   options.files.fault = { at: options.files.steps + 2, code: 'EIO' }
-  const failing = engine.write((writer) => writer.put(draftOf({ name: 'b' })))
+  const failing = put(engine, 'b')
   const misled = engine.write(async (writer) => {
-    if ((await writer.get(3, 1, digest('id/3/1/b', 16))) !== undefined) throw new Error('there is one')
+    if ((await writer.get(3, 1, idOf('b'))) !== undefined) throw new Error('there is one')
   })
   await t.rejects(failing, { code: 'storage_failed' })
   await t.rejects(misled, { code: 'storage_failed' }, 'not refused for a row that never came to be')
-  await t.rejects(
-    engine.write((writer) => writer.put(draftOf({ name: 'c' }))),
-    { message: /opened anew/ },
-  )
-  t.equal(
-    (await engine.read((reader) => reader.get(3, 1, digest('id/3/1/a', 16))))?.seq,
-    1,
-    'reading goes on',
-  )
+  await t.rejects(put(engine, 'c'), { message: /opened anew/ })
+  t.equal((await get(engine, 'a'))?.seq, 1, 'reading goes on')
   await t.rejects(engine.close(), { code: 'storage_failed' })
 })
 
 t.test('a log entry that is answered soon is held, given at once, and stored before long', async (t) => {
-  const options = optionsFor(new FakeFiles(), 'server')
+  const options = diskOptions(new FakeFiles(), 'server')
   const { files } = options
   const engine = await createFileEngine(options)
   const log = asLog(draftOf({ name: 'log' }))
   const query = {
     kind: 255,
     tenant: 1,
-    all: digest('key/1/logs', 8),
+    all: keyOf('logs'),
     page: 1,
     size: 5,
   } as const
@@ -317,9 +238,7 @@ t.test('a log entry that is answered soon is held, given at once, and stored bef
   await engine.write((writer) => writer.append(log), 'soon')
   t.equal(await count(), 0, 'in no row yet')
   t.strictSame(await engine.read((reader) => reader.pendingEntries?.(1)), [log], 'given as it is')
-  const deadline = Date.now() + 2_000
-  while ((await count()) === 0 && Date.now() < deadline)
-    await new Promise((resolve) => setTimeout(resolve, 5))
+  await until(async () => !((await count()) === 0))
   t.equal(await count(), 1, 'a row')
   t.strictSame(await engine.read((reader) => reader.pendingEntries?.(1)), [], 'and held no more')
   const cut = await openFileEngine({ ...options, files: files.afterCrash(true) })
@@ -345,11 +264,11 @@ t.test(
   'while the log is synced beside it other work goes on, and finds what is not synced yet',
   async (t) => {
     const files = new SlowFiles()
-    const options = { ...optionsFor(files, 'server'), files }
+    const options = { ...diskOptions(files, 'server'), files }
     const engine = await createFileEngine(options)
     const append = (name: string, durability?: 'soon') =>
       engine.write((writer) => writer.append(asLog(draftOf({ name }))), durability)
-    const query = { kind: 255, tenant: 1, all: digest('key/1/logs', 8), page: 1, size: 5 } as const
+    const query = { kind: 255, tenant: 1, all: keyOf('logs'), page: 1, size: 5 } as const
     const find = async () => {
       const rows = await engine.read(async (reader) => (await reader.find(query)).total)
       const held = await engine.read((reader) => reader.pendingEntries?.(1))
@@ -391,7 +310,7 @@ t.test(
   'a disk that cannot sync beside other work is told of once, and nothing is stored any more',
   async (t) => {
     const files = new SlowFiles()
-    const options = { ...optionsFor(files, 'server'), files }
+    const options = { ...diskOptions(files, 'server'), files }
     const engine = await createFileEngine(options)
     const append = (name: string) => engine.write((writer) => writer.append(asLog(draftOf({ name }))), 'soon')
     await append('a')
@@ -405,34 +324,5 @@ t.test(
     await t.rejects(engine.close(), { code: 'storage_failed' })
     t.match(options.notices, [/could not be synced now/])
     t.equal(options.notices.length, 1)
-  },
-)
-
-t.test(
-  'a header is replaced without a moment at which none fits, and an older one is refused then',
-  async (t) => {
-    const whole = optionsFor(new FakeFiles())
-    const first = await createFileEngine(whole)
-    const before = whole.files.steps
-    await first.replaceHeader(testHeader('new'))
-    await first.close()
-    const steps = whole.files.steps - before
-    for (let at = 1; at <= steps; at++) {
-      const options = optionsFor(new FakeFiles())
-      const engine = await createFileEngine(options)
-      options.files.fault = { at: options.files.steps + at, code: 'stop' }
-      await engine.replaceHeader(testHeader('new')).catch(() => undefined)
-      const files = options.files.afterCrash(true)
-      const header = await readHeader(files, '/vault')
-      await (await openFileEngine({ ...options, files, header })).close()
-      const other = testHeader(JSON.stringify(header).includes('new') ? '' : 'new')
-      await t.rejects(
-        openFileEngine({ ...options, files, header: other }),
-        { code: 'vault_damaged' },
-        `step ${at}`,
-      )
-    }
-    await (await openFileEngine({ ...whole, header: testHeader('new') })).close()
-    await t.rejects(openFileEngine(whole), { code: 'vault_damaged', message: /vault\.json is not the one/ })
   },
 )

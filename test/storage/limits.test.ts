@@ -5,23 +5,18 @@
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
 import { storageError } from '../../src/storage/files.js'
+import { diskOptions, idOf } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 const MOST_TABLES = 64
 
-let seeds = 0
+const optionsFor = (files: FakeFiles, role: 'server' | 'command', notices: string[] = []) => ({
+  ...diskOptions(files, role),
+  notice: (text: string) => void notices.push(text),
+})
 
-function optionsFor(files: FakeFiles, role: 'server' | 'command', notices: string[] = []) {
-  const random = repeatableRandom(`limits ${seeds++}`)
-  const notice = (text: string) => void notices.push(text)
-  const shape = { files, directory: '/vault', header: testHeader(), random, notice, clock: createClock() }
-  return { ...shape, keys: engineKeys(random), role }
-}
-
-const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
 const tablesOf = (files: FakeFiles) =>
   [...files.contents().keys()].filter((path) => path.includes('/segments/')).length
 const openTablesOf = (files: FakeFiles) =>

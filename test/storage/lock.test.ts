@@ -8,8 +8,8 @@ import {
   type LockOptions,
   type ProcessIdentity,
   readLockHolder,
+  readProcessIdentity,
 } from '../../src/storage/lock.js'
-import { readProcessIdentity } from '../../src/storage/process-identity.js'
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
@@ -114,40 +114,6 @@ t.test('does not judge an owner on another machine', async (t) => {
   await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10, 'there')))
   const options = optionsFor(files, machine(new Map([[11, 'b']]), 11))
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
-})
-
-t.test('leaves a free lock to those who came before, unless they sleep', async (t) => {
-  const files = makeDisk()
-  const living = new Map([
-    [10, 'a'],
-    [11, 'b'],
-    [12, 'c'],
-  ])
-  const first = await acquireLock(optionsFor(files, machine(living, 10)))
-  const waiter = { pid: 11, started: 'b', boot: 'boot', host: 'here', since: 1, nonce: 'early' }
-  files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
-  first.release()
-  let waits = 0
-  const options = optionsFor(files, machine(living, 12), {
-    wait: async () => {
-      waits++
-      if (waits === 3) files.plant('/vault/lock.p-11-early', undefined)
-    },
-  })
-  const second = await acquireLock(options)
-  t.equal(waits, 3, 'waited until the other was gone')
-  second.release()
-  files.plant('/vault/lock.p-11-early', Buffer.from(JSON.stringify(waiter)))
-  waits = 10
-  const third = await acquireLock({ ...options, patienceMs: 10_000 })
-  t.equal(waits, 30, 'one that does not take it is passed over')
-  third.release()
-  living.delete(11)
-  waits = 10
-  const fourth = await acquireLock(options)
-  t.equal(waits, 10, 'a dead one is not waited for')
-  t.strictSame(locks(files), ['lock'], 'and is swept')
-  fourth.release()
 })
 
 t.test('one that has waited longest is served next, however many came before and after it', async (t) => {

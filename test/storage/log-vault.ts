@@ -1,4 +1,4 @@
-/** Stores with tenants, made below the operations, for tests of the log; and entries to put in it. */
+/** Stores with tenants, made below the operations; and log records to put in them. */
 import { createKeyring, type Keyring } from '../../src/crypto/keyring.js'
 import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
@@ -7,8 +7,9 @@ import type { LogRecord, TenantRecord } from '../../src/domain/records/records.j
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Engine } from '../../src/storage/engine.js'
 import { createFileEngine, type FileEngine, openFileEngine } from '../../src/storage/engines/file-engine.js'
-import { createMemoryEngine } from '../../src/storage/engines/memory-engine.js'
+import { MemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import type { Store } from '../../src/storage/store.js'
+import { sealAtOnce } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock, testHeader } from './powers.js'
 
@@ -23,12 +24,15 @@ export interface LogVault {
   keys: TenantRecord['keys']
 }
 
-function newTenant(keyring: Keyring, number: number): TenantRecord {
-  const { data, index, fingerprint } = keyring.generateTenant()
-  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
-  const keys = { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
+export function newTenant(keyring: Keyring, number: number): TenantRecord {
   const shape = { owner_id: 'owner', settings: {}, created_at: formatDate(0) }
-  return { ...shape, number, id: `tenant-${number}`, name: `tenant ${number}`, keys }
+  return {
+    ...shape,
+    number,
+    id: `tenant-${number}`,
+    name: `tenant ${number}`,
+    keys: keyring.generateTenant(),
+  }
 }
 
 async function fill(
@@ -44,12 +48,12 @@ async function fill(
   return { store, keys: records[0]!.keys }
 }
 
-const newKeyring = () => createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
+export const newKeyring = () => createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
 
-export async function openInMemory(tenants = 1, change?: (engine: Engine) => void): Promise<LogVault> {
+export async function openInMemory(tenants = 1, change?: (engine: MemoryEngine) => void): Promise<LogVault> {
   const keyring = newKeyring()
   const clock = createClock(Date.UTC(2030, 0, 1))
-  const engine = createMemoryEngine({ clock })
+  const engine = sealAtOnce(new MemoryEngine(clock))
   change?.(engine)
   return { engine, keyring, clock, ...(await fill(engine, keyring, tenants)) }
 }

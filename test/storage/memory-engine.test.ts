@@ -6,7 +6,7 @@ import { createClock } from './powers.js'
 
 const open = async () => {
   const clock = createClock()
-  return { engine: createMemoryEngine({ clock }), clock }
+  return { engine: createMemoryEngine(clock), clock }
 }
 engineSuite(t, open)
 localSuite(t, open)

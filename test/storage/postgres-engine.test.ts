@@ -20,7 +20,7 @@ function folding(engine: PostgresEngine): PostgresEngine {
   const write = engine.write.bind(engine)
   engine.write = async (...args) => {
     const result = await write(...args)
-    await engine.chainPending()
+    await engine.logs.chainPending()
     return result
   }
   return engine

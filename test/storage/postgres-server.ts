@@ -11,10 +11,10 @@ import { promisify } from 'node:util'
 import pg, { type ClientConfig } from 'pg'
 import type { Clock } from '../../src/crypto/ports.js'
 import { createRandom } from '../../src/crypto/random.js'
-import { KEPT_KINDS } from '../../src/storage/barrier/record-cache.js'
+import { CACHED_KINDS } from '../../src/storage/barrier/record-cache.js'
 import { openPostgresEngine } from '../../src/storage/postgres/engine.js'
 import { ConnectionPool } from '../../src/storage/postgres/pool.js'
-import { MIGRATIONS } from '../../src/storage/postgres/schema.js'
+import { createTables as createOwnTables } from '../../src/storage/postgres/tables.js'
 
 const run = promisify(execFile)
 
@@ -231,10 +231,14 @@ export async function createTables(address: string): Promise<ClientConfig> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
   const client = new pg.Client(address)
   await client.connect()
-  await client.query(`create schema ${name}; set search_path to ${name}; ${MIGRATIONS.join(';')}`)
-  await client.query("insert into coffer_state values (1, '', 0, 0, 0, 0, 0, 0)")
+  await client.query(`create schema ${name}`)
   await client.end()
-  return { connectionString: address, options: `-c search_path=${name}` }
+  const config = { connectionString: address, options: `-c search_path=${name}` }
+  const pool = new ConnectionPool(config)
+  await createOwnTables(pool)
+  await pool.query({ text: "insert into coffer_state values (1, '', 0, 0, 0, 0, 0, 0)" })
+  await pool.close()
+  return config
 }
 
 let shared: Promise<PostgresServer> | undefined
@@ -256,5 +260,5 @@ export function sharedDatabase(): Promise<string> {
 export async function openTestStore({ clock }: { clock: Clock }) {
   const connection = await createTables(await sharedDatabase())
   const pool = new ConnectionPool(connection)
-  return openPostgresEngine({ pool, clock, random: createRandom(), remembered: KEPT_KINDS })
+  return openPostgresEngine({ pool, clock, random: createRandom(), remembered: CACHED_KINDS })
 }

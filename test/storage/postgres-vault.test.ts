@@ -3,26 +3,22 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import { ControlState } from '../../src/control/control-state.js'
-import { createControlMiddleware } from '../../src/control/middleware.js'
+import { createVaultAnswerer } from '../../src/control/middleware.js'
 import type { Clock } from '../../src/crypto/ports.js'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { resultOf } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
-import type { Delivery, Message } from '../../src/framework/ports/mail.js'
-import { createAnswerer } from '../../src/http/answerer.js'
-import { completeService, type ServiceOptions } from '../../src/http/start.js'
 import { MailQueue } from '../../src/mail/mail-queue.js'
+import type { Delivery, Message } from '../../src/mail/smtp.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
+import { withSnapshot } from '../../src/storage/postgres/copies.js'
 import { Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
-import { SCHEMA } from '../../src/storage/postgres/schema.js'
-import { withSnapshot } from '../../src/storage/postgres/snapshot.js'
-import { migrate } from '../../src/storage/postgres/tables.js'
 import type { App } from '../../src/vault/app.js'
 import { restoreVault } from '../../src/vault/copy.js'
-import { changeKeySlots } from '../../src/vault/key-slots.js'
+import { changeKeySlots } from '../../src/vault/offline.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
@@ -106,11 +102,7 @@ async function roundTripsOf<T>(work: () => Promise<T>): Promise<{ result: T; sen
 }
 
 /** As `coffer serve` puts it together. */
-const openService = (app: App) =>
-  createControlMiddleware({ plane: new ControlState(app), prefix: 'svc' })((changes) => {
-    const options = { host: app, registry, version: '0', authenticate, ...changes }
-    return createAnswerer(completeService(options as ServiceOptions))
-  })
+const openService = (app: App) => createVaultAnswerer({}, { control: new ControlState(app), prefix: 'svc' })
 
 t.test('a GET is one round trip, and the refusal of what was taken away elsewhere too', async (t) => {
   const { apps } = await openVaults(t, 2)
@@ -149,7 +141,7 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
         readBody: async () => Buffer.from(body),
       }),
     )
-  t.strictSame((await getSettled(post)).sent, [['new rows logs']], 'a POST is one statement')
+  t.strictSame((await getSettled(post)).sent, [['insert']], 'a POST is one statement')
   t.match(JSON.parse(result.body), { id: 'kept', data: { number: '4242424242424242' } })
   const change = async (input: object) =>
     t.equal((await ask(two, 'app update', { id: app.id, name: 'app', ...input })).id, app.id)
@@ -344,7 +336,7 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
     notice: () => {},
     fault: (e: unknown) => t.fail(String(e)),
   }
-  const queues = apps.map((app) => new MailQueue(app.store, { openMailer, later: () => () => {} }))
+  const queues = apps.map((app) => new MailQueue(app.store, openMailer))
   const invite = (email: string) =>
     one.ask({ operation: 'invite create', input: { email }, as: { reveal: false } })
   one.mail.enqueue = () => {}
@@ -361,14 +353,14 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
       return new Promise(() => {})
     }
   })
-  await queues[0]!.takeOver()
+  await queues[0]!.resume()
   await begun
   answer = given
-  await queues[1]!.takeOver()
+  await queues[1]!.resume()
   await queues[1]!.settle()
   t.equal(sent.length, 5, 'the first has claimed it')
   clock.now += 5 * 60_000 + 1
-  await queues[1]!.takeOver()
+  await queues[1]!.resume()
   await queues[1]!.settle()
   t.strictSame(sent.slice(5), ['last@example.com'], 'which has died')
 })
@@ -421,7 +413,7 @@ t.test('what a server that was killed has logged goes into the chain of another'
   const { number } = await one.tenant()
   await ask(one, 'token create', token('left'))
   const { count } = await one.store.verifyLogs(number)
-  const dead = "owner = '\\x00'"
+  const dead = 'chain = 77'
   let reads = 0
   /** Reads, and asks the database, until that says so. */
   const until = async (text: string, isSo: (rows: number | null) => boolean) => {
@@ -538,16 +530,9 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   // More than are read at once, some of them large: they do not open, and stay as they are.
   const strange = await run(
     address,
-    "insert into coffer_waiting select decode(md5(n::text), 'hex'), 1, '\\x00', n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
+    "insert into coffer_waiting select 1, decode(md5(n::text), 'hex'), 77, n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
       ' from generate_series(1, 1200) n returning id, written, sealed',
   )
-  // As a process leaves it that was killed meanwhile.
-  await run(address, "update coffer_state set header = 'rekeying 1 ' || header, generation = generation + 1")
-  await t.rejects(openVault(locate(address), key.choose), {
-    code: 'unavailable',
-    message: /coffer vault rekey/,
-  })
-  t.equal(await ask(one, 'token get', { id: 't-1' }), 'unavailable')
   const before = await rows()
   let during: Promise<unknown> | undefined
   const { dropped } = await rekey(() => {
@@ -562,7 +547,7 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
     'every row has another id and another seal',
   )
   for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
-  const left = "delete from coffer_waiting where owner = '\\x00' returning id, written, sealed"
+  const left = 'delete from coffer_waiting where chain = 77 returning id, written, sealed'
   const byPlace = (found: { rows: { written: number }[] }) =>
     found.rows.toSorted((a, b) => a.written - b.written)
   t.strictSame(byPlace(await run(address, left)), byPlace(strange))
@@ -627,7 +612,7 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
   const all = await rows()
   const isOf = (chain: typeof all) => (row: { id: Buffer }) => chain.some(({ id }) => id.equals(row.id))
   const second = all.filter((row) => !isOf(first)(row))
-  t.ok(first.length >= 4 && second.length >= 4, 'a head and its parts in each')
+  t.ok(first.length > 0 && second.length > 0, 'a head in each')
   const isWhole = async () => {
     try {
       return (await one.store.verifyLogs(number)).brokenAt === undefined
@@ -669,35 +654,20 @@ t.test('whatever row of whichever chain is altered or gone, a log is not whole',
   t.notOk(await isWhole(), 'the list of chains as it was before the second')
   await revert(both)
   t.ok(await isWhole())
-  await writeBy(one, 'more')
-  t.ok(await isWhole())
-  let older = 0
-  for (const now of await rows()) {
-    const before = all.find(({ id }) => id.equals(now.id))
-    if (before === undefined || before.sealed.equals(now.sealed)) continue
-    await revert(before)
-    t.notOk(await isWhole(), 'one row as it was before')
-    await revert(now)
-    older++
-  }
-  t.ok(older > 0)
-  t.ok(await isWhole())
 })
 
 t.test('a copy of a whole store may take as long as it takes, and any other statement not', async (t) => {
   const { address } = await openVaults(t, 1)
   const pool = new ConnectionPool(parseStoreAddress(address).connection)
   t.teardown(() => pool.close())
-  await pool.using(async (connection) => {
-    const limits = async () => {
-      const names = ['statement_timeout', 'idle_in_transaction_session_timeout']
-      const shown = await connection.send(names.map((name) => ({ text: `show ${name}` })))
-      return shown.map(({ rows }, index) => rows[0][names[index]!])
-    }
-    t.strictSame(await limits(), ['30s', '30s'])
-    t.strictSame(await withSnapshot(connection, limits), ['0', '0'])
-    t.strictSame(await limits(), ['30s', '30s'])
-  })
+  const read = async (connection: Connection) => {
+    const names = ['statement_timeout', 'idle_in_transaction_session_timeout']
+    const shown = await connection.send(names.map((name) => ({ text: `show ${name}` })))
+    return shown.map(({ rows }, index) => rows[0][names[index]!])
+  }
+  t.strictSame(await pool.using(read), ['30s', '30s'])
+  t.strictSame(await withSnapshot(pool, (_, connection) => read(connection)), ['0', '0'])
+  t.strictSame(await pool.using(read), ['30s', '30s'])
 })
 
 t.test('neither the tables nor the files of the database disclose anything', async (t) => {
@@ -731,7 +701,7 @@ t.test('verifying finds what was changed behind our back', async (t) => {
   const [lost] = (
     await run(address, 'delete from coffer_keys where seq = (select max(seq) from coffer_keys) returning *')
   ).rows
-  t.match(await findings(), [/keys of it are missing/])
+  t.match(await findings(), [/Keys of rows are missing/])
   await run(address, 'update coffer_rows set keys = substring(keys from 1 for 8) where seq = $1', [lost.seq])
   t.strictSame(await findings(), [])
   await run(address, "insert into coffer_keys values (1, 3, '\\x0102030405060708', 77)")
@@ -746,7 +716,8 @@ t.test('verifying finds what was changed behind our back', async (t) => {
     'delete from coffer_rows where kind = 254 and seq = (select max(seq) from coffer_rows where kind = 254)',
   )
   t.match((await findings()).at(-1), /chain is broken/)
-  await run(address, "update coffer_rows set sealed = sealed || '\\x00' where kind = 254")
+  const alter = "update coffer_rows set sealed = sealed || '\\x00' where kind = $1"
+  await run(address, alter, [KINDS.token])
   t.match((await findings()).join(), /does not open/)
 })
 
@@ -811,45 +782,16 @@ t.test('a snapshot that was read stands, though its session was ended since', as
   await ask(apps[0]!, 'token create', token('one'))
   const pool = new ConnectionPool(parseStoreAddress(address).connection)
   t.teardown(() => pool.close())
-  const count = await pool.using((connection) =>
-    withSnapshot(connection, async ({ rows }) => {
-      let count = 0
-      for await (const _ of rows()) count++
-      const ending =
-        "select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'"
-      await run(address, `${ending} and datname = current_database()`)
-      return count
-    }),
-  )
+  const count = await withSnapshot(pool, async ({ rows }) => {
+    let count = 0
+    for await (const _ of rows()) count++
+    const ending =
+      "select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'"
+    await run(address, `${ending} and datname = current_database()`)
+    return count
+  })
   t.ok(count > 0)
   t.ok((await pool.query({ text: 'select 1' })).rows.length === 1, 'and the pool goes on')
-})
-
-t.test('tables have a version, and one process at a time changes them', async (t) => {
-  const { address, apps, key } = await openVaults(t, 1)
-  await apps[0]!.close()
-  const open = () => openVault(locate(address), key.choose)
-  await run(address, 'update coffer_schema set version = $1', [SCHEMA + 1])
-  await t.rejects(open(), { code: 'vault_unsupported', message: /Use a newer coffer/ })
-  await run(address, 'update coffer_schema set version = 0')
-  await t.rejects(open(), { code: 'vault_missing' })
-  await run(address, 'update coffer_schema set version = $1', [SCHEMA])
-  await (await open()).close()
-  await t.rejects(createVault(locate(address), 'again', createKey().create), { code: 'conflict' })
-  await (await open()).close()
-  const empty = await server.createDatabase()
-  await t.rejects(openVault(locate(empty), key.choose), { code: 'vault_missing' })
-  const pools = Array.from({ length: 8 }, () => new ConnectionPool(parseStoreAddress(empty).connection))
-  await t.rejects(openVault({ ...locate(empty), migrates: true }, key.choose), { code: 'vault_missing' })
-  const version = 'select version from coffer_schema'
-  t.strictSame((await run(empty, version)).rows, [{ version: SCHEMA }], 'made by `serve --migrate`')
-  await run(empty, 'update coffer_schema set version = 0')
-  const steps = ['create table a (n integer)', 'create table b (n integer); insert into b values (1)']
-  await Promise.all(pools.map((pool) => migrate(pool, steps)))
-  await Promise.all(pools.map((pool) => migrate(pool, [...steps, 'update b set n = n + 1'])))
-  t.strictSame((await run(empty, 'select n from b')).rows, [{ n: 2 }])
-  await t.rejects(migrate(pools[0]!, steps), { code: 'vault_unsupported' })
-  await Promise.all(pools.map((pool) => pool.close()))
 })
 
 t.test('when the database is away the answer is 503, soon, and it comes back by itself', async (t) => {
@@ -896,7 +838,8 @@ const UNWRITABLE: Record<string, { why: RegExp; begin(address: string): Promise<
         await client.query('set default_transaction_read_only = off')
         await client.query(`alter database ${name} set default_transaction_read_only = ${value}`)
         const others = 'from pg_stat_activity where datname = $1 and pid <> pg_backend_pid()'
-        await client.query(`select pg_terminate_backend(pid) ${others}`, [name])
+        // Waits for their end: until then the server may use a session of before, or one that is ending.
+        await client.query(`select pg_terminate_backend(pid, 10000) ${others}`, [name])
         await client.end()
       }
       await setReadOnly('on')
@@ -947,9 +890,10 @@ for (const [cause, { why, begin }] of Object.entries(UNWRITABLE))
     t.match(await get('/readyz'), { status: 503, text: why })
     let revealed = 0
     let refused = { status: 200, text: '' }
-    for (; performance.now() - since < 10_000; revealed++) {
+    while (performance.now() - since < 10_000) {
       refused = await get('/tokens/read')
-      if (refused.status !== 200 && performance.now() - since > 1500) break
+      if (refused.status === 200) revealed++
+      else if (performance.now() - since > 1500) break
     }
     t.ok(performance.now() - since < 8_000, 'it is refused')
     t.match(refused, { status: 503, text: /log records of earlier reads cannot be stored/ })

@@ -68,7 +68,7 @@ export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'v
 export function testHeader(note = ''): Header {
   return {
     format: 1,
-    vault: 'aaaqeayeaudaocajbifqydiob4',
+    vault: '000102030405060708090a0b0c0d0e0f',
     created: '2030-01-01T00:00:00.000+00:00',
     cipher: 'xchacha20-poly1305',
     slots: [{ note }],

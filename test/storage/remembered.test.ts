@@ -4,27 +4,19 @@
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { createKeyring } from '../../src/crypto/keyring.js'
-import { nativePrimitives } from '../../src/crypto/native.js'
 import { createRandom } from '../../src/crypto/random.js'
-import type { ApplicationRecord, TenantRecord } from '../../src/domain/records/records.js'
+import type { ApplicationRecord } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Store, StoreReader, StoreWriter } from '../../src/storage/store.js'
 import { createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
+import { newKeyring, newTenant } from './log-vault.js'
 import { createClock, testHeader } from './powers.js'
 
 const TENANTS = [1, 2]
 const IDS = ['a', 'b']
-const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
-
-function createTenant(number: number): TenantRecord {
-  const { data, index, fingerprint } = keyring.generateTenant()
-  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
-  const keys = { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
-  return { number, id: `${number}`, owner_id: 'owner', name: '', settings: {}, keys, created_at: '' }
-}
+const keyring = newKeyring()
 
 const step = fc.record({
   does: fc.constantFrom('put', 'put', 'put', 'remove', 'drop'),
@@ -51,7 +43,7 @@ async function run(t: Test, writer: StoreWriter, { does, tenant, id }: Step): Pr
   const known = await writer.get('tenant', 0, `${tenant}`)
   if (known === undefined) {
     if (does !== 'put') return
-    await writer.insert('tenant', 0, createTenant(tenant))
+    await writer.insert('tenant', 0, newTenant(keyring, tenant))
   }
   if (does === 'drop') {
     await writer.removeTenant(tenant)

@@ -1,21 +1,13 @@
 import t, { type Test } from 'tap'
-import { createKeyring } from '../../src/crypto/keyring.js'
-import { nativePrimitives } from '../../src/crypto/native.js'
-import { createRandom } from '../../src/crypto/random.js'
-import type { TenantRecord, TokenRecord } from '../../src/domain/records/records.js'
+import type { RecordOf, TokenRecord } from '../../src/domain/records/records.js'
+import { RecordCache } from '../../src/storage/barrier/record-cache.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
-import type { Store } from '../../src/storage/store.js'
 import { createTestEngine } from '../ephemeral.js'
+import { newKeyring, newTenant } from './log-vault.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
-const keyring = createKeyring(nativePrimitives, createRandom(), new Uint8Array(32).fill(7))
-
-function newKeys(): TenantRecord['keys'] {
-  const { data, index, fingerprint } = keyring.generateTenant()
-  const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString('base64')
-  return { data: base64(data), index: base64(index), fingerprint: base64(fingerprint) }
-}
+const keyring = newKeyring()
 
 /** What an engine is given of a row. */
 type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
@@ -49,7 +41,7 @@ function watch(engine: Engine): { engine: Engine; drafts: Given[]; forge: { row?
     append: (draft) => writer.append(draft),
     remove: (...args) => writer.remove(...args),
     dropTenant: (tenant) => writer.dropTenant(tenant),
-    noteTime: (options) => writer.noteTime(options),
+    storeTime: (options) => writer.storeTime(options),
   })
   return {
     drafts,
@@ -68,35 +60,16 @@ function watch(engine: Engine): { engine: Engine; drafts: Given[]; forge: { row?
   }
 }
 
-async function open(t: Test): Promise<{
-  store: Store
-  /** Another store over the same engine, which remembers nothing. */
-  reopen(): Store
-  drafts: Given[]
-  forge: { row?: (row: Row) => Row }
-  clock: { now: number }
-}> {
+async function open(t: Test) {
   const clock = { now: START }
   const watched = watch(await createTestEngine({ keys: keyring.engine, clock: () => clock.now }))
   const store = createSealedStore(watched.engine, keyring)
   t.teardown(() => store.close())
   await store.write(async (writer) => {
-    for (const number of [1, 2]) {
-      const tenant: TenantRecord = {
-        number,
-        id: `tenant-${number}`,
-        owner_id: 'owner',
-        name: `tenant ${number}`,
-        settings: {},
-        keys: newKeys(),
-        created_at: '',
-      }
-      await writer.insert('tenant', 0, tenant)
-    }
+    for (const number of [1, 2]) await writer.insert('tenant', 0, newTenant(keyring, number))
   })
   watched.drafts.length = 0
-  const reopen = () => createSealedStore(watched.engine, keyring)
-  return { store, reopen, drafts: watched.drafts, forge: watched.forge, clock }
+  return { store, drafts: watched.drafts, forge: watched.forge, clock }
 }
 
 function token(id: string, change: Partial<TokenRecord> = {}): TokenRecord {
@@ -230,28 +203,22 @@ t.test('the sets of containers in use are kept once each', async (t) => {
   )
 })
 
-t.test('the keys of a tenant that was taken back are not those of the next one', async (t) => {
-  const { store, reopen } = await open(t)
-  const tenant = (name: string): TenantRecord => ({
-    number: 3,
-    id: name,
-    owner_id: 'owner',
-    name,
-    settings: {},
-    keys: newKeys(),
-    created_at: '',
-  })
-  const create = (name: string, isUndone: boolean) =>
-    store.write(async (writer) => {
-      await writer.insert('tenant', 0, tenant(name))
-      await writer.insert('token', 3, token('one', { data: name }))
-      t.match(await writer.get('token', 3, 'one'), { data: name })
-      if (isUndone) throw new Error('undone')
-    })
-  await t.rejects(create('first', true), { message: 'undone' })
-  await create('second', false)
-  t.match(await store.read((reader) => reader.get('token', 3, 'one')), { data: 'second' })
-  t.match(await reopen().read((reader) => reader.get('token', 3, 'one')), { data: 'second' }, 'opened anew')
+t.test('a record is cached under the change counter that it was read under, and no other', async (t) => {
+  const cache = new RecordCache()
+  const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']
+  cache.put('application', 1, 'a', 5, record)
+  t.equal(cache.find('application', 1, 'a', 5), record)
+  t.ok(Object.isFrozen(record.permissions))
+  t.equal(cache.find('application', 1, 'a', 6), undefined, 'another change counter')
+  t.equal(cache.find('application', 2, 'a', 5), undefined, 'another tenant')
+  t.equal(cache.find('api_key', 1, 'a', 5), undefined, 'another kind')
+  cache.put('application', 1, 'b', 6, record)
+  t.equal(cache.find('application', 1, 'a', 5), undefined, 'the record of an earlier counter is gone')
+  cache.forget('application')
+  t.equal(cache.find('application', 1, 'b', 6), undefined, 'nothing is left of a kind that lost a row')
+  for (let index = 0; index < 4097; index++) cache.put('tenant', 0, `${index}`, 1, record as never)
+  t.equal(cache.find('tenant', 0, '0', 1), undefined, 'so many and no more')
+  t.notOk(cache.holds('token'))
 })
 
 t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {

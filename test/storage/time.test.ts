@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
-import { describeAhead, judgeClock, passTime, type Times } from '../../src/storage/time.js'
+import { advanceTimes, clockStatus, describeAhead, type Times } from '../../src/storage/time.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { draftOf } from './engine-suite.js'
 import { createFileEngine, type FileEngine, openFileEngine } from './engines.js'
@@ -25,22 +25,22 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
     [-5 * MINUTE - 1, true, -START],
   ]
   for (const [by, isJump, until] of cases)
-    t.strictSame(judgeClock(steady, START + by), { isJump, purgeUntil: START + until }, `by ${by}`)
+    t.strictSame(clockStatus(steady, START + by), { isJump, purgeBefore: START + until }, `by ${by}`)
   t.match(
-    judgeClock({ time: 0, last: 0, since: 0, until: 0 }, START),
+    clockStatus({ time: 0, last: 0, since: 0, until: 0 }, START),
     { isJump: false },
     'a vault that is new',
   )
-  const jumped = passTime(steady, START + 2 * DAY)
+  const jumped = advanceTimes(steady, START + 2 * DAY)
   t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY, until: START })
   const almost = START + 2 * DAY + HOUR - 1
-  t.strictSame(judgeClock(jumped, almost), { isJump: false, purgeUntil: START })
-  t.strictSame(judgeClock(jumped, almost + 1), { isJump: false, purgeUntil: almost + 1 })
-  const again = judgeClock(jumped, START + 4 * DAY)
-  t.strictSame(again, { isJump: true, purgeUntil: START + 2 * DAY }, 'what was over before is over')
-  t.equal(passTime(jumped, START + 2 * DAY + HOUR).since, 0)
+  t.strictSame(clockStatus(jumped, almost), { isJump: false, purgeBefore: START })
+  t.strictSame(clockStatus(jumped, almost + 1), { isJump: false, purgeBefore: almost + 1 })
+  const again = clockStatus(jumped, START + 4 * DAY)
+  t.strictSame(again, { isJump: true, purgeBefore: START + 2 * DAY }, 'what was over before is over')
+  t.equal(advanceTimes(jumped, START + 2 * DAY + HOUR).since, 0)
   t.strictSame(
-    passTime(jumped, START),
+    advanceTimes(jumped, START),
     { time: START + 2 * DAY, last: START, since: START, until: 0 },
     'back again',
   )
@@ -69,9 +69,9 @@ t.test('a jump is remembered by the log and by state', async (t) => {
     return openFileEngine(optionsFor(files))
   }
   const state = () =>
-    engine.read(async ({ now, clock: { isJump, purgeUntil } }) => {
+    engine.read(async ({ now, clock: { isJump, purgeBefore } }) => {
       if (isJump) return 'jumped'
-      return purgeUntil === now ? 'steady' : 'settling'
+      return purgeBefore === now ? 'steady' : 'settling'
     })
   for (const isFlushed of [false, true]) {
     const name = `${isFlushed}`
@@ -79,7 +79,7 @@ t.test('a jump is remembered by the log and by state', async (t) => {
     await engine.write((writer) => writer.put(draftOf({ name })))
     clock.set(clock() + 2 * DAY)
     t.equal(await state(), 'jumped')
-    await engine.write((writer) => writer.noteTime())
+    await engine.write((writer) => writer.storeTime())
     t.equal(await state(), 'settling')
     engine = await reopen(isFlushed)
     t.equal(await state(), 'settling', 'opened anew')
@@ -91,14 +91,14 @@ t.test('a jump is remembered by the log and by state', async (t) => {
     engine = await reopen(isFlushed)
     t.equal(await state(), 'settling', 'a clock that went back is remembered too')
     t.match(notices.splice(0), [/23 hours ahead of the clock/])
-    await engine.write((writer) => writer.noteTime({ isTrusted: true }))
+    await engine.write((writer) => writer.storeTime({ isTrusted: true }))
     t.equal(await state(), 'steady')
     await engine.flush()
     engine = await reopen(isFlushed)
     t.equal(await state(), 'steady', 'who vouches for the clock ends it')
     t.strictSame(notices, [])
     clock.set(clock() + 2 * DAY)
-    await engine.write((writer) => writer.noteTime({ isTrusted: true }))
+    await engine.write((writer) => writer.storeTime({ isTrusted: true }))
   }
   await engine.close()
 })

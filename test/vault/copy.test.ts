@@ -11,7 +11,6 @@ import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { copyVault, restoreVault } from '../../src/vault/copy.js'
-import { copyDamagedVault } from '../../src/vault/copy-damaged.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
@@ -138,36 +137,23 @@ t.test('from a directory to a store, on to another store, and back to a director
   t.strictSame((await findStoreLeaks(server, stores[1]!, secrets)).leaks, [])
 })
 
-t.test(
-  'a backup of a store goes into a directory or a store, and one of a directory into a store',
-  async (t) => {
-    const store = await server.createDatabase()
-    const { app, key } = await fill(store)
-    const before = await look(app)
-    const file = join(place, 'store.backup')
-    t.ok((await app.maintenance().backup(file)) > 1000)
-    await t.rejects(app.maintenance().backup(file), { code: 'conflict' })
-    await t.rejects(app.maintenance().backup(join(place, 'none', 'file')), { code: 'storage_failed' })
-    await app.close()
-    const directory = newDirectory()
-    await restoreVault(locate(directory), file, key.choose, nothing)
-    const other = await server.createDatabase()
-    await restoreVault(locate(other), file, key.choose, nothing)
-    await check(t, directory, key, before)
-    await check(t, other, key, before)
-    await t.rejects(restoreVault(locate(other), file, key.choose, nothing), { code: 'conflict' })
-    const opened = await openVault(locate(directory), key.choose)
-    const changed = await look(opened)
-    const second = join(place, 'directory.backup')
-    await opened.maintenance().backup(second)
-    await opened.close()
-    const third = await server.createDatabase()
-    await restoreVault(locate(third), second, key.choose, nothing)
-    const last = await openVault(locate(third), key.choose)
-    t.strictSame((await look(last)).tokens, changed.tokens)
-    await last.close()
-  },
-)
+t.test('a backup of a store goes into a directory or a store', async (t) => {
+  const store = await server.createDatabase()
+  const { app, key } = await fill(store)
+  const before = await look(app)
+  const file = join(place, 'store.backup')
+  t.ok((await app.maintenance().backup(file)) > 1000)
+  await t.rejects(app.maintenance().backup(file), { code: 'conflict' })
+  await t.rejects(app.maintenance().backup(join(place, 'none', 'file')), { code: 'storage_failed' })
+  await app.close()
+  const directory = newDirectory()
+  await restoreVault(locate(directory), file, key.choose, nothing)
+  const other = await server.createDatabase()
+  await restoreVault(locate(other), file, key.choose, nothing)
+  await check(t, directory, key, before)
+  await check(t, other, key, before)
+  await t.rejects(restoreVault(locate(other), file, key.choose, nothing), { code: 'conflict' })
+})
 
 t.test('log records that are in no log yet go along, whoever writes meanwhile', async (t) => {
   const store = await server.createDatabase()
@@ -235,12 +221,12 @@ t.test('a copy that was killed leaves no vault, and begins anew, at whatever mom
   const store = await server.createDatabase()
   const made: string[] = []
   for (const [from, to, moments] of [
-    // Making the tables, between batches, while it is read again, and before the commit.
-    [first, store, [5, 8, 10, 12].map((number) => ['send', number] as const)],
-    // Before there is a `state`, before it names the table, and before the header is put.
-    [store, newDirectory(), [1, 2, 4].map((number) => ['rename', number] as const)],
-    [backup, newDirectory(), [1, 2, 4].map((number) => ['rename', number] as const)],
-    [backup, await server.createDatabase(), [8, 12].map((number) => ['send', number] as const)],
+    // Emptying the tables, between batches, while it is read again, and before the commit.
+    [first, store, [2, 4, 6, 8].map((number) => ['send', number] as const)],
+    // Before there is a `state`, and before the header is put.
+    [store, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
+    [backup, newDirectory(), [1, 2].map((number) => ['rename', number] as const)],
+    [backup, await server.createDatabase(), [4, 8].map((number) => ['send', number] as const)],
   ] as const) {
     const kills = await killCopies(from, to, key, moments, async () => {
       await t.rejects(openVault(locate(to), key.choose), { code: 'vault_missing' })
@@ -280,15 +266,14 @@ t.test('a copy of a damaged store has what can be read, and tells what cannot', 
   await damage('max', KINDS.log_block)
   const target = newDirectory()
   const left = { findings: [], skipped: {} as Record<string, number> }
-  await copyDamagedVault(locate(store), locate(target), key.choose, nothing, left)
+  await copyVault(locate(store), locate(target), key.choose, nothing, left)
   const { skipped } = left
   t.match(skipped, { token: 1, log_block: 1 })
-  t.ok(skipped.log! > 0)
   const opened = await openVault(locate(target), key.choose)
   const after = await look(opened)
   t.equal(after.tokens.length, before.tokens.length - 1)
   t.match(after.logs[0], {
-    message: /^Vault copied without what was damaged; log records missing: \d+ or more/,
+    message: 'Vault copied without what was damaged; log records may be missing',
   })
   t.strictSame((await opened.maintenance().verify()).findings, [])
   await opened.close()

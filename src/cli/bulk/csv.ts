@@ -1,5 +1,5 @@
-/** CSV as rows: each column is a path of a token, such as `data.number`. csv-parse is imported here only. */
-
+/** CSV as rows: each column is a path of a token, such as `data.number`. */
+import { Readable } from 'node:stream'
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
@@ -9,31 +9,27 @@ import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MOST_BYTES = 1024 * 1024
-const ROWS_AT_ONCE = 256
 /** Members of data that are numbers, which CSV cannot tell from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
+const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes that may have members with a column of their own. */
-const OPEN = ['data', 'metadata', 'mask']
+const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 
-type Path = readonly string[]
+/** Undefined for a column that is left out. */
+type Path = readonly string[] | undefined
 
-function splitMapping(text: string): [column: string, path: string] {
-  const at = text.indexOf('=')
-  if (at > 0) return [text.slice(0, at), text.slice(at + 1)]
-  throw usage('--map takes column=path, such as --map number=data.number.')
-}
+/** `lines`: the last line of the record. */
+type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
 /**
- * `given`: `column=path`, where a column has another name than the path; an empty path leaves it out.
+ * `given`: `column=path`, if a column has another name than the path; an empty path leaves it out.
  * @throws CofferError `usage` for columns without a place, `validation` for what is not CSV
  */
 export async function* readCsv(
   texts: AsyncIterable<string>,
   given: readonly string[],
 ): AsyncGenerator<Row[]> {
-  const map = new Map(given.map(splitMapping))
-  const { parse } = await import('csv-parse')
-  const { Readable } = await import('node:stream')
+  const { parse, CsvError } = await import('csv-parse')
   const parser = parse({
     info: true,
     max_record_size: MOST_BYTES,
@@ -42,60 +38,48 @@ export async function* readCsv(
   })
   const source = Readable.from(texts)
   source.on('error', (error) => parser.destroy(error))
-  let paths: (Path | undefined)[] | undefined
-  let rows: Row[] = []
-  let characters = 0
+  let paths: Path[] | undefined
   let line = 1
   try {
     for await (const { info, record } of source.pipe(parser) as AsyncIterable<ParsedRecord>) {
-      if (paths === undefined) paths = readHeader(record, map)
-      else rows.push(readRecord(record, paths, line))
+      if (paths === undefined) paths = readHeader(record, given)
+      else yield [readRecord(record, paths, line)]
       line = info.lines + 1
-      characters += rows.at(-1)?.length ?? 0
-      if (rows.length < ROWS_AT_ONCE && characters < MOST_BYTES) continue
-      yield rows
-      rows = []
-      characters = 0
     }
   } catch (cause) {
+    if (!(cause instanceof CsvError)) throw cause
     // The message of the parser may quote what it read.
-    const { code, lines = line } = cause as { code?: unknown; lines?: number }
-    if (typeof code !== 'string' || !code.startsWith('CSV_')) throw cause
-    const reason = code.replace('CSV_', '').replaceAll('_', ' ').toLowerCase()
-    throw new CofferError('validation', `Line ${lines}: this is not CSV (${reason}).`, { cause })
+    const reason = cause.code.replace('CSV_', '').replaceAll('_', ' ').toLowerCase()
+    throw new CofferError('validation', `Line ${cause.lines ?? line}: this is not CSV (${reason}).`, {
+      cause,
+    })
   } finally {
     source.destroy()
   }
   if (paths === undefined)
     throw new CofferError('validation', 'The CSV has no line with the names of columns.')
-  yield rows
 }
 
-interface ParsedRecord {
-  /** `lines`: the last line of the record. */
-  info: { lines: number }
-  record: readonly string[]
-}
-
-/** The path of each column; undefined for one that is left out. @throws CofferError `usage` */
-function readHeader(names: readonly string[], map: ReadonlyMap<string, string>): (Path | undefined)[] {
-  for (const column of map.keys())
-    if (!names.includes(column)) throw usage('--map names a column that the file does not have.')
+/** The path of each column. @throws CofferError `usage` */
+function readHeader(names: readonly string[], given: readonly string[]): Path[] {
+  const map = new Map(
+    given.map((text) => {
+      const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+      if (!names.includes(column))
+        throw usage('--map takes column=path with a column of the file, such as --map number=data.number.')
+      return [column, path]
+    }),
+  )
   const paths = names.map((name) => readPath(name, map.get(name) ?? name))
-  const used = new Set<string>()
-  for (const path of paths) {
-    const text = path?.join('.')
-    if (text !== undefined && used.has(text)) throw usage(`Two columns give ${text}.`)
-    if (text !== undefined) used.add(text)
-  }
-  for (const path of paths) {
-    const outer = path?.map((_, at) => path.slice(0, at).join('.')).find((text) => used.has(text))
-    if (outer !== undefined) throw usage(`Two columns give ${outer}.`)
-  }
+  const used = paths.flatMap((path) => path?.join('.') ?? [])
+  const known = new Set(used)
+  const isInside = (path: Path) => path?.some((_, at) => known.has(path.slice(0, at).join('.')))
+  if (known.size < used.length || paths.some(isInside))
+    throw usage('Two columns give the same part of a token, or one gives a part of the other.')
   return paths
 }
 
-function readPath(name: string, text: string): Path | undefined {
+function readPath(name: string, text: string): Path {
   if (text === '') return undefined
   const [first = '', ...rest] = text.split('.')
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
@@ -103,21 +87,19 @@ function readPath(name: string, text: string): Path | undefined {
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
   if (isKnown && !isDeep && !path.includes('') && !path.includes('__proto__')) return path
-  throw usage(
-    `The column "${name}" is no path of a token. Give it one: --map ${quoteWord(`${name}=metadata.${name}`)}, or none: --map ${quoteWord(`${name}=`)}.`,
-  )
+  const maps = [`${name}=metadata.${name}`, `${name}=`].map((map) => `--map ${quoteWord(map)}`)
+  throw usage(`The column "${name}" is no path of a token. Give it one: ${maps[0]}, or none: ${maps[1]}.`)
 }
 
-function readRecord(cells: readonly string[], paths: readonly (Path | undefined)[], line: number): Row {
-  const value: Record<string, unknown> = {}
+function readRecord(cells: readonly string[], paths: readonly Path[], line: number): Row {
   const length = cells.reduce((sum, cell) => sum + cell.length, 0)
   const fault = `The row has ${cells.length} cells, and ${paths.length} columns have a name.`
   if (cells.length !== paths.length) return { line, length, fault }
+  const value: Record<string, unknown> = {}
   try {
-    cells.forEach((cell, at) => {
-      const path = paths[at]
-      if (path !== undefined && cell !== '') place(value, path, readCell(restore(cell), path.join('.')))
-    })
+    for (const [at, path] of paths.entries())
+      if (path !== undefined && cells[at] !== '')
+        place(value, path, readCell(restore(cells[at]!), path.join('.')))
     return refuseMasked({ line, length, value })
   } catch (error) {
     if (error instanceof CofferError) return { line, length, fault: error.message }
@@ -125,21 +107,21 @@ function readRecord(cells: readonly string[], paths: readonly (Path | undefined)
   }
 }
 
-function place(value: Record<string, unknown>, [first = '', ...rest]: Path, cell: unknown): void {
-  if (rest.length === 0) {
-    value[first] = cell
-    return
+function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): void {
+  const [first = '', ...rest] = path
+  if (rest.length === 0) value[first] = cell
+  else {
+    value[first] ??= {}
+    place(value[first] as Record<string, unknown>, rest, cell)
   }
-  value[first] ??= {}
-  place(value[first] as Record<string, unknown>, rest, cell)
 }
 
 /** Text, or the JSON of a list, a map, or data as a whole. */
 function readCell(text: string, path: string): unknown {
-  if (path === 'deduplicate_token' || path === MASKED)
-    return text === 'true' ? true : text === 'false' ? false : text
-  if (NUMBERS.includes(path)) return /^\d{1,4}$/.test(text) ? Number(text) : text
-  const isList = path === 'containers' || path === 'search_indexes'
+  const isFlag = path === 'deduplicate_token' || path === MASKED
+  if (isFlag && (text === 'true' || text === 'false')) return text === 'true'
+  if (NUMBERS.includes(path) && /^\d{1,4}$/.test(text)) return Number(text)
+  const isList = LISTS.includes(path)
   if ((isList || OPEN.includes(path)) && BEGINS_AS_JSON.test(text)) return parseJson(text, { source: path })
   return isList ? [text] : text
 }

@@ -6,16 +6,15 @@ import { isObject } from '../../domain/json/json.js'
 import { CofferError, usage, validationError } from '../../errors.js'
 import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
-import { createUnknownNotice } from '../input/unknown.js'
+import { createUnknownNotice } from '../input/names.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
-import { placeOf } from '../target/credentials.js'
-import { findTenantChoice } from '../target/tenant-choice.js'
+import { findTenantChoice, placeOf } from '../target/credentials.js'
 import type { Hooks, Task } from '../task.js'
 import { readCsv } from './csv.js'
-import { type About, type ImportLog, openImportLog } from './results.js'
+import { ImportLog } from './import-log.js'
 import { decodeChunks, ROW_FORMATS, type Row, readRows } from './rows.js'
-import { rehearseHere, type Send, sendToServer, sendToVault } from './send.js'
+import { type Send, sendToServer, sendToVault } from './send.js'
 
 /** Rows of a batch, and their characters: a vault takes a unit of work, a server a request. */
 const TO_VAULT = { rows: 2000, characters: 4 * 1024 * 1024 }
@@ -28,193 +27,164 @@ export const importRows: Hooks = {
   run: async (task) => {
     const { context, options } = task
     const settings = readSettings(task)
-    const log = await openImportLog(settings.files, await describeRun(task, settings))
-    const { run, rows, isComplete } = log.start
-    const sending = { run, stops: options.continueOnError !== true, rehearses: options.dryRun === true }
-    const isRemote = context.config.url !== undefined
-    const send = !isRemote
-      ? sendToVault(task, sending)
-      : sending.rehearses
-        ? rehearseHere(sending)
-        : sendToServer(task, sending)
+    const about = settings.isResumable ? await describeRun(task, settings) : undefined
+    const log = await ImportLog.open(settings.path, about)
     // From here on an interrupt ends the run between two batches.
     context.handlesSignals()
-    const stopping = () => void task.notice('Stopping…')
-    context.signal.addEventListener('abort', stopping, { once: true })
-    const noteUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
-    const work = new ImportRun(task, settings, log, async (batch) => {
-      await noteUnknown(batch.rows.map(({ value }) => value))
-      return send(batch)
-    })
-    let isDone = false
+    context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
+    const work = new ImportRun(task, settings, log)
     try {
-      isDone = await work.finish()
+      await work.finish()
     } finally {
-      await log.end(isDone && !sending.rehearses)
+      await log.close()
     }
-    const { refused, created, deduplicated } = work.tally
-    if (isComplete && refused + created + deduplicated === 0)
-      return task.notice(`This import is complete: ${rows} rows. Nothing is left to do.`)
-    const told = sending.rehearses
-      ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
-      : { created, deduplicated, refused }
-    await task.print({ ...(rows === 0 ? {} : { resumed_after: rows }), ...told })
-    work.refuse()
+    const { refused, created, deduplicated } = work.counts
+    const counts =
+      options.dryRun === true
+        ? { would_be_created: created, would_be_deduplicated: deduplicated, refused }
+        : { created, deduplicated, refused }
+    await task.print({ ...(log.rows === 0 ? {} : { resumed_after: log.rows }), ...counts })
+    work.throwRefused()
   },
 }
 
 type Settings = ReturnType<typeof readSettings>
 
 function readSettings({ context, options, args }: Task) {
-  const { cwd } = context
-  const text = (name: string) => (typeof options[name] === 'string' ? (options[name] as string) : undefined)
-  const path = (name: string) => (text(name) === undefined ? undefined : resolve(cwd, text(name)!))
+  const { format: given, type, results, resume } = options as Record<string, string | undefined>
   const source = args[0] ?? '-'
   const map = (options.map as string[] | undefined) ?? []
-  const given = text('format') ?? (/\.csv$/i.test(source) || map.length > 0 ? 'csv' : undefined)
-  const format = ROW_FORMATS.find((known) => known === given)
-  if (given !== undefined && format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
-  const files = { results: path('results'), resume: path('resume') }
-  if (options.dryRun === true && files.resume !== undefined)
-    throw usage('--dry-run writes nothing, so there is nothing to --resume.')
-  return { source, format, map, type: text('type'), files }
+  const wanted = given ?? (/\.csv$/i.test(source) || map.length > 0 ? 'csv' : undefined)
+  const format = ROW_FORMATS.find((known) => known === wanted)
+  if (wanted !== undefined && format === undefined) throw usage(`--format takes ${ROW_FORMATS.join(', ')}.`)
+  if (options.dryRun === true && (resume !== undefined || context.config.url !== undefined))
+    throw usage('--dry-run is for a vault, not for a server, and leaves nothing to --resume.')
+  if (results !== undefined && resume !== undefined)
+    throw usage('The file of --resume has the results too: leave out --results.')
+  const file = resume ?? results
+  const path = file === undefined ? undefined : resolve(context.cwd, file)
+  return { source, format, map, type, path, isResumable: resume !== undefined }
 }
 
-/** Tells this run from one into another place or with other settings, for its file; a key is there as a digest. */
-async function describeRun({ context, key }: Task, settings: Settings): Promise<About> {
+/** Tells this run from one of another file, into another place or with other settings, as a digest. */
+async function describeRun({ context, key }: Task, { source, format, map, type }: Settings): Promise<string> {
   const { cwd, config } = context
-  const { source, format, map, type, files } = settings
-  if (files.resume === undefined) return {}
-  const application = key && createHash('sha256').update(`coffer import ${key}`).digest('hex').slice(0, 32)
   const target =
-    config.url !== undefined
-      ? { server: readServerUrl(config.url, config) }
-      : {
-          vault: await identifyVault(placeOf(context)),
-          tenant: key ? undefined : await findTenantChoice(context),
-        }
+    config.url === undefined
+      ? [await identifyVault(placeOf(context)), key ? undefined : await findTenantChoice(context)]
+      : readServerUrl(config.url, config)
   const from = source === '-' ? '-' : resolve(cwd, source)
-  return { ...target, application, file: from, format, map, type, results: files.results }
+  const about = JSON.stringify(['coffer import', target, key, from, format, map, type])
+  return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
-/** One import, from where an earlier run of it was cut short. */
+/** One import, from where an earlier run of it was interrupted. */
 class ImportRun {
-  readonly tally = { created: 0, deduplicated: 0, refused: 0 }
+  readonly counts = { created: 0, deduplicated: 0, refused: 0 }
   readonly #task: Task
   readonly #settings: Settings
   readonly #log: ImportLog
   readonly #send: Send
   readonly #progress: ReturnType<typeof createProgress>
+  readonly #continuesOnError: boolean
   /** Rows that are done, those of earlier runs included. */
   #done: number
   #readBytes = 0
   #firstRefused: { line: number; reason: string } | undefined
 
-  constructor(task: Task, settings: Settings, log: ImportLog, send: Send) {
+  constructor(task: Task, settings: Settings, log: ImportLog) {
+    const { context, options } = task
     this.#task = task
     this.#settings = settings
     this.#log = log
-    this.#send = send
-    this.#done = log.start.rows
-    const { terminal, clock } = task.context
-    this.#progress = createProgress(terminal, { label: 'Importing' }, clock)
+    this.#done = log.rows
+    this.#continuesOnError = options.continueOnError === true
+    const send = context.config.url === undefined ? sendToVault : sendToServer
+    const isDryRun = options.dryRun === true
+    this.#send = send(task, { run: log.run, stops: !this.#continuesOnError, isDryRun })
+    this.#progress = createProgress(context.terminal, { label: 'Importing' }, context.clock)
   }
 
-  /** Resolves to whether all rows were read. @throws CofferError `interrupted`; that of sending a batch */
-  async finish(): Promise<boolean> {
+  /** @throws CofferError `interrupted`; that of sending a batch */
+  async finish(): Promise<void> {
     const { input, signal } = this.#task.context
-    const { start } = this.#log
     const { chunks, size, close } = await input.openStream(this.#settings.source, 'the file')
     const batches = this.#readBatches(chunks)
-    const stop = () => void close()
+    const stop = close
     signal.addEventListener('abort', stop, { once: true })
     try {
       if (signal.aborted) stop()
-      const first = await batches.next()
-      if (start.isComplete) {
-        if (first.done) return true
-        await this.#task.notice(
-          `This import was complete. Its ${countOf(start.rows, 'row')} are skipped; the file has more now.`,
-        )
-      }
-      return await this.#sendAll(batches, first, size)
+      await this.#sendAll(batches, size)
     } finally {
       signal.removeEventListener('abort', stop)
       await batches.return(undefined)
-      await close()
+      close()
       await this.#progress.finish()
     }
   }
 
   /** @throws CofferError `validation` if a row was refused */
-  refuse(): void {
+  throwRefused(): void {
     if (this.#firstRefused === undefined) return
     const { line, reason } = this.#firstRefused
     const where = this.#continuesOnError
-      ? `Rows refused: ${this.tally.refused}; the first is line ${line}`
+      ? `Rows refused: ${this.counts.refused}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
     throw validationError(`${where}: ${reason}`)
   }
 
-  get #continuesOnError(): boolean {
-    return this.#task.options.continueOnError === true
-  }
-
   /** Reaches the vault again if the server that had it open has ended. */
-  async #sendAll(batches: AsyncIterator<Row[]>, first: IteratorResult<Row[]>, size: number | undefined) {
+  async #sendAll(batches: AsyncIterator<Row[]>, size: number | undefined): Promise<void> {
     const { context, withOpenVault } = this.#task
-    let batch = first
-    const send = async (): Promise<boolean> => {
+    const tellUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
+    let batch = await batches.next()
+    const sendRest = async (): Promise<void> => {
       for (; !batch.done; batch = await batches.next()) {
         if (context.signal.aborted) throw this.#interrupted()
-        if (!(await this.#sendOne(batch.value))) return false
+        await tellUnknown(batch.value.map(({ value }) => value))
+        if (!(await this.#sendBatch(batch.value))) return
         await this.#progress.show(this.#done, size ? this.#readBytes / size : undefined)
       }
-      return true
     }
-    for (let attempt = 1, before = -1; ; attempt++) {
-      if (this.#done > before) attempt = 1
-      before = this.#done
+    for (let attempt = 1; ; attempt++) {
+      const before = this.#done
       try {
-        return await withOpenVault(send, 'server')
+        return await withOpenVault(sendRest, 'server')
       } catch (error) {
         const isGone = error instanceof CofferError && error.code === 'unavailable'
+        if (this.#done > before) attempt = 1
         if (!isGone || context.config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
       }
     }
   }
 
   /** False if the run ends with a refused row. */
-  async #sendOne(rows: readonly Row[]): Promise<boolean> {
-    const results = await this.#send({ first: this.#done, rows }).catch((error: unknown) => {
-      if (error instanceof CofferError && error.code === 'interrupted')
-        throw this.#interrupted(', and perhaps a batch more')
-      throw error
+  async #sendBatch(rows: readonly Row[]): Promise<boolean> {
+    const results = await this.#send(rows, this.#done).catch((error: unknown) => {
+      const isInterrupt = error instanceof CofferError && error.code === 'interrupted'
+      throw isInterrupt ? this.#interrupted(', and perhaps a batch more') : error
     })
     const isStopped = !this.#continuesOnError && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
     const count = isStopped ? results.length - 1 : results.length
     if (count === 0 && !isStopped) throw new CofferError('internal', 'A batch came back without results.')
-    await this.#log.take(rows, results, count)
+    await this.#log.append(rows, results, count)
     for (const [at, { status, reason = '' }] of results.entries()) {
-      this.tally[status]++
+      this.counts[status]++
       if (status === 'refused') this.#firstRefused ??= { line: rows[at]!.line, reason }
     }
     this.#done += count
     if (isStopped || count === rows.length) return !isStopped
-    // An earlier run was cut short after a commit, and had a shorter batch.
-    return this.#sendOne(rows.slice(count))
+    // An earlier run was interrupted after a commit, and had a shorter batch.
+    return this.#sendBatch(rows.slice(count))
   }
 
   #interrupted(perhaps = ''): CofferError {
-    const advice =
-      this.#settings.files.resume === undefined
-        ? 'The same command would import them again; --resume FILE, from the beginning, would not.'
-        : 'The same command goes on from there.'
-    return new CofferError(
-      'interrupted',
-      `Interrupted after ${countOf(this.#done, 'row')}${perhaps}. ${advice}`,
-    )
+    const advice = this.#settings.isResumable
+      ? 'The same command goes on from there.'
+      : 'The same command would import them again; --resume FILE, from the beginning, would not.'
+    const done = countOf(this.#done, 'row')
+    return new CofferError('interrupted', `Interrupted after ${done}${perhaps}. ${advice}`)
   }
 
   async *#count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -235,11 +205,11 @@ class ImportRun {
     const { format, map, type } = this.#settings
     const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER
     const texts = decodeChunks(this.#count(chunks), 'The file')
-    const { rows: known } = this.#log.start
+    const { rows: known } = this.#log
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
-    for await (const rows of format === 'csv' ? readCsv(texts, map) : readRows(texts, format)) {
+    for await (const rows of format === 'csv' ? readCsv(texts, map) : readRows(texts, format))
       for (const row of rows) {
         if (skipped++ < known) continue
         if (batch.length === most.rows || (left < row.length && batch.length > 0)) {
@@ -248,18 +218,14 @@ class ImportRun {
           left = most.characters
         }
         left -= row.length
-        batch.push(type === undefined ? row : withType(row, type))
+        const { value } = row
+        const isTyped = type === undefined || !isObject(value) || 'type' in value
+        batch.push(isTyped ? row : { ...row, value: { type, ...value } })
       }
-    }
     if (batch.length > 0) yield batch
     if (skipped < known)
       throw usage(
         `The file has fewer rows than the ${known} that are imported. If this is a different file, give another file as --resume.`,
       )
   }
-}
-
-function withType(row: Row, type: string): Row {
-  const { value } = row
-  return isObject(value) && !('type' in value) ? { ...row, value: { type, ...value } } : row
 }

@@ -1,4 +1,4 @@
-/** Reads the rows of a bulk file as they come: NDJSON, a JSON array, or CSV. Memory is that of a few rows. */
+/** The rows of an import: NDJSON, or the members of a JSON array. */
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
@@ -16,7 +16,6 @@ export type RowFormat = (typeof ROW_FORMATS)[number]
 
 /** The property, or column, of an exported row whose data is masked. */
 export const MASKED = 'masked'
-const IS_MASKED = 'The data of the row is masked. Export it with --reveal.'
 
 /** The longest row in characters: what a request may have. */
 const MOST_CHARACTERS = 1024 * 1024
@@ -35,123 +34,99 @@ export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: str
   yield decode()
 }
 
-/** Takes text after text, and gives what ended in it. */
-type Split<T> = (text: string, isLast: boolean) => T[]
+/** A piece of the text, with the mark that ends it, and the row in it. */
+type Piece = { row: string | undefined; size: number }
+
+/** The pieces of a text that begins where the last piece ended; the rest comes again, with more. */
+type Split = (text: string, isLast: boolean) => Piece[]
 
 /** The first character decides, unless a format is given: an array begins with a bracket. */
 export async function* readRows(
   texts: AsyncIterable<string>,
   format?: 'ndjson' | 'json',
 ): AsyncGenerator<Row[]> {
-  let split: Split<Row> | undefined
-  let early = ''
-  for await (const text of texts) {
-    early += text
-    const first = /\S/.exec(early)?.[0]
-    if (split === undefined && first === undefined && early.length < MOST_CHARACTERS) continue
-    split ??= (format ?? (first === '[' ? 'json' : 'ndjson')) === 'json' ? splitArray() : splitLines()
-    yield split(early, false)
-    early = ''
-  }
-  split ??= format === 'json' ? splitArray() : splitLines()
-  yield split(early, true)
-}
-
-/** Lines of text, each with its number; those without text are left out. */
-export function splitTextLines(): Split<{ line: number; text: string }> {
+  let split: Split | undefined
   let rest = ''
-  let line = 0
-  return (text, isLast) => {
-    const lines = (rest + text + (isLast ? '\n' : '')).split('\n')
-    rest = lines.pop()!
-    requireShort(rest.length, line + lines.length + 1)
-    return lines.flatMap((each) => {
-      line++
-      return each.trim() === '' ? [] : [{ line, text: each }]
-    })
-  }
-}
-
-function splitLines(): Split<Row> {
-  const split = splitTextLines()
-  return (text, isLast) => split(text, isLast).map(({ line, text: row }) => parseRow(row, line))
-}
-
-/** The members of one JSON array, each parsed by itself. */
-function splitArray(): Split<Row> {
-  let rest = ''
-  /** The offset in `rest` and the next text at which to continue. */
-  let next = 0
+  /** On which the rest begins. */
   let line = 1
-  let rowLine = 1
-  let state: 'before' | 'inside' | 'after' = 'before'
-  /** Brackets that are open within the member. */
-  let depth = 0
-  let isText = false
-  /** Whether the member has only white space so far. */
-  let isBlank = true
-  let count = 0
-  return (text, isLast) => {
+  const take = (isLast: boolean): Row[] => {
+    const isArray = format === undefined ? rest.trimStart().startsWith('[') : format === 'json'
+    split ??= isArray ? splitArray() : splitLines
     const rows: Row[] = []
-    const all = rest + text
     let start = 0
-    let at = next
-    for (; at < all.length; at++) {
-      const code = all[at]!
-      if (code === '\n') line++
-      if (isText) {
-        if (code === '\\') at++
-        else if (code === '"') isText = false
-      } else if (code <= ' ') {
-        // White space between members.
-      } else if (state !== 'inside') {
-        if (state === 'after' || code !== '[')
-          throw new CofferError('validation', `Line ${line}: the file must be one JSON array, or NDJSON.`)
-        state = 'inside'
-        start = at + 1
-      } else if (depth === 0 && (code === ',' || code === ']')) {
-        const piece = all.slice(start, at)
-        const isNone = code === ']' && count === 0 && piece.trim() === ''
-        if (!isNone) rows.push(parseRow(piece, rowLine))
-        count++
-        isBlank = true
-        start = at + 1
-        if (code === ']') state = 'after'
-      } else {
-        if (isBlank) rowLine = line
-        isBlank = false
-        if (code === '"') isText = true
-        else if (code === '[' || code === '{') depth++
-        else if (code === ']' || code === '}') depth--
-      }
+    for (const { row, size } of split(rest, isLast)) {
+      if (row !== undefined) rows.push(parseRow(row, line))
+      line += countBreaks(rest.slice(start, start + size))
+      start += size
     }
-    rest = state === 'inside' ? all.slice(start) : ''
-    next = state === 'inside' ? at - start : 0
-    requireShort(rest.length, line)
+    rest = rest.slice(start)
+    if (rest.length <= MOST_CHARACTERS) return rows
+    throw new CofferError('too_large', `Line ${line}: a row has at most ${MOST_CHARACTERS} characters.`)
+  }
+  for await (const text of texts) {
+    rest += text
+    if (split !== undefined || rest.trimStart() !== '' || rest.length > MOST_CHARACTERS) yield take(false)
+  }
+  yield take(true)
+}
+
+const splitLines: Split = (text, isLast) => {
+  const lines = text.split('\n')
+  if (!isLast) lines.pop()
+  return lines.map((line) => ({ row: line.trim() === '' ? undefined : line, size: line.length + 1 }))
+}
+
+/** A string, which may have no end yet, a mark, or other characters. */
+const JSON_TOKEN = /"[^"\\]*(?:\\[\s\S][^"\\]*)*"?|[[\]{},]|[^\s",[\]{}]+/g
+
+/** The members of one JSON array. A member that has no end yet is read again with more. */
+function splitArray(): Split {
+  let state: 'before' | 'inside' | 'after' = 'before'
+  let isEmpty = true
+  return (text, isLast) => {
+    const pieces: Piece[] = []
+    let start = 0
+    let depth = 0
+    for (const { 0: token, index } of text.matchAll(JSON_TOKEN)) {
+      if (state === 'inside' && (depth > 0 || (token !== ',' && token !== ']'))) {
+        if (token === '[' || token === '{') depth++
+        else if (token === ']' || token === '}') depth--
+        continue
+      }
+      if (state === 'after' || (state === 'before' && token !== '['))
+        throw new CofferError('validation', 'The file must be one JSON array, or NDJSON.')
+      const row = text.slice(start, index)
+      const isRow = state === 'inside' && (token === ',' || !isEmpty || row.trim() !== '')
+      pieces.push({ row: isRow ? row : undefined, size: index + 1 - start })
+      start = index + 1
+      isEmpty &&= !isRow
+      state = token === ']' ? 'after' : 'inside'
+    }
+    if (state !== 'inside') pieces.push({ row: undefined, size: text.length - start })
     if (isLast && state !== 'after') throw new CofferError('validation', 'The JSON array has no end.')
-    return rows
+    return pieces
   }
 }
 
+const countBreaks = (text: string) => text.split('\n').length - 1
+
+/** `line`: on which the text begins. */
 function parseRow(text: string, line: number): Row {
   const { length } = text
+  // A member of an array may begin with blank lines.
+  const row = text.replace(/^\s*\n/, '')
+  const first = line + countBreaks(text.slice(0, length - row.length))
   try {
-    // A member of an array begins where the one before it ended.
-    const own = text.replace(/^\s*\n/, '')
-    return refuseMasked({ line, length, value: parseJson(own, { source: 'the row' }) })
+    return refuseMasked({ line: first, length, value: parseJson(row, { source: 'the row' }) })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const fault = error.message.replace(/at line (\d+)/, (_, own) => `at line ${line - 1 + Number(own)}`)
-    return { line, length, fault }
+    const fault = error.message.replace(/at line (\d+)/, (_, own) => `at line ${first - 1 + Number(own)}`)
+    return { line: first, length, fault }
   }
 }
 
 /** The row, with a fault if it was exported with masked data. */
 export function refuseMasked(row: Row): Row {
-  return isObject(row.value) && row.value[MASKED] === true ? { ...row, fault: IS_MASKED } : row
-}
-
-function requireShort(length: number, line: number): void {
-  if (length <= MOST_CHARACTERS) return
-  throw new CofferError('too_large', `Line ${line}: a row has at most ${MOST_CHARACTERS} characters.`)
+  const isMasked = isObject(row.value) && row.value[MASKED] === true
+  return isMasked ? { ...row, fault: 'The data of the row is masked. Export it with --reveal.' } : row
 }

@@ -1,4 +1,3 @@
-/** Data files of the package. */
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from '../../errors.js'

@@ -1,58 +1,83 @@
-/** `coffer log tail | verify`: follows the log, and reports the result of its verification. */
+/** `coffer log tail`, `log verify` and `reactor logs`: what was recorded, also as it comes, until Ctrl-C. */
+import { pause } from '../../client/pause.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
-import { countOf } from '../output/display.js'
-import { cellOf } from '../output/layout.js'
+import { countOf, displayLines } from '../output/display.js'
+import { cellOf } from '../output/table.js'
+import { write } from '../output/terminal.js'
 import type { Hooks, Task } from '../task.js'
-import { follow, type Wait, waitToPoll } from './follow.js'
 
-/** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
-const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
+const POLL_MS = 1000
 const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
+const STORED_RUNS = 100
+/** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
+const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-export const tail: Hooks = createTail(waitToPoll)
+type Records = List<Record<string, unknown>>
+type Run = ResultOf<'reactor logs'>[number]
+/** Resolves before the next poll, or when the signal is aborted. */
+type Wait = (signal: AbortSignal) => Promise<unknown>
 
-export function createTail(wait: Wait): Hooks {
-  return {
-    run: async (task) => {
-      const first = await look(task, task.input)
-      if (task.options.follow !== true) return task.print(first.data)
-      let seen = first.pagination.total_items
-      const fields = task.context.config.fields ?? task.definition.columns
-      const draw = (record: LogList['data'][number]) => {
-        const cells = fields.map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
-        return `${cells.join('  ').trimEnd()}\n`
-      }
-      const readNew = async () => {
-        const { records, total } = await readNewer(task, seen)
-        const skipped = total - seen - records.length
-        seen = total
-        if (skipped > 0)
-          await task.notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
-        return records
-      }
-      await follow(task, first.data, draw, readNew, wait)
-    },
+/** `readNew` opens the vault for each poll, so that other commands can run in between. */
+async function follow<R extends object>(
+  task: Task,
+  first: readonly R[],
+  format: (row: R) => string,
+  readNew: () => Promise<readonly R[]>,
+  wait: Wait = (signal) => pause(POLL_MS, signal),
+): Promise<void> {
+  const { signal } = task.context
+  for (let rows = first; await printRows(task, rows, format); rows = await readNew()) {
+    await wait(signal)
+    if (signal.aborted) return
   }
 }
 
-type LogList = List<Record<string, unknown>>
-
-async function look({ ask }: Task, input: object): Promise<LogList> {
-  return (await ask({ ...input })) as LogList
+/** Resolves to false if the reader closed the stream. */
+async function printRows<R extends object>(
+  { context, format, print }: Task,
+  rows: readonly R[],
+  formatRow: (row: R) => string,
+): Promise<boolean> {
+  if (format === 'table') return write(context.terminal.stdout, rows.map(formatRow).join(''))
+  if (rows.length > 0) await print(rows, format === 'json' ? 'ndjson' : format)
+  return true
 }
 
-/** The records after the first `seen`: records are never removed, so their number tells which are new. */
-function readNewer(task: Task, seen: number): Promise<{ records: LogList['data']; total: number }> {
-  return task.withOpenVault(async () => {
-    const newest = await look(task, { number: USUAL_PAGE })
-    const isAll = newest.pagination.total_items - seen <= newest.data.length
-    const { data, pagination } = isAll ? newest : await look(task, { number: LARGEST_PAGE })
-    const total = pagination.total_items
-    return { records: total === seen ? [] : data.slice(seen - total), total }
-  })
+export const tail: Hooks = createTail()
+
+/** @internal */
+export function createTail(wait?: Wait): Hooks {
+  return {
+    run: async (task) => {
+      const { ask, withOpenVault, context, definition, notice } = task
+      const first = (await ask({ ...task.input })) as Records
+      if (task.options.follow !== true) return task.print(first.data)
+      const fields = context.config.fields ?? definition.columns
+      const format = (record: Records['data'][number]) => {
+        const cells = fields.map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
+        return `${cells.join('  ').trimEnd()}\n`
+      }
+      let seen = first.pagination.total_items
+      const readNew = async () => {
+        // Records are never removed, so their number tells which are new.
+        const { data, pagination } = await withOpenVault(async () => {
+          const newest = (await ask({ number: USUAL_PAGE })) as Records
+          const isAll = newest.pagination.total_items - seen <= newest.data.length
+          return isAll ? newest : ((await ask({ number: LARGEST_PAGE })) as Records)
+        })
+        const count = pagination.total_items - seen
+        seen = pagination.total_items
+        const skipped = count - data.length
+        if (skipped > 0) await notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
+        return data.slice(Math.max(0, -skipped))
+      }
+      await follow(task, first.data, format, readNew, wait)
+    },
+  }
 }
 
 /** @throws CofferError `vault_damaged` naming the record at which the chain is broken */
@@ -68,4 +93,37 @@ export const verify: Hooks = {
         : `is broken at record ${broken_at} of ${records}: it, or one before it, was changed, removed, inserted or moved`
     throw new CofferError('vault_damaged', `The log ${what}. Compare it with a backup.`)
   },
+}
+
+export const runs: Hooks = {
+  run: async (task) => {
+    const { ask, input, options, format, print } = task
+    const read = async (number?: number) => (await ask({ ...input, ...omitUndefined({ number }) })) as Run[]
+    const isFollowing = options.follow === true
+    const first = await read(isFollowing ? STORED_RUNS : undefined)
+    if (!isFollowing) {
+      if (format !== 'table' || first.length === 0) return print(first)
+      return void (await printRows(task, first, formatRun))
+    }
+    let seen = new Set(first.map(({ id }) => id))
+    const readNew = async () => {
+      const stored = await read(STORED_RUNS)
+      const added = stored.filter(({ id }) => !seen.has(id))
+      seen = new Set(stored.map(({ id }) => id))
+      return added
+    }
+    const shown = first.length - Number(input.number ?? USUAL_PAGE)
+    await follow(task, first.slice(Math.max(0, shown)), formatRun, readNew)
+  },
+}
+
+function formatRun({ console, detail, errors = {}, stack, ...run }: Run): string {
+  const head = `${run.created_at}  ${run.outcome} ${run.status}  ${run.duration_ms} ms  ${run.memory_mib} MiB`
+  const lines = [
+    ...console.map(({ level, text }) => `${level}: ${text}`),
+    detail,
+    ...Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`)),
+    stack,
+  ].filter((line) => line !== undefined)
+  return [head, ...lines.map((line) => displayLines(line).replaceAll(/^/gm, '    ')), ''].join('\n')
 }

@@ -4,8 +4,9 @@ import type { OperationName } from '../../operations/all.js'
 import type { Presentation } from '../task.js'
 
 const FOLLOW = ['-f, --follow', 'also print new entries, until Ctrl-C'] as const
-const STORES_CODE: Presentation = { load: async () => (await import('./reactor/formula.js')).store }
-const loadTenant = async () => import('./tenant.js')
+const loadHooks = async () => import('./hooks.js')
+const loadReactor = async () => import('./reactor.js')
+const loadLog = async () => import('./log.js')
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
@@ -21,31 +22,23 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--type <text>', 'the type of rows that have none'],
       ['--results <file>', 'write a line of JSON for each row: its line, and its id or why it was refused'],
       ['--continue-on-error', 'leave out rows that are refused'],
-      ['--resume <file>', 'keeps how far the run came; started again with it, the run goes on from there'],
+      ['--resume <file>', 'the same, in a file with which the run, started again, goes on from there'],
       ['--dry-run', 'tell what would become of the rows, and write nothing'],
     ],
     servedBy: 'token tokenize',
     load: async () => (await import('../bulk/import.js')).importRows,
   },
-  'token update': { load: async () => (await import('./token.js')).update },
-  'formula create': STORES_CODE,
-  'formula update': STORES_CODE,
-  'reactor create': STORES_CODE,
-  'reactor update': STORES_CODE,
-  'reactor patch': STORES_CODE,
+  'token update': { load: async () => (await loadHooks()).updateToken },
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
     options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],
-    load: async () => (await import('./reactor/formula.js')).check,
+    load: async () => (await loadReactor()).checkFormula,
   },
   'formula install': {
     arguments: [
-      [
-        '[name]',
-        'card-alias, matching-hmac, json-webhook, or the path of a formula as JSON; default: all included ones',
-      ],
+      ['[name]', 'card-alias, matching-hmac, json-webhook, or a formula as JSON; default: these three'],
     ],
-    load: async () => (await import('./reactor/formula.js')).install,
+    load: async () => (await loadReactor()).installFormulas,
   },
   'reactor dev': {
     arguments: [['<file>', 'formula.js']],
@@ -55,31 +48,31 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--verbose', 'print how the code is confined on this machine'],
       ['--watch', 'run again when the file is saved, until Ctrl-C'],
     ],
-    load: async () => (await import('./reactor/reactor-dev.js')).develop,
+    load: async () => (await loadReactor()).develop,
   },
   'reactor logs': {
     options: [FOLLOW],
     empty: 'The reactor has not run yet.',
-    load: async () => (await import('./reactor/reactor.js')).logs,
+    load: async () => (await loadLog()).runs,
   },
   'log tail': {
     options: [FOLLOW],
     empty: 'The log is empty.',
-    load: async () => (await import('./log.js')).tail,
+    load: async () => (await loadLog()).tail,
   },
-  'log verify': { load: async () => (await import('./log.js')).verify },
-  'tenant create': { load: async () => (await loadTenant()).create },
+  'log verify': { load: async () => (await loadLog()).verify },
+  'tenant create': { load: async () => (await loadHooks()).createTenant },
   'tenant list': {
     empty: 'This vault has no tenant. Create one: coffer tenant create NAME',
-    load: async () => (await loadTenant()).list,
+    load: async () => (await loadHooks()).listTenants,
   },
-  'tenant use': { load: async () => (await loadTenant()).use },
-  'tenant delete': { load: async () => (await loadTenant()).remove },
-  'invite create': { load: async () => (await import('./invite.js')).mail },
-  'invite resend': { load: async () => (await import('./invite.js')).mail },
+  'tenant use': { load: async () => (await loadHooks()).useTenant },
+  'tenant delete': { load: async () => (await loadHooks()).deleteTenant },
+  'invite create': { load: async () => (await loadHooks()).mailInvitation },
+  'invite resend': { load: async () => (await loadHooks()).mailInvitation },
   'invite outbox': {
     empty: 'No mail yet. Invite a person: coffer invite create --help',
-    load: async () => (await import('./invite.js')).outbox,
+    load: async () => (await loadHooks()).showOutbox,
   },
   'invite accept': {
     arguments: [['[link]', 'the link in the mail, or its token; - reads standard input']],
@@ -87,18 +80,18 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--first-name <text>', 'their first name'],
       ['--last-name <text>', 'their last name'],
     ],
-    load: async () => (await import('./invite.js')).accept,
+    load: async () => (await loadHooks()).acceptInvitation,
   },
   'config set': {
     arguments: [
       ['<name>', 'see coffer config list'],
       ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
     ],
-    load: async () => (await import('./config.js')).set,
+    load: async () => (await loadHooks()).setSetting,
   },
   'seed apply': {
     arguments: [['<file>', 'the seed as JSON; - reads standard input']],
-    load: async () => (await import('./seed.js')).apply,
+    load: async () => (await loadHooks()).applySeed,
   },
   'vault status': { load: async () => (await import('./vault.js')).status },
   'vault verify': { load: async () => (await import('./vault.js')).verify },

@@ -1,7 +1,6 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
-import { accessSync, constants, readdirSync, statSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
-import { LONGEST_VALUE, OVERLAP, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { CommandContext } from '../context.js'
@@ -10,57 +9,69 @@ import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
-import type { Options, Task } from '../task.js'
+import type { Task, TerminalCommand } from '../task.js'
 
 const PAGE = 100
 /** A longer line is searched in pieces. */
 const PIECE = 256 * 1024
 const MOST_FINDINGS = 10_000
+/** In bytes; a shorter value would be found everywhere. */
+export const SHORTEST_VALUE = 6
+/** A longer value is searched for by its first bytes only. */
+const LONGEST_VALUE = 1024
+/** The longest encoded value (`%5C%75%30…`), in bytes: pieces of a longer text overlap by this much. */
+const OVERLAP = 18 * LONGEST_VALUE
+/** Encodings within encodings. */
+const MOST_DEPTH = 2
 
-interface Finding {
-  /** Of the token. */
-  id: string
-  file: string
-  line: number
-}
+/** A number as people write it. */
+const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
+const DIGITS = /\d(?:[ .-]?\d){7,}/g
+const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
+const PERCENT = /%([\da-f]{2})/gi
+const ESCAPED = /((?:\\u[\da-f]{4})+)|\\(["\\/bfnrt])/gi
+const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
 
 /** @throws CofferError `conflict` if something is found, after printing it; `usage` if a file cannot be read */
-export async function scan(
-  context: CommandContext,
-  paths: readonly string[],
-  options: Options,
-): Promise<void> {
-  const read = context.registry.find('token list-after')!
-  await runOperation(context, read, [], { ...options, reveal: true }, { run: (task) => scanAll(task, paths) })
-}
+export const scan: TerminalCommand['run'] = (context, paths, options) =>
+  runOperation(
+    context,
+    context.registry.find('token list-after')!,
+    [],
+    { ...options, reveal: true },
+    { run: (task) => scanAll(task, paths as string[]) },
+  )
 
 async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task
-  const { terminal, clock, cwd } = context
+  const { terminal, clock, signal } = context
   const finder = new ValueFinder()
-  let unread = 0
-  const tellUnread = async (error: unknown) => {
-    if (!(error instanceof CofferError)) throw error
-    unread++
-    await printWarning(terminal, error.message)
-  }
-  const named: string[] = []
-  for (const path of paths) await requireReadable(context, path).then(() => named.push(path), tellUnread)
-  // Every token that is read is logged, so none is read if there is nothing to search.
-  if (named.length > 0) await task.withOpenVault(() => readTokens(task, finder), 'server')
+  await task.withOpenVault(async () => {
+    for await (const { data } of walkPages(task, { size: PAGE }))
+      for (const token of data as TokenView[]) finder.add(token.id, token.data)
+  }, 'server')
+  if (finder.omitted > 0)
+    await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${finder.omitted}.`)
+  const files = paths.flatMap((path) => listFiles(context.cwd, path))
   const progress = createProgress(terminal, { label: 'Scanning' }, clock)
-  const findings: Finding[] = []
-  const files = named.flatMap((path) => (path === '-' ? [path] : listFiles(resolve(cwd, path), path)))
+  const findings: { id: string; file: string; line: number }[] = []
+  let unread = 0
   for (const [done, file] of files.entries()) {
-    await scanFile(context, file, finder, findings).catch(tellUnread)
+    try {
+      for await (const found of scanFile(context, file, finder)) {
+        if (signal.aborted || findings.length === MOST_FINDINGS) break
+        findings.push({ ...found, file })
+      }
+    } catch (error) {
+      if (!(error instanceof CofferError)) throw error
+      unread++
+      await printWarning(terminal, error.message)
+    }
     await progress.show(done + 1)
   }
   await progress.finish()
-  await printForRun(context, findings, {
-    columns: ['id', 'file', 'line'],
-    known: ['id', 'file', 'line'],
-    hints: { empty: 'No value of a token was found.' },
-  })
+  const hints = { empty: 'No value of a token was found.' }
+  await printForRun(context, findings, { columns: ['id', 'file', 'line'], hints })
   const isFull = findings.length === MOST_FINDINGS
   const places = isFull ? `${MOST_FINDINGS} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
@@ -68,49 +79,22 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 
-async function readTokens(task: Task, finder: ValueFinder): Promise<void> {
-  for await (const { data } of walkPages(task, { size: PAGE }))
-    for (const token of data as TokenView[]) finder.add(token.id, token.data)
-  const { short, ends } = finder.omitted
-  if (short > 0) await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${short}.`)
-  if (ends > 0) await task.notice(`Values looked for by their first ${LONGEST_VALUE} bytes alone: ${ends}.`)
+/** The file, or the files in a directory at any depth, by the path as it was given; links in it are not followed. */
+function listFiles(cwd: string, path: string): string[] {
+  const root = resolve(cwd, path)
+  if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]
+  return readdirSync(root, { withFileTypes: true, recursive: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(path, relative(root, join(entry.parentPath, entry.name))))
 }
 
-async function scanFile(
-  { input, signal }: CommandContext,
-  file: string,
-  finder: ValueFinder,
-  findings: Finding[],
-): Promise<void> {
+async function* scanFile({ input }: CommandContext, file: string, finder: ValueFinder) {
   const { chunks, close } = await input.openStream(file, 'the file')
   try {
-    for await (const found of scanChunks(chunks, finder)) {
-      if (signal.aborted || findings.length === MOST_FINDINGS) break
-      findings.push({ ...found, file })
-    }
+    yield* scanChunks(chunks, finder)
   } finally {
-    await close()
+    close()
   }
-}
-
-/** Opens nothing that can be read, because a pipe is read once. @throws CofferError `usage` */
-async function requireReadable({ cwd, input }: CommandContext, path: string): Promise<void> {
-  if (path === '-') return
-  try {
-    accessSync(resolve(cwd, path), constants.R_OK)
-  } catch {
-    const { close } = await input.openStream(path, 'the file')
-    await close()
-  }
-}
-
-/** The files in a directory, at any depth; links in it are not followed. `shown`: the path as it was given. */
-function listFiles(path: string, shown: string): string[] {
-  // A path that does not exist is reported when it is opened.
-  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() !== true) return [shown]
-  return readdirSync(path, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(shown, relative(path, join(entry.parentPath, entry.name))))
 }
 
 /** @internal Finds values by line, each token once in a line. */
@@ -142,4 +126,104 @@ export async function* scanChunks(
     rest = rest.slice(-overlap)
   }
   yield* search(rest)
+}
+
+interface Value {
+  bytes: Buffer
+  ids: Set<string>
+  /** The call of `find` that found it last, so that none looks for it again. */
+  foundBy: number
+}
+
+/**
+ * Finds values of tokens in text, even with separators between digits, in base64, URL encoding or JSON escapes, or in two of
+ * these encodings. Text is UTF-8 with one character for each byte (`latin1`), so that any file can be searched.
+ */
+export class ValueFinder {
+  /** The number of values that are too short to be looked for. */
+  omitted = 0
+  /** The values by their first six bytes, and a bit for each three bytes that one begins with. */
+  readonly #byStart = new Map<number, Map<string, Value>>()
+  readonly #starts = new Uint8Array(1 << 21)
+  #calls = 0
+
+  /** Adds all texts and numbers in the data of a token. */
+  add(id: string, data: unknown): void {
+    if (typeof data === 'object' && data !== null)
+      for (const inner of Object.values(data)) this.add(id, inner)
+    if (typeof data !== 'string' && typeof data !== 'number') return
+    const text = String(data)
+    this.#addText(id, text)
+    if (SEPARATED.test(text)) this.#addText(id, text.replaceAll(/\D/g, ''))
+  }
+
+  /** Returns the ids of the tokens with a value in `text`. A value in one line of it is found in all of it. */
+  find(text: string): Set<string> {
+    this.#calls++
+    const found = new Set<string>()
+    this.#search(text, found, MOST_DEPTH)
+    return found
+  }
+
+  #addText(id: string, text: string): void {
+    // The longest line identifies the value well enough.
+    const lines = Buffer.from(text)
+      .toString('latin1', 0, LONGEST_VALUE)
+      .split(/[\r\n]+/)
+    const line = lines.reduce((longest, each) => (each.length > longest.length ? each : longest))
+    if (line.length < SHORTEST_VALUE) {
+      this.omitted++
+      return
+    }
+    const bytes = Buffer.from(line, 'latin1')
+    const start = bytes.readUIntBE(0, 3)
+    this.#starts[start >> 3]! |= 1 << (start & 7)
+    const key = bytes.readUIntBE(0, SHORTEST_VALUE)
+    const alike = this.#byStart.get(key) ?? new Map<string, Value>()
+    this.#byStart.set(key, alike)
+    const value = alike.get(line) ?? { bytes, ids: new Set(), foundBy: 0 }
+    alike.set(line, value)
+    value.ids.add(id)
+  }
+
+  #search(text: string, found: Set<string>, depth: number): void {
+    const bytes = Buffer.from(text, 'latin1')
+    let start = 0
+    for (let end = 1; end <= bytes.length; end++) {
+      start = ((start << 8) | bytes[end - 1]!) & 0xffffff
+      const at = end - 3
+      if ((this.#starts[start >> 3]! & (1 << (start & 7))) === 0 || at < 0) continue
+      if (at + SHORTEST_VALUE > bytes.length) break
+      for (const value of this.#byStart.get(bytes.readUIntBE(at, SHORTEST_VALUE))?.values() ?? []) {
+        if (value.foundBy === this.#calls) continue
+        if (!value.bytes.equals(bytes.subarray(at, at + value.bytes.length))) continue
+        value.foundBy = this.#calls
+        for (const id of value.ids) found.add(id)
+      }
+    }
+    if (depth > 0) for (const decoded of decodings(text)) this.#search(decoded, found, depth - 1)
+  }
+}
+
+/** Decodes the text, or parts of it, from each encoding that they may be in. */
+function* decodings(text: string): Generator<string> {
+  for (const [run] of text.matchAll(DIGITS)) {
+    const digits = run.replaceAll(/\D/g, '')
+    if (digits !== run) yield digits
+  }
+  if (text.includes('%')) yield decodePercent(text)
+  // Forms write a space as a plus.
+  if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
+  if (text.includes('\\'))
+    yield text.replaceAll(ESCAPED, (_, codes: string | undefined, letter = '') => {
+      if (codes === undefined) return CONTROLS[letter.toLowerCase()] ?? letter
+      return Buffer.from(JSON.parse(`"${codes.replaceAll('\\U', '\\u')}"`) as string).toString('latin1')
+    })
+  // The encoded text may begin before the value does.
+  for (const [run] of text.matchAll(BASE64))
+    for (let first = 0; first < 4; first++) yield Buffer.from(run.slice(first), 'base64').toString('latin1')
+}
+
+function decodePercent(text: string): string {
+  return text.replaceAll(PERCENT, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
 }

@@ -1,11 +1,16 @@
 /** The commands without an operation. The code of each is loaded when it runs. */
 import { VERSION } from '../../version.js'
-import { TOPIC_NAMES } from '../help-layout.js'
+import { TOPIC_NAMES } from '../context.js'
 import { write } from '../output/terminal.js'
 import type { TerminalCommand } from '../task.js'
-import { BODY_LIMIT, SERVE_OPTIONS } from './serve/serve-flags.js'
 
-const init: Omit<TerminalCommand, 'name'> = {
+const BODY_LIMIT = [
+  '--body-limit <size>',
+  'the largest request body, such as 64KiB or 4MiB (default 1MiB)',
+] as const
+
+const init: TerminalCommand = {
+  name: 'init',
   summary: 'Create an encrypted vault here, or at --vault',
   options: [
     ['--name <text>', 'the name of its first tenant'],
@@ -13,22 +18,38 @@ const init: Omit<TerminalCommand, 'name'> = {
     ['--starter-apps', 'create an application of each type and print their keys, only once'],
   ],
   examples: ['coffer init', 'coffer init --vault support --name support --key-file support.key'],
-  run: async (context, _, options) => (await import('./init.js')).initVault(context, options),
+  run: async (...line) => (await import('./init.js')).initVault(...line),
 }
 
 export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
-  { name: 'init', ...init },
-  { name: 'vault init', ...init },
+  init,
+  { ...init, name: 'vault init' },
   {
     name: 'serve',
     isAlone: true,
     summary: 'Serve the vault over HTTP',
-    options: SERVE_OPTIONS,
+    options: [
+      ['--port <number>', 'the port; 0 selects a free one (default 4010)'],
+      ['--host <address>', 'the address to listen on (default: both loopback addresses)'],
+      ['--allow-remote', 'accept other machines; required for any address but loopback'],
+      ['--ephemeral', 'serve an empty vault in memory, lost when the server stops'],
+      ['--seed <file>', 'the contents of the vault in memory; see coffer seed apply --help'],
+      ['--demo', 'serve the vault in .coffer-demo, created with sample data the first time'],
+      ['--starter-apps', 'create the missing ones of a management, a private and a public application'],
+      BODY_LIMIT,
+      ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
+      ['--no-cors', 'refuse calls from web pages of other origins'],
+      ['--log <format>', 'the access log on standard error: text, json or none'],
+      ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
+      ['--exit-with-parent', 'stop when standard input, a pipe, ends'],
+      ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
+      ['--tls-key <file>', 'the private key of the certificate (PEM)'],
+    ],
     examples: [
       'coffer serve --port 0 & sleep 1; coffer token list; kill $!; wait',
       'coffer serve --port 0 --ephemeral -o json --log none > server.json & sleep 1; cat server.json; kill $!; wait',
     ],
-    run: async (context, _, options) => (await import('./serve/serve.js')).serve(context, options),
+    run: async (...line) => (await import('./serve/serve.js')).serve(...line),
   },
   {
     name: 'token export',
@@ -46,14 +67,13 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--metadata <key=value>', 'only tokens with this metadata', true],
     ],
     examples: ['coffer token export tokens.csv', 'coffer token export --type card --reveal | wc -l'],
-    run: async (context, words, options) =>
-      (await import('../bulk/export.js')).exportTokens(context, words, options),
+    run: async (...line) => (await import('../bulk/export.js')).exportTokens(...line),
   },
   {
     name: 'doctor',
-    summary: 'Examine this machine, the settings and the vault, and say what to do',
+    summary: 'Examine this machine and the vault, and say what to do',
     details:
-      'Checks Node, settings, permissions, lock, log, clock, mail and the confinement of reactor code. Sends nothing.\n' +
+      'Checks Node, permissions, the lock, the vault, its log and the confinement of reactor code. Sends nothing.\n' +
       'Exit code 1 if something is wrong.',
     examples: ['coffer doctor'],
     run: async (context) => (await import('./doctor.js')).examine(context),
@@ -70,8 +90,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'application it finds what that one sees in the clear. Each token is read in the clear, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
-    run: async (context, words, options) =>
-      (await import('./scan.js')).scan(context, words as string[], options),
+    run: async (...line) => (await import('./scan.js')).scan(...line),
   },
   {
     name: 'unlock',
@@ -100,7 +119,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],
     examples: ['coffer openapi'],
-    run: async (context, _, options) => (await import('./openapi.js')).printOpenApi(context, options),
+    run: async (...line) => (await import('./serve/serve-options.js')).printOpenApi(...line),
   },
   {
     name: 'completion',
@@ -108,8 +127,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [['<shell...>', 'bash, zsh or fish']],
     details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
     examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
-    run: async (context, words) =>
-      (await import('./help/completion.js')).printCompletion(context, words as string[]),
+    run: async (context, args) => (await import('./help/completion.js')).printCompletion(context, args),
   },
   {
     name: 'help',
@@ -117,8 +135,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [['[words...]', `a command, or one of: ${TOPIC_NAMES.join(', ')}`]],
     options: [['--json', 'all commands as JSON: flags, types, examples, permissions and outputs']],
     examples: ['coffer help token create', 'coffer help expressions', 'coffer help --json'],
-    run: async (context, words, options) =>
-      (await import('./help/help.js')).printHelp(context, words as string[], options),
+    run: async (...line) => (await import('./help/help.js')).printHelp(...line),
   },
   {
     name: 'version',
@@ -142,8 +159,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer profile set support vault ~/vaults/support',
       'coffer app key create "starter private" --fields key -o value | coffer profile set support api-key',
     ],
-    run: async (context, [profile, setting, value]) =>
-      (await import('./profile.js')).setInProfile(context, profile!, setting!, value),
+    run: async (context, args) => (await import('./profile.js')).setInProfile(context, args),
   },
   {
     name: 'profile list',
@@ -159,14 +175,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer profile set support vault .coffer-demo && coffer profile use support',
       'coffer profile use',
     ],
-    run: async (context, [name]) => (await import('./profile.js')).useProfile(context, name),
+    run: async (context, args) => (await import('./profile.js')).useProfile(context, args),
   },
   {
     name: 'profile delete',
     summary: 'Delete a profile.',
     arguments: [['<profile>', 'its name']],
     examples: ['coffer profile set support vault .coffer-demo && coffer profile delete support'],
-    run: async (context, [name]) => (await import('./profile.js')).deleteProfile(context, name!),
+    run: async (context, args) => (await import('./profile.js')).deleteProfile(context, args),
   },
 ]
 

@@ -8,9 +8,9 @@ import { pause } from '../../client/pause.js'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, ERRORS, usage } from '../../errors.js'
 import { readHolder } from '../../vault/offline.js'
-import { describeVault, openVault, requireDirectory } from '../../vault/open.js'
+import { describeLocked, openVault, readHeaderAt, requireDirectory } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
 import {
@@ -28,33 +28,29 @@ import { sweepRegularly } from './serve/expiry-sweeper.js'
 const LONGEST_MS = 24 * 60 * 60 * 1000
 const POLL_MS = 250
 const SECRET_BYTES = 32
-const PATIENCE_MS = 10_000
-const SHORT_PATIENCE_MS = 1000
+const TIMEOUT_MS = 10_000
+const SHORT_TIMEOUT_MS = 1000
 
 /** @throws CofferError `usage`, `unavailable` if another process has the vault open, those of opening it */
 export async function unlock(context: CommandContext, options: Options): Promise<void> {
-  const text = typeof options.for === 'string' ? options.for : '15m'
-  const durationMs = parseDuration(text)
+  const duration = typeof options.for === 'string' ? options.for : '15m'
+  const durationMs = parseDuration(duration)
   if (durationMs === undefined || durationMs > LONGEST_MS)
     throw usage('--for takes a duration such as 15m or 8h, up to 24h.')
   requireDirectory(placeOf(context))
   requireVault(context)
   if (options.foreground === true) return keepOpen(context, durationMs)
-  const until = await retryPassphrase(context, () => startInBackground(context, text))
+  const until = await retryPassphrase(context, () => startInBackground(context, duration))
+  const { vault } = context.config
+  const flag = vault === undefined ? '' : ` --vault ${quoteWord(findVaultDirectory(context))}`
   const what = `The vault is open until ${until}, and any process of yours can use it.`
-  await printNotice(context.terminal, `${what} To lock it before: ${lockLine(context)}`)
-}
-
-/** Names the vault where this command line does. */
-function lockLine(context: CommandContext): string {
-  const isNamed = context.config.vault !== undefined
-  return `coffer vault lock${isNamed ? ` --vault ${quoteWord(findVaultDirectory(context))}` : ''}`
+  await printNotice(context.terminal, `${what} To lock it before: coffer vault lock${flag}`)
 }
 
 /** Resolves to when it ends. Its standard streams end with this process. */
 async function startInBackground(context: CommandContext, duration: string): Promise<string> {
   const directory = findVaultDirectory(context)
-  const opener = await chooseOpener(context, await describeVault(directory))
+  const opener = await chooseOpener(context, describeLocked(await readHeaderAt(placeOf(context))))
   if (opener.kind !== 'passphrase')
     throw usage('A key file opens this vault without being asked for, so there is nothing to unlock.')
   const { allowNet, modules, ca } = context.config
@@ -82,20 +78,16 @@ async function startInBackground(context: CommandContext, duration: string): Pro
     problem += chunk.toString()
   })
   const [line]: unknown[] = await Promise.race([once(child.stdout, 'data'), once(child, 'close')])
-  if (!(line instanceof Buffer)) throw readProblem(problem)
+  if (!(line instanceof Buffer)) throw readProblem(problem.trim().split('\n').at(-1) || '{}')
   child.unref()
   for (const stream of [child.stdout, child.stderr]) stream.destroy()
   return (JSON.parse(line.toString()) as { until: string }).until
 }
 
-/** The problem in the last line that the process printed. */
-function readProblem(text: string): CofferError {
-  const printed: Record<string, string> = JSON.parse(text.trim().split('\n').at(-1) || '{}')
-  const { type = '', detail = '' } = printed
-  const code = (['vault_locked', 'unavailable', 'vault_damaged'] as const).find(
-    (known) => type === `urn:coffer:problem:${known.replaceAll('_', '-')}`,
-  )
-  return new CofferError(code ?? 'internal', detail || 'The process in the background ended.')
+function readProblem(line: string): CofferError {
+  const { type = '', detail = 'The process in the background ended.' } = JSON.parse(line)
+  const code = type.replace('urn:coffer:problem:', '').replaceAll('-', '_')
+  return new CofferError(Object.hasOwn(ERRORS, code) ? code : 'internal', detail)
 }
 
 /** Until the time is over, the file of the session is gone, or a signal. */
@@ -103,7 +95,7 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
   const { clock, signal, terminal } = context
   const hardened = await hardenHost(context)
   const session = { secret: randomBytes(SECRET_BYTES), untilMs: clock() + durationMs }
-  const place = placeOf(context, undefined, (text) => void printNotice(terminal, text))
+  const place = placeOf(context)
   const app = await openVault({ ...place, role: 'server', session: session.secret }, (vault) =>
     chooseOpener(context, vault),
   )
@@ -126,26 +118,24 @@ async function keepOpen(context: CommandContext, durationMs: number): Promise<vo
   }
 }
 
-/** Ends what `unlock` began. */
+/** Ends what `unlock` began. @throws CofferError `unavailable` if a process still has the vault open after that */
 export async function lock(context: CommandContext): Promise<void> {
-  requireDirectory(placeOf(context))
+  const place = placeOf(context)
+  requireDirectory(place)
   requireVault(context)
   const session = await readSession(context, findVaultDirectory(context))
-  const place = placeOf(context)
-  const before = readHolder(place)
   if (session !== undefined) rmSync(session.path, { force: true })
-  const isHeld = () =>
-    before !== undefined && before.state !== 'dead' && readHolder(place)?.pid === before.pid
-  // Without a session it may be a command, which is soon over; or a server, or an `unlock` of another login.
-  const patienceMs = session === undefined ? SHORT_PATIENCE_MS : PATIENCE_MS
-  for (let waitedMs = 0; isHeld() && waitedMs < patienceMs; waitedMs += POLL_MS)
+  // Without a session the holder may be a command, which is soon over.
+  const timeoutMs = session === undefined ? SHORT_TIMEOUT_MS : TIMEOUT_MS
+  let held = readHolder(place)
+  for (let waitedMs = 0; held !== undefined && waitedMs < timeoutMs; waitedMs += POLL_MS) {
     await pause(POLL_MS, context.signal)
-  if (isHeld()) {
-    const { pid, host, state } = before!
-    const end =
-      state === 'alive' ? `Stop it: kill ${pid}` : `It cannot be judged from here; stop it on ${host}.`
-    throw new CofferError('unavailable', `Process ${pid} still has the vault open. ${end}`)
+    held = readHolder(place)
   }
-  const already = session === undefined ? ' already' : ''
-  await printNotice(context.terminal, `The vault is locked${already}.`)
+  if (held !== undefined && held.state !== 'dead') {
+    const { pid, host } = held
+    const message = `Process ${pid} still has the vault open. Stop it on ${host}: kill ${pid}`
+    throw new CofferError('unavailable', message)
+  }
+  await printNotice(context.terminal, 'The vault is locked.')
 }

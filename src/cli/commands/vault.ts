@@ -1,4 +1,3 @@
-/** `coffer vault status | verify`: adds the directory and advice to the answers. */
 import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'

@@ -4,36 +4,37 @@
  */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
-import { isObject, parseJson } from '../../domain/json/json.js'
+import { decodeUtf8, isObject, parseJson } from '../../domain/json/json.js'
+import { collectBytes } from '../../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import type { CommandContext } from '../context.js'
-import { printNotice, printWarning } from '../output/output.js'
-import { isTerminal } from '../output/terminal.js'
-import type { Args, Options } from '../task.js'
-import { type Ids, readIds } from './args.js'
+import { isTerminal, type Terminal } from '../output/terminal.js'
+import type { ArgSpecs, Args, Options } from '../task.js'
 import type { Form } from './form.js'
-import { type InputReader, isSource } from './input.js'
-import { type ListNoun, resolveNames } from './names.js'
-import { type Flag, isTextOf, listFlags, readFlag, takesBody } from './options.js'
-import { createUnknownNotice } from './unknown.js'
+import { type InputReader, isSource, warnOfArguments } from './input.js'
+import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
+import { type Flag, isTextOf, listFlags, readFlag, takesBody, takesMany } from './options.js'
 
-/** `form` asks for what is missing, and is absent where nobody can be asked; without `list` names are no ids. */
-export type InputIo = Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> & {
+const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
+/** The limit of ids on standard input: more than a million UUIDs. */
+const MOST_ID_BYTES = 64 * 1024 * 1024
+
+/** `form` asks for what is missing, and is absent if nobody can be asked. Without `list` names are no ids. */
+interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
   readonly form?: Form | undefined
   readonly list?: ListNoun
 }
 
-export interface Draft {
+interface Draft {
   readonly definition: RegisteredOperation
   readonly flags: readonly Flag[]
   readonly args: Args
   readonly options: Options
   /** The values of flags by property: booleans, or texts with the contents of files. */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
-  readonly ids?: Ids | undefined
   /** One input, or one for each body or id. */
   readonly inputs: readonly OperationInput[]
   /** The names of several inputs in messages; undefined for a single input. */
@@ -42,20 +43,8 @@ export interface Draft {
 
 type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
 
-const STEPS: readonly Step[] = [
-  takeIds,
-  readArgs,
-  announce,
-  readTextsOfFlags,
-  readBodies,
-  mergeFlags,
-  resolvePaths,
-  askMissing,
-  spreadIds,
-  findIds,
-]
-/** The steps after a command has read its input by itself. */
-const OWN_STEPS: readonly Step[] = [takeIds, spreadIds, findIds]
+/** The last two are for a command that has read its input by itself, too. */
+const STEPS: readonly Step[] = [readFlags, readBodies, mergeFlags, askMissing, takeIds, findIds]
 
 /** `own`: the input that the command has read by itself. @throws CofferError `usage` that names missing and invalid flags */
 export function gatherInputs(
@@ -73,59 +62,49 @@ export function gatherInputs(
     texts: {},
     inputs: [own ?? {}],
   }
-  const steps = own === undefined ? STEPS : OWN_STEPS
+  const steps = own === undefined ? STEPS : STEPS.slice(-2)
   return steps.reduce(async (before, step) => step(await before, io), Promise.resolve(draft))
 }
 
-/** First, because nothing else may read ids on standard input. */
-async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
-  return { ...draft, ids: await readIds(input, draft.definition, draft.args) }
-}
-
-function eachInput(draft: Draft, change: (input: OperationInput) => OperationInput): Draft {
-  return { ...draft, inputs: draft.inputs.map(change) }
-}
-
-/** Arguments that also have a flag become values of the flag. @throws CofferError `usage` for one given twice */
-function readArgs(draft: Draft): Draft {
-  const { flags, args, definition } = draft
-  const options = { ...draft.options }
-  for (const { property, name, key } of flags) {
-    const arg = args[definition.positionals.indexOf(property)]
-    if (arg === undefined) continue
-    if (options[key] !== undefined) throw usage(`Give ${property} as an argument or as ${name}, not both.`)
-    options[key] = [arg]
+/** Asks for required arguments that are missing. @throws CofferError `usage` where nobody can be asked */
+export async function completeArgs(
+  { terminal, form }: { terminal: Terminal; form?: Form | undefined },
+  command: string,
+  specs: ArgSpecs,
+  args: Args,
+): Promise<Args> {
+  const complete = [...args]
+  for (const [at, [spec, description]] of specs.entries()) {
+    const name = REQUIRED.exec(spec)?.[1]
+    if (name === undefined || complete[at] !== undefined) continue
+    if (!terminal.mayPrompt) throw usage(`Missing required argument '${name}'. See: coffer ${command} --help`)
+    const validate = (answer: string) => answer !== '' || 'A value is required.'
+    complete[at] = form
+      ? // Properties have underscores instead of hyphens.
+        await form.askArg(name.replaceAll('-', '_'), description)
+      : await (await import('./prompt.js')).ask(terminal, { message: name, validate })
   }
-  return { ...draft, options }
+  return complete
 }
 
-/** Warns of secrets in arguments, and tells that the command reads from the terminal. */
-async function announce(draft: Draft, { terminal }: InputIo): Promise<Draft> {
-  const { flags, options } = draft
-  const textsOf = ({ key }: Flag) => (Array.isArray(options[key]) ? (options[key] as string[]) : [])
-  const isAsked = options.file === '-' || flags.flatMap(textsOf).some((text) => /^(?:[^=]+=)?@?-$/.test(text))
-  if (isAsked && isTerminal(terminal.stdin))
-    await printNotice(terminal, 'Reading from the terminal; end with Ctrl-D on an empty line.')
-  const exposed = flags.filter(
-    (flag) =>
-      flag.schema.sensitive && textsOf(flag).some((text) => !isSource(text.slice(sourceOffset(flag, text)))),
-  )
-  if (exposed.length === 0) return draft
-  const names = exposed.map(({ name }) => name)
-  const danger = `Other processes can see the arguments of a command (${names.join(', ')}).`
-  const advice = `Give a file as ${names[0]} @FILE, or JSON on standard input.`
-  await printWarning(terminal, `${danger} ${advice}`)
-  return draft
-}
-
-/** Sequential, because standard input can be read once. */
-async function readTextsOfFlags(draft: Draft, { input }: InputIo): Promise<Draft> {
+/** Reads flags, and arguments that also have a flag, one after another, because standard input can be read once. */
+async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
+  const { definition, flags, args, options } = draft
   const texts: Record<string, boolean | readonly string[]> = {}
-  for (const flag of draft.flags) {
-    const option = draft.options[flag.key] as boolean | readonly string[] | undefined
-    if (option === undefined) continue
-    texts[flag.property] = typeof option === 'boolean' ? option : await readTexts(input, flag, option)
+  const exposed: string[] = []
+  for (const flag of flags) {
+    const { property, name, key, schema } = flag
+    const arg = args[definition.positionals.indexOf(property)]
+    const option = options[key] as boolean | readonly string[] | undefined
+    if (arg !== undefined && option !== undefined)
+      throw usage(`Give ${property} as an argument or as ${name}, not both.`)
+    const given = arg === undefined ? option : [arg]
+    if (given === undefined) continue
+    texts[property] = typeof given === 'boolean' ? given : await readTexts(input, flag, given)
+    const isExposed = (text: string) => !isSource(text.slice(sourceOffset(flag, text)))
+    if (schema.sensitive && Array.isArray(given) && given.some(isExposed)) exposed.push(name)
   }
+  if (exposed.length > 0) await warnOfArguments(terminal, exposed)
   return { ...draft, texts }
 }
 
@@ -152,35 +131,25 @@ function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
  * Reads standard input only if it is not a terminal and a required property, or all flags, are missing. Otherwise a
  * command could wait for an input that is never closed.
  */
-async function readBodies(draft: Draft, io: InputIo): Promise<Draft> {
+async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
-  const { terminal, input } = io
   const { wholeBody } = definition
-  if (!takesBody(definition)) return draft
-  const file = typeof options.file === 'string' ? options.file : undefined
-  if (wholeBody !== undefined) {
-    if (texts[wholeBody] !== undefined) return draft
-    if ((file ?? '-') === '-' && isTerminal(terminal.stdin))
-      throw usage('Give the JSON document on standard input or as --file FILE.')
-    const { text, source } = await readFileOf(io, file ?? '-')
-    return { ...draft, inputs: [{ [wholeBody]: parseJson(text, { source }) }] }
-  }
-  if (file === undefined) {
-    const isMissing = flags.some(({ isRequired, property }) => isRequired && texts[property] === undefined)
-    const isWanted = isMissing || Object.keys(texts).length === 0
-    if (!isWanted || isTerminal(terminal.stdin) || input.isStdinTaken) return draft
-  }
-  const { text, source } = await readFileOf(io, file ?? '-', file !== undefined)
+  if (!takesBody(definition) || (wholeBody !== undefined && texts[wholeBody] !== undefined)) return draft
+  const file = options.file as string | undefined
+  const isTyped = isTerminal(terminal.stdin)
+  if (wholeBody !== undefined && (file ?? '-') === '-' && isTyped)
+    throw usage('Give the JSON document on standard input or as --file FILE.')
+  const isMissing = ({ isRequired, property }: Flag) => isRequired && texts[property] === undefined
+  const isWanted = wholeBody !== undefined || flags.some(isMissing) || Object.keys(texts).length === 0
+  if (file === undefined && (!isWanted || isTyped || input.isStdinTaken)) return draft
+  const source = file === undefined || file === '-' ? 'standard input' : file
+  const text = await input.readFile(file ?? '-', file === undefined ? source : '--file')
+  if (wholeBody !== undefined) return { ...draft, inputs: [{ [wholeBody]: parseJson(text, { source }) }] }
   if (file === undefined && text.trim() === '') return draft
   const inputs = splitBodies(definition, text).map((body) => parseBody(body, source))
   await createUnknownNotice(terminal, definition)(inputs)
   if (inputs.length < 2) return { ...draft, inputs }
   return { ...draft, inputs, names: inputs.map((_, at) => `body ${at + 1}`) }
-}
-
-async function readFileOf({ input }: InputIo, path: string, isFlag = path !== '-') {
-  const source = path === '-' ? 'standard input' : path
-  return { text: await input.readFile(path, isFlag ? '--file' : source), source }
 }
 
 /** A body on each line, if the first line is one by itself and more follow. */
@@ -197,41 +166,34 @@ function parseBody(text: string, source: string): OperationInput {
 }
 
 /** Puts the values of flags, and arguments without a flag, into each input. */
-function mergeFlags(draft: Draft, { clock }: InputIo): Draft {
+function mergeFlags(draft: Draft, io: InputIo): Draft {
   const { definition, flags, args, texts } = draft
-  const { positionals, sentBody } = definition
-  const named = positionals.flatMap((name, at) =>
-    args[at] === undefined || flags.some(({ property }) => property === name) ? [] : [[name, args[at]]],
-  )
-  return eachInput(draft, (body) => {
+  const { positionals, sentBody, input } = definition
+  const named = positionals
+    .map((name, at) => [name, refine(input.properties![name]!, args[at], io)] as const)
+    .filter(([name, arg]) => arg !== undefined && texts[name] === undefined)
+  const inputs = draft.inputs.map((body) => {
     const sent: Record<string, unknown> = { ...body }
     for (const flag of flags) {
       const given = texts[flag.property]
       if (given === undefined) continue
-      const value =
-        typeof given === 'boolean' ? given : readFlag({ ...flag, isText: isTextOf(flag, sent) }, given)
-      sent[flag.property] = readMoment(flag.schema, value, clock)
+      const isText = isTextOf(flag, sent)
+      const value = typeof given === 'boolean' ? given : readFlag({ ...flag, isText }, given)
+      sent[flag.property] = refine(flag.schema, value, io)
     }
     const whole = sentBody === undefined ? {} : { [sentBody]: { ...sent } }
     return { ...sent, ...whole, ...Object.fromEntries(named) }
   })
+  return { ...draft, inputs }
 }
 
-/** The date that a duration stands for, where the schema takes one. */
-function readMoment({ duration }: Schema, value: unknown, clock: () => number): unknown {
-  const ms = duration === undefined || typeof value !== 'string' ? undefined : parseDuration(value)
+/** A date for a duration; an absolute path, because a server that performs the operation has another directory. */
+function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknown {
+  if (typeof value !== 'string' || value === '') return value
+  const { duration } = schema
+  if (schema.type === 'string' && schema.isPath) return resolve(cwd, value)
+  const ms = duration === undefined ? undefined : parseDuration(value)
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
-}
-
-/** Makes paths absolute, because a server that performs the operation has another current directory. */
-function resolvePaths(draft: Draft, { cwd }: InputIo): Draft {
-  const properties: Readonly<Record<string, Schema>> = draft.definition.input.properties ?? {}
-  const paths = Object.entries(properties).filter(([, schema]) => schema.type === 'string' && schema.isPath)
-  return eachInput(draft, (input) => {
-    const given = paths.filter(([name]) => typeof input[name] === 'string' && input[name] !== '')
-    const absolute = given.map(([name]) => [name, resolve(cwd, input[name] as string)])
-    return { ...input, ...Object.fromEntries(absolute) }
-  })
 }
 
 /** Asks for what each input lacks. @throws CofferError `usage` where nobody can be asked */
@@ -252,18 +214,31 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   return { ...draft, inputs }
 }
 
-/** Makes an input of each id. */
-function spreadIds(draft: Draft): Draft {
-  const { ids, inputs } = draft
-  if (ids === undefined) return draft
-  return { ...draft, inputs: ids.all.map((id) => ({ ...inputs[0], [ids.property]: id })), names: ids.all }
+/**
+ * Makes an input of each id of a command with several, or with `-`. Ids on standard input are read to the end before the
+ * vault is opened, because the command that writes them may wait for the same vault. @throws CofferError `too_large`
+ */
+async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
+  const { definition, args, inputs } = draft
+  const property = definition.positionals.at(-1)!
+  let ids = args.slice(definition.positionals.length - 1).filter((arg) => arg !== undefined)
+  const isRead = ids.length === 1 && ids[0] === '-'
+  if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
+  if (isRead) {
+    const { chunks, name } = await input.openStream('-', `<${property}>`)
+    const bytes = await collectBytes(chunks, MOST_ID_BYTES)
+    if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')
+    const lines = decodeUtf8(bytes, name).split('\n')
+    ids = lines.map((line) => line.trim()).filter((line) => line !== '')
+  }
+  return { ...draft, inputs: ids.map((id) => ({ ...inputs[0], [property]: id })), names: ids }
 }
 
 /** Replaces names by the ids that they stand for. */
 async function findIds(draft: Draft, { list }: InputIo): Promise<Draft> {
   if (list === undefined) return draft
+  const { properties = {} } = draft.definition.input
   const inputs: OperationInput[] = []
-  for (const input of draft.inputs)
-    inputs.push(await resolveNames(draft.definition.input.properties ?? {}, input, list))
+  for (const input of draft.inputs) inputs.push(await resolveNames(properties, input, list))
   return { ...draft, inputs }
 }

@@ -23,40 +23,38 @@ export const SECRET_LIMIT_BYTES = 4096
 
 const BYTE_ORDER_MARK = /^\ufeff/
 const NEWLINE = 0x0a
-const CHUNK_BYTES = 64 * 1024
+const EXPOSED_ARGUMENTS = 'Other processes can see the arguments of a command'
 
-/** `size`: of a file, in bytes. `close` also ends a read that is waiting, with an error. */
-export interface ByteStream {
-  chunks: AsyncIterable<Uint8Array>
-  size?: number
-  close(): Promise<void>
-}
+type Io = { cwd(): string; readonly stdin: InputStream }
 
 /** Whether `text` names a source instead of being the value. */
 export function isSource(text: string): boolean {
   return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
 }
 
-/** The text of an answer to a prompt, in which `@path` reads a file. @throws CofferError `usage` */
-export async function readAnswer(input: InputReader, answer: string, flag: string): Promise<string> {
-  // Standard input is the terminal of the prompt.
-  return answer.startsWith('@') && answer !== '@-' ? input.readValue(answer, flag) : answer
+/** Warns that the values of `names`, which are secret, are on the command line. */
+export function warnOfArguments(terminal: Terminal, names: readonly string[]): Promise<void> {
+  const advice = `Give ${names[0]} as @FILE, or on standard input.`
+  return printWarning(terminal, `${EXPOSED_ARGUMENTS} (${names.join(', ')}). ${advice}`)
 }
 
 /** Reads sources for a flag or argument, which errors name. Standard input can be read once. */
 export class InputReader {
-  readonly #cwd: string
-  readonly #streams: { readonly stdin: InputStream }
+  readonly #io: Io
   /** The flag that has read standard input. */
   #stdinFlag: string | undefined
 
-  constructor({ cwd, streams }: { cwd: string; streams: { readonly stdin: InputStream } }) {
-    this.#cwd = cwd
-    this.#streams = streams
+  constructor(io: Io) {
+    this.#io = io
   }
 
   get isStdinTaken(): boolean {
     return this.#stdinFlag !== undefined
+  }
+
+  /** Lets the process end though standard input may still have something to read. */
+  release(): void {
+    if (this.isStdinTaken) this.#io.stdin.unref?.()
   }
 
   /**
@@ -67,46 +65,56 @@ export class InputReader {
   async readValue(source: string, flag: string): Promise<string> {
     if (source.startsWith('@@')) return source.slice(1)
     if (!isSource(source)) return source
-    const text = await this.readFile(source === '-' || source === '@-' ? '-' : source.slice(1), flag)
+    const text = await this.readFile(source === '-' ? source : source.slice(1), flag)
     return text.replace(BYTE_ORDER_MARK, '').replace(/\r?\n$/, '')
   }
 
   /** The unchanged text of a file; `-` is standard input. @throws CofferError like {@link readValue} */
   async readFile(path: string, flag: string): Promise<string> {
-    const place = path === '-' ? 'standard input' : path
-    const name = place === flag ? place : `${flag} (${place})`
-    if (path === '-') return decodeUtf8(await collect(this.claimStdin(flag), name), name)
-    if (path === '') throw usage(`${flag} names no file.`)
-    const file = await openFile(resolve(this.#cwd, path), name)
+    const { name, chunks, close } = await this.openStream(path, flag)
     try {
-      return decodeUtf8(await collect(file.chunks, name), name)
+      const bytes = await collectBytes(chunks, VALUE_LIMIT_BYTES)
+      if (bytes !== undefined) return decodeUtf8(bytes, name)
+      throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
     } finally {
-      file.close()
+      close()
     }
   }
 
-  /** The bytes of a file, or of standard input (`-`), as they come. @throws CofferError `usage` */
-  async openStream(path: string, flag: string): Promise<ByteStream> {
-    if (path === '-') {
-      const stdin = this.claimStdin(flag)
-      return { chunks: guard(stdin, 'standard input'), close: async () => void stdin.destroy() }
+  /**
+   * The bytes of a file, or of standard input (`-`), as they come. `name` is that of messages. `close` also ends a read
+   * that is waiting, with an error. @throws CofferError `usage`
+   */
+  async openStream(path: string, flag: string) {
+    if (path === '') throw usage(`${flag} names no file.`)
+    const place = path === '-' ? 'standard input' : path
+    const name = place === flag ? place : `${flag} (${place})`
+    try {
+      const { stream, size } =
+        path === '-'
+          ? { stream: this.claimStdin(flag), size: undefined }
+          : await openFile(resolve(this.#io.cwd(), path))
+      return { name, chunks: guard(stream, name), close: () => void stream.destroy(), size }
+    } catch (error) {
+      throw unreadable(error, name)
     }
-    const name = `${flag} (${path})`
-    const { chunks, stat, close } = await openFile(resolve(this.#cwd, path), name)
-    return { chunks: guard(chunks, name), size: stat.size, close: async () => close() }
   }
 
   /** The first line of a file, no link, of its owner alone. @throws CofferError `vault_exposed`, `usage` */
   async readSecretFile(path: string, flag: string): Promise<string> {
     const name = `${flag} (${path})`
-    // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
-    const flags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
-    const { chunks, stat, close } = await openFile(resolve(this.#cwd, path), name, flags)
+    let file: number | undefined
     try {
-      refuseExposed(stat, name)
-      return await readFirstLine(chunks, name)
+      // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
+      const flags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
+      file = openSync(resolve(this.#io.cwd(), path), constants.O_RDONLY | flags)
+      refuseExposed(fstatSync(file), name)
+      const start = new Uint8Array(SECRET_LIMIT_BYTES + 2)
+      return await readFirstLine([start.subarray(0, readSync(file, start))], name)
+    } catch (error) {
+      throw unreadable(error, name)
     } finally {
-      close()
+      if (file !== undefined) closeSync(file)
     }
   }
 
@@ -118,19 +126,15 @@ export class InputReader {
       throw usage(`Standard input was given to ${both}. Give one of them as a file.`)
     }
     this.#stdinFlag = flag
-    return this.#streams.stdin
+    return this.#io.stdin
   }
 
-  /** The first line of standard input. @throws CofferError `usage` */
-  async readStdinLine(flag: string): Promise<string> {
-    return readFirstLine(this.claimStdin(flag), `${flag} (standard input)`)
-  }
-
-  /** The first line of a descriptor. @throws CofferError `usage` */
+  /** The first line of a descriptor; 0 is standard input. @throws CofferError `usage` */
   async readDescriptor(descriptor: number, flag: string): Promise<string> {
-    const name = `${flag} (descriptor ${descriptor})`
-    if (descriptor === 0) return readFirstLine(this.claimStdin(flag), name)
-    return readFirstLine(createReadStream('', { fd: descriptor, autoClose: false }), name)
+    const name = `${flag} (${descriptor === 0 ? 'standard input' : `descriptor ${descriptor}`})`
+    const stream =
+      descriptor === 0 ? this.claimStdin(flag) : createReadStream('', { fd: descriptor, autoClose: false })
+    return readFirstLine(guard(stream, name), name)
   }
 
   /**
@@ -145,67 +149,37 @@ export class InputReader {
   ): Promise<string> {
     if (given === undefined && terminal.mayPrompt) {
       const { ask } = await import('./prompt.js')
-      return readAnswer(this, await ask(terminal, { message, sensitive: isSecret }), name)
+      return this.readAnswer(await ask(terminal, { message, sensitive: isSecret }), name)
     }
-    const danger = 'Other processes can see the arguments of a command.'
-    if (isSecret && given !== undefined && !isSource(given))
-      await printWarning(terminal, `${danger} Give ${name} as @FILE, or on standard input.`)
+    if (isSecret && given !== undefined && !isSource(given)) await warnOfArguments(terminal, [name])
     return this.readValue(given ?? '-', name)
   }
-}
 
-interface OpenFile {
-  chunks: AsyncIterable<Uint8Array | string>
-  stat: Stats
-  close(): void
-}
-
-/** @throws CofferError `usage` */
-async function openFile(path: string, name: string, flags?: number): Promise<OpenFile> {
-  try {
-    const isPipe = flags === undefined && statSync(path).isFIFO()
-    const fd = openSync(path, constants.O_RDONLY | (isPipe ? constants.O_NONBLOCK : (flags ?? 0)))
-    const stat = fstatSync(fd)
-    // Read synchronously, which avoids starting a thread pool.
-    if (stat.isFile() || stat.isDirectory() || flags !== undefined) {
-      const file = { fd, isOpen: true }
-      const close = () => {
-        if (file.isOpen) closeSync(fd)
-        file.isOpen = false
-      }
-      return { chunks: readChunks(file), stat, close }
-    }
-    // Waits for a writer in the event loop. In a thread, a pending read would keep the process from ending.
-    const { Socket } = await import('node:net')
-    const stream = isPipe ? new Socket({ fd, readable: true, writable: false }) : createReadStream('', { fd })
-    return { chunks: stream, stat, close: () => void stream.destroy() }
-  } catch (error) {
-    throw unreadable(error, name)
+  /** The text of an answer to a prompt, in which `@path` reads a file. @throws CofferError `usage` */
+  async readAnswer(answer: string, flag: string): Promise<string> {
+    // Standard input is the terminal of the prompt.
+    return answer.startsWith('@') && answer !== '@-' ? this.readValue(answer, flag) : answer
   }
 }
 
-async function* readChunks(file: { fd: number; isOpen: boolean }): AsyncGenerator<Uint8Array> {
-  for (;;) {
-    // Another file may have its number by now.
-    if (!file.isOpen) throw Object.assign(new Error('closed'), { code: 'EBADF' })
-    const chunk = new Uint8Array(CHUNK_BYTES)
-    const length = readSync(file.fd, chunk, 0, chunk.length, null)
-    if (length === 0) return
-    yield chunk.subarray(0, length)
-  }
-}
-
-async function collect(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<Uint8Array> {
-  const bytes = await collectBytes(guard(chunks, name), VALUE_LIMIT_BYTES)
-  if (bytes !== undefined) return bytes
-  throw new CofferError('too_large', `${name} is larger than the limit of ${VALUE_LIMIT_BYTES} bytes.`)
+/** A pipe is read in the event loop: in a thread, a read that waits for a writer would keep the process from ending. */
+async function openFile(path: string) {
+  const isPipe = statSync(path).isFIFO()
+  const fd = openSync(path, constants.O_RDONLY | (isPipe ? constants.O_NONBLOCK : 0))
+  const { size } = fstatSync(fd)
+  if (!isPipe) return { stream: createReadStream('', { fd }), size }
+  const { Socket } = await import('node:net')
+  return { stream: new Socket({ fd, readable: true, writable: false }), size }
 }
 
 /** The line without its line break; wipes the bytes it was read from. */
-async function readFirstLine(chunks: AsyncIterable<Uint8Array | string>, name: string): Promise<string> {
+async function readFirstLine(
+  chunks: AsyncIterable<Uint8Array> | Uint8Array[],
+  name: string,
+): Promise<string> {
   const line = new Uint8Array(SECRET_LIMIT_BYTES)
   let length = 0
-  for await (const part of guard(chunks, name)) {
+  for await (const part of chunks) {
     const end = part.indexOf(NEWLINE)
     const wanted = end < 0 ? part : part.subarray(0, end)
     const isTooLong = length + wanted.length > line.length

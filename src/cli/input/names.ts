@@ -1,15 +1,20 @@
-/** Finds the ids that names and beginnings of ids stand for, in the properties whose schema says what they refer to. */
+/** Finds the ids that names and beginnings of ids stand for, and tells of misspelled names of properties. */
 import { isObject } from '../../domain/json/json.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
-import { display } from '../output/display.js'
+import { display, truncate } from '../output/display.js'
+import { printNotice } from '../output/output.js'
+import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** A shorter beginning of an id is a name only. */
 const LEAST_BEGINNING = 4
-const MOST_LISTED = 10
+/** What is listed of an ambiguous name; and the ignored properties that one command tells of, with the columns of each. */
+const MOST_TOLD = 10
+const MOST_COLUMNS = 50
 
 /** All things of a noun, as its `list` operation shows them. */
 export type ListNoun = (noun: string) => Promise<readonly unknown[]>
@@ -38,34 +43,27 @@ export async function resolveNames(
  */
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
-  const all = (await list(noun).catch(listNothing)).map(identify)
+  // A caller that may not list has to give ids.
+  const things = await list(noun).catch((error: unknown) => {
+    if (error instanceof CofferError && error.code === 'forbidden') return []
+    throw error
+  })
+  const all = things.map(identify)
   const begin = given.toLowerCase()
-  const isBeginning = given.length >= LEAST_BEGINNING
-  const [found = []] = [
-    all.filter(({ names }) => names.includes(given)),
-    all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin)),
-    all.filter(({ id }) => isBeginning && id.startsWith(begin)),
-  ].filter(({ length }) => length > 0)
-  const names = all.flatMap((each) => each.names.map(display))
-  if (found.length === 0 && !isFilter) refuseMisspelled(noun, given, names)
-  if (found.length < 2) return found[0]?.id ?? given
-  const lines = found
-    .slice(0, MOST_LISTED)
-    .map(({ id, names }) => `\n  ${id}  ${names.map(display).join(', ')}`)
-  const more = found.length > MOST_LISTED ? `\n  and ${found.length - MOST_LISTED} more` : ''
-  const what = `"${display(given)}" stands for ${found.length} of: coffer ${noun} list. Give an id:`
-  throw usage(`${what}${lines.join('')}${more}`)
-}
-
-function refuseMisspelled(noun: string, given: string, names: readonly string[]): void {
-  const advice = suggestName(given, names)
-  if (advice !== '') throw new CofferError('not_found', `There is no ${noun} "${display(given)}"${advice}`)
-}
-
-/** A caller that may not list has to give ids. */
-function listNothing(error: unknown): readonly unknown[] {
-  if (error instanceof CofferError && error.code === 'forbidden') return []
-  throw error
+  const named = all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin))
+  const isBegun = ({ id }: { id: string }) => given.length >= LEAST_BEGINNING && id.startsWith(begin)
+  const found = named.length > 0 ? named : all.filter(isBegun)
+  if (found.length === 1) return found[0]!.id
+  const shown = display(given)
+  if (found.length === 0) {
+    const names = all.flatMap((each) => each.names.map(display))
+    const advice = isFilter ? '' : suggestName(given, names)
+    if (advice === '') return given
+    throw new CofferError('not_found', `There is no ${noun} "${shown}"${advice}`)
+  }
+  const lines = found.map(({ id, names }) => `${id}  ${names.map(display).join(', ')}`)
+  const what = `"${shown}" stands for ${found.length} of: coffer ${noun} list. Give an id:`
+  throw usage([what, ...lines.slice(0, MOST_TOLD)].join('\n  '))
 }
 
 /** The id and the names of a thing: `name`, and the address of an invitation or a member. */
@@ -73,4 +71,25 @@ export function identify(thing: unknown): { id: string; names: string[] } {
   const { id, name, email, user } = thing as Record<string, unknown>
   const address = isObject(user) ? user.email : email
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }
+}
+
+/**
+ * Tells of each property in `bodies` of `definition` that is ignored once, and of none that its answers have: those may be
+ * given back.
+ */
+export function createUnknownNotice(terminal: Terminal, definition: RegisteredOperation) {
+  const { name: command, input, output, sentBody } = definition
+  const names = Object.keys(input.properties ?? {})
+  const answered = Object.keys((output?.type === 'object' && output.properties) || {})
+  const passed = new Set([...names, ...answered])
+  let left = input.additionalProperties === true && sentBody === undefined ? MOST_TOLD : 0
+  return async (bodies: readonly unknown[]): Promise<void> => {
+    for (const name of bodies.flatMap((body) => (isObject(body) ? Object.keys(body) : []))) {
+      if (passed.has(name) || left-- <= 0) continue
+      passed.add(name)
+      const shown = truncate(display(name), MOST_COLUMNS)
+      const nearest = suggestName(name, names) || '.'
+      await printNotice(terminal, `Ignored: ${command} takes no property "${shown}"${nearest}`)
+    }
+  }
 }

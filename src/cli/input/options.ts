@@ -5,11 +5,11 @@
 import { type Command, Option } from 'commander'
 import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
-import type { RegisteredOperation, Registry } from '../../framework/registry.js'
+import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 import type { Options } from '../task.js'
 
-export type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
+type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
 export interface Flag {
   property: string
@@ -20,7 +20,7 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
-  /** Whether it is part of the body, in which null removes an entry. */
+  /** Whether it is part of the body. */
   isStored: boolean
   /** Whether a value that may be any JSON is text. */
   isText?: boolean
@@ -28,10 +28,10 @@ export interface Flag {
 
 /** One flag for each property that is not a positional argument. */
 export function listFlags({ input, positionals, endpoint }: RegisteredOperation): Flag[] {
-  const isInBody = (property: string) => endpoint !== undefined && !endpoint.parameters.includes(property)
   const { properties = {}, required = [] } = input
+  const isOfPath = (property: string) => endpoint === undefined || endpoint.parameters.includes(property)
   return Object.entries(properties as Record<string, Schema>)
-    .filter(([property]) => !positionals.includes(property) || isInBody(property))
+    .filter(([property]) => !positionals.includes(property) || !isOfPath(property))
     .map(([property, schema]) => ({
       ...toFlag(property, schema),
       isRequired: required.includes(property),
@@ -42,20 +42,21 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
 /** The flag of a property, or of anything else that is asked for. */
 export function toFlag(property: string, schema: Schema): Flag {
   const word = (schema.flag ?? property).replaceAll('_', '-')
-  return {
-    property,
-    name: `--${word}`,
-    key: keyOf(word),
-    shape: shapeOf(schema),
-    schema,
-    isRequired: true,
-    isStored: false,
-  }
+  const known = { property, name: `--${word}`, key: keyOf(word), schema }
+  return { ...known, shape: shapeOf(schema), isRequired: true, isStored: false }
 }
 
-/** Commander's name of an option: `searchIndex` of `search-index`. */
+/** `searchIndex` of `search-index`. */
 export function keyOf(word: string): string {
   return word.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function shapeOf(schema: Schema): FlagShape {
+  if (schema.type === undefined) return 'json'
+  if (schema.type === 'array') return 'list'
+  if (schema.type === 'boolean') return 'boolean'
+  if (schema.type !== 'object') return 'text'
+  return schema.properties === undefined ? 'map' : 'json'
 }
 
 /** Whether the value is text, which may depend on other properties. */
@@ -70,12 +71,10 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
   const { properties = {}, required = [] } = input
   return positionals.map((name, at) => {
     const isMany = takesMany(definition) && at === positionals.length - 1
-    const word = `${name.replaceAll('_', '-')}${isMany ? '...' : ''}`
+    const word = name.replaceAll('_', '-') + (isMany ? '...' : '')
     const { description: text = '' } = properties[name] as Schema
-    const description = isMany
-      ? `${text.replace(/\.$/, '')}; several one after another, or - for lines of standard input`
-      : text
-    return [required.includes(name) ? `<${word}>` : `[${word}]`, phrase(description)]
+    const more = isMany ? ' Several one after another, or - for lines of standard input.' : ''
+    return [required.includes(name) ? `<${word}>` : `[${word}]`, text + more]
   })
 }
 
@@ -88,26 +87,12 @@ export function takesBody({ endpoint }: RegisteredOperation): boolean {
   return endpoint?.takesBody === true
 }
 
-function shapeOf(schema: Schema): FlagShape {
-  if (schema.type === undefined) return 'json'
-  if (schema.type === 'array') return 'list'
-  if (schema.type === 'boolean') return 'boolean'
-  if (schema.type !== 'object') return 'text'
-  return schema.properties === undefined ? 'map' : 'json'
-}
-
-const PLACEHOLDERS: Record<FlagShape, string> = {
-  text: '<text>',
-  list: '<text>',
-  map: '<key=value>',
-  json: '<json>',
-  boolean: '',
-}
-
-function placeholderOf(schema: Schema): string | undefined {
+function placeholderOf({ schema, shape }: Flag): string {
   if (schema.type === 'integer') return '<number>'
   if (schema.refersTo !== undefined) return '<name>'
-  return schema.type === 'string' && schema.isPath ? '<file>' : undefined
+  if (schema.type === 'string' && schema.isPath) return '<file>'
+  if (shape === 'map') return '<key=value>'
+  return shape === 'json' ? '<json>' : '<text>'
 }
 
 /** Adds the operation's flags to its command. A repeated flag is refused unless it takes several values. */
@@ -118,26 +103,18 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
     if (command.options.some(({ long }) => long === name)) continue
     const description = describeFlag(flag)
     if (shape === 'boolean') {
-      command.addOption(new Option(name, description))
-      command.addOption(new Option(name.replace('--', '--no-'), description))
+      command.option(name, description)
+      command.addOption(new Option(name.replace('--', '--no-'), description).hideHelp())
       continue
     }
-    const isForm = name === `--${definition.form?.flag}`
-    const placeholder = isForm ? '[text]' : (placeholderOf(schema) ?? PLACEHOLDERS[shape])
+    const placeholder = name === `--${definition.form?.flag}` ? '[text]' : placeholderOf(flag)
     const short = schema.short === undefined ? '' : `-${schema.short}, `
-    const option = new Option(`${short}${name} ${placeholder}`, description)
     const isRepeatable = shape === 'list' || shape === 'map'
-    option.argParser((text: string, before: string[] | undefined) => {
+    command.option(`${short}${name} ${placeholder}`, description, (text, before: string[] | undefined) => {
       if (before !== undefined && !isRepeatable) throw usage(`${name} may be given only once.`)
       return [...(before ?? []), text]
     })
-    command.addOption(option)
   }
-}
-
-/** The operations that the command of this one performs besides. */
-export function listVariants(registry: Registry, { name }: RegisteredOperation): RegisteredOperation[] {
-  return registry.operations.filter(({ form }) => form?.command === name)
 }
 
 /**
@@ -151,10 +128,10 @@ export function chooseVariant(
   options: Options,
 ): { chosen: RegisteredOperation; options: Options } {
   const chosen = forms.find(({ form }) => options[form!.flag] !== undefined) ?? definition
-  const known = new Set(listFlags(chosen).map(({ name }) => name))
+  const known = listFlags(chosen).map(({ name }) => name)
   for (const each of [definition, ...forms])
     for (const { name, key } of listFlags(each))
-      if (options[key] !== undefined && !known.has(name)) {
+      if (options[key] !== undefined && !known.includes(name)) {
         const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
         throw usage(`${name} ${problem}.`)
       }
@@ -162,35 +139,16 @@ export function chooseVariant(
   return { chosen, options: Object.fromEntries(given) }
 }
 
-/** Replaces `--flag=true` and `--flag=false` by `--flag` and `--no-flag` for boolean flags. */
-export function splitBooleans(argv: readonly string[], operations: readonly RegisteredOperation[]): string[] {
-  return argv.map((word) => {
-    const [, name, value] = /^(--[a-z-]+)=(.*)$/s.exec(word) ?? []
-    if (name === undefined) return word
-    const isBoolean = (flag: Flag) => flag.shape === 'boolean' && flag.name === name
-    if (!operations.some((definition) => listFlags(definition).some(isBoolean))) return word
-    if (value === 'true') return name
-    if (value === 'false') return name.replace('--', '--no-')
-    throw usage(`${name} takes true or false; without a value it is true.`)
-  })
-}
-
-function describeFlag({ schema, shape, isRequired }: Flag): string {
-  const notes: string[] = []
-  if (isRequired) notes.push('required')
-  if (shape === 'list' || shape === 'map') notes.push('repeatable')
-  if (shape === 'boolean') notes.push('also =true or =false')
-  if (schema.duration !== undefined) notes.push(`also a duration: 72h ${schema.duration}`)
-  if ('default' in schema) notes.push(`default ${schema.default}`)
-  const text = phrase(schema.description ?? '')
+function describeFlag({ schema, shape, name, isRequired }: Flag): string {
+  const notes = [
+    isRequired ? 'required' : '',
+    shape === 'list' || shape === 'map' ? 'repeatable' : '',
+    shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
+    schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,
+    'default' in schema ? `default ${schema.default}` : '',
+  ].filter((note) => note !== '')
+  const { description: text = '' } = schema
   return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
-}
-
-/** The sentence of the API reference as an entry in a list of options. */
-function phrase(sentence: string): string {
-  const isWord = /^(?:[A-Z]?[a-z]|A )/.test(sentence)
-  const text = isWord ? `${sentence.charAt(0).toLowerCase()}${sentence.slice(1)}` : sentence
-  return text.replace(/\.$/, '')
 }
 
 /** Parses the values given to a flag. @throws CofferError `usage` naming the flag */
@@ -237,14 +195,10 @@ export function readMap(
   const entries = texts.flatMap((text): [string, unknown][] => {
     if (/^\s*\{/.test(text)) return Object.entries(readJson(name, text) as object)
     const at = text.indexOf('=')
-    if (/^\s*\[/.test(text)) throw usage(`${name} takes a JSON object, or key=value.`)
-    if (at < 1) throw usage(`${name} takes key=value, such as ${name} customer=42.`)
+    if (at < 1 || /^\s*\[/.test(text)) throw usage(`${name} takes key=value or a JSON object: customer=42.`)
     const [key, value] = [text.slice(0, at), text.slice(at + 1)]
-    if (value !== 'null' || values.type !== 'string' || !isStored) return [[key, value]]
-    if (values.nullable) return [[key, null]]
-    throw usage(
-      `${name} ${key}=null removes an entry, but there is none. For the text null use JSON: ${name} '{"${key}":"null"}'.`,
-    )
+    // In a body null removes an entry; where there is none to remove, validation refuses it.
+    return [[key, value === 'null' && values.type === 'string' && isStored ? null : value]]
   })
   const keys = new Set(entries.map(([key]) => key))
   if (keys.has('__proto__')) throw usage(`${name}: __proto__ is not allowed as a key.`)

@@ -1,10 +1,10 @@
-/** Escapes untrusted text for a terminal, measures, wraps and truncates it. Pure. */
+/** Escapes untrusted text for a terminal, measures, wraps and truncates it. */
 
 const PRINTABLE_ASCII = /^[\x20-\x7e\n]*$/
 
 /**
- * Spells controls (C0, DEL, C1) but line breaks, format characters (bidi overrides and isolates, zero-width, tags), line and
- * paragraph separators, lone surrogates, and other characters that Unicode defines as invisible.
+ * Replaces controls (C0, DEL, C1) but line breaks, format characters (bidi overrides and isolates, zero-width, tags), line
+ * and paragraph separators, lone surrogates, and other characters that Unicode defines as invisible.
  */
 function escapeInvisible(text: string, spell: (character: string) => string): string {
   // Most text has none, and the tables of Unicode take a command 5 ms to load.
@@ -31,28 +31,12 @@ function toVisible(character: string): string {
 
 /** JSON, with `spaces` 0 on one line. Escapes the same characters as {@link display}, as `\uXXXX`. */
 export function toJson(value: unknown, spaces = 0): string {
-  return escapeInvisible(JSON.stringify(value, undefined, spaces), toJsonEscape)
-}
-
-function toJsonEscape(character: string): string {
-  return Array.from({ length: character.length }, (_, at) => {
-    return `\\u${character.charCodeAt(at).toString(16).padStart(4, '0')}`
-  }).join('')
-}
-
-/** Indented JSON, in which objects and arrays that fit `width` columns stay on one line. */
-export function layOutJson(value: unknown, width: number): string {
-  const oneLine = toJson(value)
-  if (typeof value !== 'object' || value === null || measureWidth(oneLine) <= width) return oneLine
-  const [open, close] = Array.isArray(value) ? ['[', ']'] : ['{', '}']
-  const members = Array.isArray(value)
-    ? value.map((member) => layOutJson(member, width - 3))
-    : Object.entries(value).map(([name, member]) => {
-        const label = `${toJson(name)}: `
-        return label + layOutJson(member, width - 3 - measureWidth(label))
-      })
-  if (members.length === 0) return oneLine
-  return `${open}\n${members.map((member) => indent(member, 2)).join(',\n')}\n${close}`
+  return escapeInvisible(JSON.stringify(value, undefined, spaces), (character) =>
+    character
+      .split('')
+      .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+      .join(''),
+  )
 }
 
 /** A span in backticks, an expression, a command to the end of its sentence, or a word: unbroken, to be pasted. */
@@ -60,50 +44,26 @@ const PIECE = /`[^`]*`\S*|\{\{.*?\}\}\S*|(?:coffer|chmod) .*?(?:[.,:;](?= )|$)|\
 
 /** Wraps text at `width` columns. A preformatted line (it begins with a space or has two in a row) is unchanged. */
 export function fold(text: string, width: number): string {
+  const isKept = (line: string) => /^ |\S {2}/.test(line) || measureWidth(line) <= width
   return text
     .split('\n')
-    .map((line) => (/^ |\S {2}/.test(line) || measureWidth(line) <= width ? line : foldLine(line, width)))
+    .map((line) => (isKept(line) ? line : foldLine(line, width)))
     .join('\n')
 }
 
 function foldLine(line: string, width: number): string {
-  let folded = ''
-  let used = 0
+  const lines: string[] = []
   for (const [piece] of line.matchAll(PIECE)) {
-    const wide = measureWidth(piece)
-    const isFirst = folded === ''
-    const fits = used + 1 + wide <= width
-    folded += isFirst ? piece : `${fits ? ' ' : '\n'}${piece}`
-    used = isFirst || !fits ? wide : used + 1 + wide
+    const longer = `${lines.at(-1)} ${piece}`
+    if (lines.length > 0 && measureWidth(longer) <= width) lines[lines.length - 1] = longer
+    else lines.push(piece)
   }
-  return folded
+  return lines.join('\n')
 }
 
-/** Below it a text goes under its term instead of beside it. */
-const LEAST_TEXT_COLUMNS = 20
-
-/** A line of help: `begin`, which has a term and the space after it, and the text that stays beside it. */
-export function foldRow(begin: string, text: string, width: number): string {
-  const wide = measureWidth(begin)
-  if (wide + LEAST_TEXT_COLUMNS > width && wide + measureWidth(text) > width)
-    return `${begin.trimEnd().replaceAll(/(?<=\S) {3,}/g, '  ')}\n${indent(fold(text, width - 6), 6)}`
-  return begin + indent(fold(text, width - wide), wide).slice(wide)
-}
-
-/** Makes one line of each paragraph, which {@link foldHelp} then folds to the width of the terminal. */
+/** Makes one line of each paragraph, which {@link fold} then wraps at the width of the terminal. */
 export function joinLines(text: string): string {
   return text.replaceAll(/(?<!\n)\n(?=\S)/g, ' ')
-}
-
-/** Folds paragraphs and rows of help. Lines that a person pastes are unchanged: they begin with `  $`. */
-export function foldHelp(text: string, width: number): string {
-  return text
-    .split('\n')
-    .map((line) => {
-      const [, begin, rest] = /^( {2}(?!\$).*\S {2,})(\S.*)$/.exec(line) ?? []
-      return begin === undefined ? fold(line, width) : foldRow(begin, rest!, width)
-    })
-    .join('\n')
 }
 
 /** `1 token`, `2 tokens`. */
@@ -117,17 +77,9 @@ export function indent(text: string, columns: number): string {
 
 /** The width of displayed text in columns. Skin tones count as separate emoji, as on most terminals. */
 export function measureWidth(text: string): number {
-  return measureUpTo(text, Number.POSITIVE_INFINITY)
-}
-
-/** The width, or `most` if it is larger; stops measuring there. */
-export function measureUpTo(text: string, most: number): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return Math.min(text.length, most)
+  if (PRINTABLE_ASCII.test(text)) return text.length
   let width = 0
-  for (const character of text) {
-    width += widthOf(character)
-    if (width >= most) return most
-  }
+  for (const character of text) width += widthOf(character)
   return width
 }
 

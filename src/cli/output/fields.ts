@@ -1,6 +1,27 @@
-/** Selects fields of objects by path (`id`, `data.number`, `metadata.a.b`), and formats CSV. Pure. */
+/** Takes answers apart: their items, fields by path (`id`, `data.number`, `metadata.a.b`), and cells of CSV. */
 import { isObject } from '../../domain/json/json.js'
+import type { List } from '../../framework/page.js'
 import { toJson } from './display.js'
+
+export function isList(result: unknown): result is List<unknown> {
+  return isObject(result) && Array.isArray(result.data) && isObject(result.pagination)
+}
+
+/** Items that are read while they are printed, such as those of all pages. */
+export function isStream(result: unknown): result is AsyncIterable<unknown> {
+  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
+}
+
+/** The items of a list or an array; any other value is the only item. */
+export function itemsOf(result: unknown): readonly unknown[] {
+  if (isList(result)) return result.data
+  return Array.isArray(result) ? result : [result]
+}
+
+/** The names of all fields, in order of first occurrence. */
+export function namesOf(items: readonly unknown[]): string[] {
+  return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]
+}
 
 /** The value at a path, if any; of an array, those of its members. Keys may have dots: the longest that fits is used. */
 export function readField(value: unknown, path: string): unknown {
@@ -12,13 +33,6 @@ export function readField(value: unknown, path: string): unknown {
   const key = findKey(value, path)
   if (key === undefined) return undefined
   return key === path ? value[key] : readField(value[key], path.slice(key.length + 1))
-}
-
-/** The message for an unknown field: the first `level` names of its path exist, and below them `names`. */
-export function describeUnknown(path: string, level: number, names: readonly string[]): string {
-  const above = path.split('.').slice(0, level).join('.')
-  const there = names.length === 0 ? 'no fields' : names.join(', ')
-  return `There is no field "${path}". ${above === '' ? 'There are' : `Below ${above} there are`}: ${there}.`
 }
 
 /** The object with only these fields, in this order and nested as before. */

@@ -1,111 +1,125 @@
-/** Draws a table, or one thing below another if columns were too narrow. cli-table3 is imported here, on first use. */
+/** Lays out answers for people: a list as a table, one object as its fields. cli-table3 is imported here, on first use. */
 import { isObject } from '../../domain/json/json.js'
-import { display, measureUpTo, truncate } from './display.js'
+import type { List } from '../../framework/page.js'
+import { display, displayLines, indent, measureWidth, toJson, truncate } from './display.js'
 import { readField } from './fields.js'
-import { type Bold, cellOf, drawOne, namesOf, textOf } from './layout.js'
 
-/** The space between two columns. */
-export const GAP = '  '
-/** The minimum width of a column; an id, or what is in the first column, is useless when truncated. */
+type Bold = (text: string) => string
+
+const GAP = '  '
+/** The least width of a column. An id, or the first column, is useless when it is cut. */
 const LEAST_WIDTH = 8
 const LEAST_ID_WIDTH = 36
-const TIME_WIDTH = '2030-01-01 00:00:00Z'.length
-/** The maximum padding without a width limit, so that one long value does not widen all rows. */
+/** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
 const MOST_PADDED = 200
+/** A longer label does not move the values of other lines. */
+const MOST_LABEL = 24
+/** A time as the API formats it. */
+const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
-/**
- * Calls `onCut`, with what is lost, if cells do not fit `width`. Unless a person chose the columns, a time in the last
- * column is left out if it would be cut.
- */
+/** One value on one line. */
+function textOf(value: unknown): string {
+  if (value === undefined) return ''
+  if (typeof value === 'string') return display(value)
+  const isFlat = Array.isArray(value) && value.every((member) => typeof member === 'string')
+  return isFlat ? value.map(display).join(', ') : toJson(value)
+}
+
+/** The text of a table cell; times are shortened to seconds. */
+export function cellOf(path: string, value: unknown): string {
+  const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
+  return textOf(isTime ? value.replace(TIME, '$1 $2Z') : value)
+}
+
+/** One object, one line per field. JSON that is too wide is indented below its label. */
+export function drawOne(value: unknown, fields: readonly string[] | undefined, width: number, bold: Bold) {
+  if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
+  const shown = (fields ?? Object.keys(value))
+    .map((path) => [display(path), fields ? readField(value, path) : value[path]] as const)
+    .filter(([, field]) => field !== undefined)
+  const labelWidth = Math.min(MOST_LABEL, Math.max(0, ...shown.map(([name]) => measureWidth(name)))) + 2
+  const drawField = (name: string, field: unknown): string => {
+    if (typeof field === 'string' && field.includes('\n')) return `\n${indent(displayLines(field), 2)}`
+    const text = textOf(field)
+    if (typeof field === 'object' && labelWidth + measureWidth(text) > width)
+      return `\n${indent(toJson(field, 2), 2)}`
+    return ' '.repeat(Math.max(1, labelWidth - measureWidth(name) - 1)) + text
+  }
+  return shown.map(([name, field]) => `${bold(`${name}:`)}${drawField(name, field)}\n`).join('')
+}
+
+/** A table, or one object below another if columns were too narrow. Calls `onCut` if cells do not fit `width`. */
 export async function* drawMany(
   items: readonly unknown[],
-  { asked, isChosen }: { asked: readonly string[]; isChosen: boolean },
+  columns: readonly string[],
   width: number,
   bold: Bold,
-  onCut: (lost: string) => void,
+  onCut: () => void,
 ): AsyncGenerator<string> {
-  if (items.length === 0) return
-  const columns = asked.length > 0 ? asked : namesOf(items)
-  const isPlain = !items.some(isObject)
-  const whole = isPlain ? undefined : planTable(items, columns, width)
-  const last = columns.at(-1)!
-  const isTimeCut = last.endsWith('_at') && whole?.isCut === true && whole.widths.at(-1)! < TIME_WIDTH
-  const others = isTimeCut && !isChosen ? planTable(items, columns.slice(0, -1), width) : undefined
-  const plan = others ?? whole
-  const lost = [plan?.isCut ? 'Cells are cut' : [], others === undefined ? [] : `${last} is left out`].flat()
-  if (lost.length > 0) onCut(lost.join(' and '))
-  if (plan !== undefined) yield* drawTable(plan, bold)
-  else
-    for (const [at, item] of items.entries())
-      yield isPlain ? `${textOf(item)}\n` : (at === 0 ? '' : '\n') + drawOne(item, columns, width, bold)
+  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
+  const cells = [columns.map(display), ...rows]
+  const widths = fitColumns(cells, width)
+  if (!items.some(isObject)) yield items.map((item) => `${textOf(item)}\n`).join('')
+  else if (widths === undefined) yield items.map((item) => drawOne(item, columns, width, bold)).join('\n')
+  else {
+    const isWhole = width === Number.POSITIVE_INFINITY
+    const fitted = isWhole ? cells : cells.map((row) => row.map((cell, at) => truncate(cell, widths[at]!)))
+    if (fitted.some((row, at) => row.some((cell, column) => cell !== cells[at]![column]))) onCut()
+    yield* drawTable(fitted, widths, bold)
+  }
+}
+
+/** Narrows the widest columns first; undefined if the least widths do not fit. */
+function fitColumns(cells: readonly (readonly string[])[], width: number): number[] | undefined {
+  const [heads = []] = cells
+  const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
+  const widest = (at: number) => cells.reduce((so, row) => Math.max(so, measureWidth(row[at]!)), 1)
+  const natural = heads.map((_, at) => Math.min(most, widest(at)))
+  const sum = (widths: readonly number[]) => widths.reduce((total, each) => total + each, 0)
+  const room = width - GAP.length * (heads.length - 1)
+  if (sum(natural) <= room) return natural
+  for (let cap = room; cap >= LEAST_WIDTH; cap--) {
+    const least = (at: number) => (heads[at] === 'id' || at === 0 ? LEAST_ID_WIDTH : LEAST_WIDTH)
+    const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least(at))))
+    if (sum(widths) <= room) return widths
+  }
+  return undefined
 }
 
 /** Placeholder for one column of text, from the private use area; never printed. */
 const STAND_IN = '\ue000'
 /** The time of cli-table3 grows with the square of the number of rows. */
 const ROWS_AT_ONCE = 50
-const NO_RULES = {
-  ...{ top: '', 'top-mid': '', 'top-left': '', 'top-right': '' },
-  ...{ bottom: '', 'bottom-mid': '', 'bottom-left': '', 'bottom-right': '' },
-  ...{ left: '', 'left-mid': '', mid: '', 'mid-mid': '', right: '', 'right-mid': '', middle: GAP },
-}
+const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
+const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
+const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
 /**
  * Draws a table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode
  * version, so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
  */
-async function* drawTable({ heads, rows, widths }: NonNullable<ReturnType<typeof planTable>>, bold: Bold) {
+async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')
-  const cells = [...heads.map((head) => bold(head)), ...rows.flat()].filter((cell) => cell !== '').values()
-  const all = [heads, ...rows]
-  for (let at = 0; at < all.length; at += ROWS_AT_ONCE) {
-    const table = new Table({
-      chars: NO_RULES,
-      style: { head: [], border: [], 'padding-left': 0, 'padding-right': 0 },
-      colWidths: widths,
-    })
-    const standIns = all.slice(at, at + ROWS_AT_ONCE)
-    table.push(...standIns.map((row) => row.map((cell, column) => toStandIn(cell, widths[column]!))))
+  const [heads = [], ...others] = rows
+  const cells = [...heads.map((head) => bold(head)), ...others.flat().filter((cell) => cell !== '')].values()
+  const toStandIn = (cell: string, at: number) =>
+    cell && STAND_IN.repeat(Math.min(colWidths[at]!, measureWidth(cell) || 1))
+  const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 }
+  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+    const table = new Table({ chars: CHARS, style, colWidths })
+    table.push(...rows.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
     // Trimmed before the cells are inserted, so that trimming does not depend on their length.
     for (const line of table.toString().split('\n'))
       yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
   }
 }
 
-function toStandIn(text: string, width: number): string {
-  return text === '' ? '' : STAND_IN.repeat(Math.max(1, measureUpTo(text, width)))
-}
-
-/** Truncates the cells to fit `width`; undefined if a column would be too narrow. `isCut`: whether some cell is. */
-function planTable(items: readonly unknown[], columns: readonly string[], width: number) {
-  const heads = columns.map(display)
-  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
-  const widths = fitColumns(heads, rows, width)
-  if (widths === undefined) return undefined
-  // Output to a file or a pipe is not truncated.
-  if (width === Number.POSITIVE_INFINITY) return { heads, rows, widths, isCut: false }
-  const cut = (cells: readonly string[]) => cells.map((cell, at) => truncate(cell, widths[at] ?? 1))
-  const fitted = rows.map(cut)
-  const isCut = fitted.some((row, at) => row.some((cell, column) => cell !== rows[at]![column]))
-  return { heads: cut(heads), rows: fitted, widths, isCut }
-}
-
-/** Narrows the widest columns first; undefined if the minimum widths do not fit. */
-function fitColumns(heads: readonly string[], rows: readonly (readonly string[])[], width: number) {
-  const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
-  const widest = (head: string, at: number) =>
-    rows.reduce((wide, row) => Math.max(wide, measureUpTo(row[at]!, most)), measureUpTo(head, most))
-  const natural = heads.map(widest)
-  const least = heads.map((head, at) => (head === 'id' || at === 0 ? LEAST_ID_WIDTH : LEAST_WIDTH))
-  const room = width - GAP.length * (heads.length - 1)
-  if (total(natural) <= room) return natural
-  for (let cap = room; cap >= LEAST_WIDTH; cap--) {
-    const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least[at]!)))
-    if (total(widths) <= room) return widths
-  }
-  return undefined
-}
-
-function total(numbers: readonly number[]): number {
-  return numbers.reduce((sum, number) => sum + number, 0)
+/** The position of a page in its list; `empty` if the list has no items. */
+export function describePage({ pagination, data }: List<unknown>, empty = 'Nothing found.'): string {
+  const { total_items: total, page_number: page, page_size: size, total_pages: pages } = pagination
+  if (total === 0) return empty
+  const all = `page ${page} of ${pages}`
+  if (data.length === 0) return `No items on ${all}; ${total} in total.`
+  const first = (page - 1) * size + 1
+  return `${first}–${first + data.length - 1} of ${total} · ${all}`
 }

@@ -1,6 +1,7 @@
 /** The standard streams, their capabilities, and writing to them. */
 import type { Readable, Writable } from 'node:stream'
-import { CofferError, codeOf, usage } from '../../errors.js'
+import type { Config, Environment } from '../../config.js'
+import { CofferError, codeOf } from '../../errors.js'
 
 export type InputStream = Readable & { readonly isTTY?: boolean | undefined; unref?(): unknown }
 
@@ -27,37 +28,19 @@ export interface Terminal extends Streams {
   readonly quiet: boolean
   /** Whether prompts are possible: standard input and standard error are terminals, without `--no-input`. */
   readonly mayPrompt: boolean
-  /** Whether an unknown field is an error: only if `--fields` is on the command line. */
-  readonly mustHaveFields?: boolean
-  /**
-   * Called before a result is printed. From then on a signal ends the process immediately, because there is nothing to
-   * complete, and a signal listener would not run while the result is formatted.
-   */
-  readonly releaseSignals?: () => Promise<void>
 }
-
-/** `input: false` is `--no-input`. */
-export interface TerminalFlags {
-  color?: string | undefined
-  input?: boolean | undefined
-  quiet?: boolean | undefined
-}
-
-type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * Determines the capabilities of the streams. Colour, by the first rule that applies: `--color always|never`;
- * `FORCE_COLOR` (off if `0` or `false`, else on); off with a non-empty `NO_COLOR`; on for a terminal whose `TERM` is not
- * `dumb`.
- * @throws CofferError `usage` for any other `--color`
+ * Determines the capabilities of the streams. Colour, by the first rule that applies: `--color always|never`; off with a
+ * non-empty `NO_COLOR`; on for a terminal whose `TERM` is not `dumb`.
  */
-export function detectTerminal(parts: {
-  streams: Streams
-  env: Environment
-  flags: TerminalFlags
-}): Terminal {
-  const { streams, env, flags } = parts
-  const wanted = colourWanted(flags.color ?? 'auto', env)
+export function detectTerminal(
+  streams: Streams,
+  env: Environment,
+  { color, input = true, quiet = false }: Partial<Pick<Config, 'color' | 'input' | 'quiet'>>,
+): Terminal {
+  const mayColour = color !== 'never' && !env.NO_COLOR && env.TERM !== 'dumb'
+  const isOn = (stream: OutputStream) => color === 'always' || (mayColour && isTerminal(stream))
   return {
     get stdin() {
       return streams.stdin
@@ -68,18 +51,13 @@ export function detectTerminal(parts: {
     get stderr() {
       return streams.stderr
     },
-    colour: {
-      get stdout() {
-        return wanted ?? isTerminal(streams.stdout)
-      },
-      get stderr() {
-        return wanted ?? isTerminal(streams.stderr)
-      },
+    get colour() {
+      return { stdout: isOn(streams.stdout), stderr: isOn(streams.stderr) }
     },
-    quiet: flags.quiet === true,
     get mayPrompt() {
-      return flags.input !== false && isTerminal(streams.stderr) && isTerminal(streams.stdin)
+      return input && isTerminal(streams.stderr) && isTerminal(streams.stdin)
     },
+    quiet,
   }
 }
 
@@ -87,15 +65,8 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
   return stream.isTTY === true
 }
 
-/** undefined: depends on the stream. */
-function colourWanted(flag: string, env: Environment): boolean | undefined {
-  if (flag === 'always') return true
-  if (flag === 'never') return false
-  if (flag !== 'auto') throw usage('--color takes auto, always or never.')
-  if (env.FORCE_COLOR !== undefined) return env.FORCE_COLOR !== '0' && env.FORCE_COLOR !== 'false'
-  if (env.NO_COLOR || env.TERM === 'dumb') return false
-  return undefined
-}
+/** Codes of an error after which nobody reads. `EOF` is `EPIPE` on Windows. The third follows on further writes. */
+const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
 /**
  * Writes and waits for the stream, so that a slow reader does not fill memory. Resolves to false if the reader closed
@@ -105,7 +76,7 @@ function colourWanted(flag: string, env: Environment): boolean | undefined {
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
   // Node also emits `error`, which would end the process without a listener.
-  if (!stream.listeners('error').includes(leaveToCallback)) stream.on('error', leaveToCallback)
+  if (!stream.listeners('error').includes(ignoreError)) stream.on('error', ignoreError)
   return new Promise((resolve, reject) => {
     stream.write(text, (error) => {
       if (!error) return resolve(true)
@@ -116,7 +87,5 @@ export function write(stream: OutputStream, text: string): Promise<boolean> {
   })
 }
 
-function leaveToCallback(): void {}
-
-/** Codes of an error after which nobody reads: `EOF` is `EPIPE` on Windows; the third follows on further writes. */
-const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
+/** The callback of the write has the error. */
+function ignoreError(): void {}

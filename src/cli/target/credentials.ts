@@ -1,12 +1,13 @@
 /** Finds the vault of this run and the key file or passphrase that opens it. */
-
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, codeOf, conflict, usage } from '../../errors.js'
 import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'
 import {
+  identifyVault,
   type LockedVault,
   type Opener,
   openVault,
@@ -20,11 +21,13 @@ import type { Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
+import { readUserSettings, type Texts, writeUserSettings } from '../user-settings.js'
 import { readSession } from './unlock-session.js'
 
 const VAULT_DIRECTORY = '.coffer'
 /** The directory of `coffer serve --demo`; used if there is no other vault. */
 export const DEMO_DIRECTORY = '.coffer-demo'
+const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
 
 /** The end of a refusal where a server is named. */
 export const NEEDS_VAULT =
@@ -38,17 +41,14 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 }
 
 /**
- * The vault of this run: from the settings, which may also name the directory that it is in, or a store; else `.coffer`
- * in the current or the nearest parent directory; else the demo vault in the current directory.
+ * The vault of this run: from the settings, which may also name the directory that it is in, or a store; else `.coffer`,
+ * or a demo vault, in the current or the nearest parent directory.
  * @throws CofferError `vault_missing`, `usage` when a server is named instead
  */
 export function findVaultDirectory(context: CommandContext): string {
   const found = locateVault(context)
   if (found !== undefined) return found
-  throw new CofferError(
-    'vault_missing',
-    'There is no vault in this or a parent directory. Create one with: coffer init',
-  )
+  throw vaultMissing('this or a parent directory', 'coffer init')
 }
 
 function locateVault(context: CommandContext): string | undefined {
@@ -56,29 +56,27 @@ function locateVault(context: CommandContext): string | undefined {
   if (store !== undefined) return newVaultDirectory(context)
   if (vault !== undefined || url !== undefined) {
     const given = newVaultDirectory(context)
-    return ['', VAULT_DIRECTORY, 'vault'].map((name) => join(given, name)).find(isVault) ?? given
+    return findVault(given, ['', VAULT_DIRECTORY, 'vault']) ?? given
   }
   for (let directory = context.cwd; ; directory = dirname(directory)) {
-    const candidate = join(directory, VAULT_DIRECTORY)
-    if (isVault(candidate)) return candidate
-    if (directory === dirname(directory)) break
+    const found = findVault(directory, [VAULT_DIRECTORY, DEMO_VAULT])
+    if (found !== undefined || directory === dirname(directory)) return found
   }
-  const demo = join(context.cwd, DEMO_DIRECTORY, 'vault')
-  return isVault(demo) ? demo : undefined
 }
 
-function isVault(directory: string): boolean {
-  return existsSync(join(directory, 'vault.json'))
+function findVault(directory: string, names: readonly string[]): string | undefined {
+  return names.map((name) => join(directory, name)).find((path) => existsSync(join(path, 'vault.json')))
+}
+
+function vaultMissing(where: string, command: string): CofferError {
+  return new CofferError('vault_missing', `There is no vault in ${where}. Create one with: ${command}`)
 }
 
 /** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
 export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
-  if (context.config.store !== undefined || existsSync(directory)) return
-  throw new CofferError(
-    'vault_missing',
-    `There is no vault in ${directory}. Create one with: coffer init --vault ${quoteWord(directory)}`,
-  )
+  if (context.config.store === undefined && !existsSync(directory))
+    throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
 }
 
 /** The default path of the key file of a vault. */
@@ -86,22 +84,16 @@ export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
 
-/** The key file of the vault `id`, in its default path or beside the vault. */
+/** The key file of the vault `id`: at its default path, or beside a demo vault. */
 export function findKeyFile(context: CommandContext, id: string): string | undefined {
-  const usual = keyFilePath(context, id)
-  const place = context.config.store === undefined ? locateVault(context) : undefined
-  const beside = join(dirname(place ?? usual), 'vault.key')
-  return [context.config.keyFile ?? usual, beside].find((path) => existsSync(path))
+  const place = locateVault(context) ?? ''
+  const beside = place.endsWith(DEMO_VAULT) ? [join(dirname(place), 'vault.key')] : []
+  return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
 }
 
-/** Opens the vault of this run. @throws CofferError as {@link openVault} */
-export function unlockVault(
-  context: CommandContext,
-  options: Pick<VaultLocation, 'role' | 'migrates'> = {},
-): Promise<App> {
-  return noticing(context, (place) =>
-    openVault({ ...place, ...options }, (vault) => chooseOpener(context, vault)),
-  )
+/** Opens the vault of this run in this process. @throws CofferError as {@link openVault} */
+export function unlockVault(context: CommandContext, role: 'command' | 'server'): Promise<App> {
+  return openPlace(context, role, openVault)
 }
 
 /** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
@@ -109,9 +101,7 @@ export async function reachThisVault(
   context: CommandContext,
   role: 'command' | 'server' = 'command',
 ): Promise<Vault> {
-  const unlocked = await reachUnlocked(context)
-  if (unlocked !== undefined) return unlocked
-  return noticing(context, (place) => reachVault({ ...place, role }, (vault) => chooseOpener(context, vault)))
+  return (await reachUnlocked(context)) ?? openPlace(context, role, reachVault)
 }
 
 /** The vault of this run, if `coffer unlock` keeps it open: without any key. */
@@ -120,13 +110,30 @@ export async function reachUnlocked(context: CommandContext): Promise<Vault | un
   return session && reachSession(placeOf(context), session.secret)
 }
 
-/** A vault location with the effects of this run. */
-export function placeOf(
+async function openPlace<V>(
   context: CommandContext,
-  directory = findVaultDirectory(context),
-  notice: (text: string) => void = () => {},
-): VaultLocation {
+  role: 'command' | 'server',
+  open: (place: VaultLocation, choose: (locked: LockedVault) => Promise<Opener>) => Promise<V>,
+): Promise<V> {
+  await warnOfStore(context)
+  const place = { ...placeOf(context), role }
+  const vault = await retryPassphrase(context, () => open(place, (locked) => chooseOpener(context, locked)))
+  if (context.config.vault === undefined && place.directory.endsWith(DEMO_VAULT))
+    await noticeOnce(context, `This is the demo vault in ${DEMO_DIRECTORY}. Create yours: coffer init`)
+  return vault
+}
+
+/** Opening the vault again does not repeat its notices. */
+async function noticeOnce({ terminal, typed }: CommandContext, text: string): Promise<void> {
+  if (typed.told.has(text)) return
+  typed.told.add(text)
+  await printNotice(terminal, text)
+}
+
+/** A vault location with the effects of this run. */
+export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
   const storePassword = () => readStorePassword(context)
+  const notice = (text: string) => void noticeOnce(context, text)
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
 
@@ -139,45 +146,22 @@ export function describePlace({ config }: CommandContext, place: string): Record
 async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
   const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
   if (store === undefined) return undefined
-  const { password } = parseStoreAddress(store).connection
   if (file !== undefined) return input.readSecretFile(file, '--store-password-file')
+  const { password } = parseStoreAddress(store).connection
   if (descriptor === undefined) return typeof password === 'string' ? password : undefined
   typed.storePassword ??= await input.readDescriptor(descriptor, '--store-password-fd')
   return typed.storePassword
 }
 
-/** Tells, once and before the store is asked anything, what is less than it should be about the way to it. */
-export async function warnOfStore({ config, env, terminal, typed }: CommandContext): Promise<void> {
-  if (config.store === undefined || typed.isStoreTold === true) return
-  typed.isStoreTold = true
-  const { hasPassword, warning } = parseStoreAddress(config.store)
-  if (hasPassword && env[SETTINGS.store.variable] !== config.store)
-    await printNotice(
-      terminal,
-      'The password of the store is in the command line, where others may see it. Use --store-password-file.',
-    )
-  if (warning !== undefined) await printNotice(terminal, warning)
-}
-
-/** Prints notices of opening a vault after it succeeds, and later notices immediately. */
-async function noticing<V>(context: CommandContext, open: (place: VaultLocation) => Promise<V>): Promise<V> {
-  await warnOfStore(context)
-  const early: string[] = []
-  let isOpen = false
-  const notice = (text: string) => {
-    if (isOpen) void printNotice(context.terminal, text)
-    else early.push(text)
-  }
-  const { config, cwd, typed } = context
-  const place = placeOf(context, findVaultDirectory(context), notice)
-  const vault = await retryPassphrase(context, () => open(place))
-  const isDemo = config.vault === undefined && place.directory === join(cwd, DEMO_DIRECTORY, 'vault')
-  if (isDemo && typed.isDemoTold !== true)
-    notice(`This is the demo vault in ${DEMO_DIRECTORY}. Create yours: coffer init`)
-  typed.isDemoTold = true
-  isOpen = true
-  for (const text of early) await printNotice(context.terminal, text)
-  return vault
+/** Tells, before the store is asked anything, what is less than it should be about the way to it. */
+export async function warnOfStore(context: CommandContext): Promise<void> {
+  const { store } = context.config
+  if (store === undefined) return
+  const { hasPassword, warning } = parseStoreAddress(store)
+  const danger = 'The password of the store is in the command line, where others may see it.'
+  if (hasPassword && context.env[SETTINGS.store.variable] !== store)
+    await noticeOnce(context, `${danger} Use --store-password-file.`)
+  if (warning !== undefined) await noticeOnce(context, warning)
 }
 
 /** Opens again, twice at most, after a wrong passphrase was typed. */
@@ -203,25 +187,11 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
   const passphrase = await readGivenPassphrase(context)
   if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
-  const usual = keyFilePath(context, id)
-  const found = findKeyFile(context, id)
-  if (slots.includes('key-file') && found !== undefined) {
-    if (found !== usual) await tellOfForeignKey(context, found, usual)
-    return readKeyFile(found, 'the key file')
-  }
+  const found = slots.includes('key-file') ? findKeyFile(context, id) : undefined
+  if (found !== undefined) return readKeyFile(found, 'the key file')
   if (slots.includes('passphrase')) return askPassphrase(context)
-  const where = `The key file of this vault is not at ${usual}.`
+  const where = `The key file of this vault is not at ${keyFilePath(context, id)}.`
   throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
-}
-
-/** Warns that the maker of a directory with a vault and its key can read what is stored there. The demo is an exception. */
-async function tellOfForeignKey(context: CommandContext, path: string, usual: string): Promise<void> {
-  const { terminal, typed } = context
-  const isDemo = findVaultDirectory(context).endsWith(join(DEMO_DIRECTORY, 'vault'))
-  if (typed.isKeyTold === true || isDemo) return
-  typed.isKeyTold = true
-  const danger = `The key of this vault was found beside it, at ${path}: who else has that file can read what you store.`
-  await printNotice(terminal, `${danger} If it is yours, move it to ${usual}`)
 }
 
 /** The passphrase from the file, descriptor or command in the settings; undefined without one. */
@@ -229,44 +199,28 @@ export async function readGivenPassphrase({ config, input }: CommandContext): Pr
   const { passphraseFile, passphraseFd, passphraseCommand } = config
   if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
   if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')
-  if (passphraseCommand !== undefined) return runPassphraseCommand(passphraseCommand)
-  return undefined
+  return passphraseCommand === undefined ? undefined : runPassphraseCommand(passphraseCommand)
 }
 
 async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opener> {
-  if (typed.passphrase !== undefined) return { kind: 'passphrase', passphrase: typed.passphrase }
-  if (!terminal.mayPrompt)
-    throw new CofferError(
-      'vault_locked',
-      'This vault needs a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
-    )
-  const { ask } = await import('../input/prompt.js')
-  const { triesLeft } = typed
-  const passphrase = await ask(terminal, {
-    message:
-      triesLeft === undefined ? 'Passphrase' : `Wrong passphrase. Passphrase (tries left: ${triesLeft})`,
-    missing: '--passphrase-file',
-    sensitive: true,
-  })
-  typed.passphrase = passphrase
-  return { kind: 'passphrase', passphrase }
+  if (typed.passphrase === undefined) {
+    const advice = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
+    if (!terminal.mayPrompt) throw new CofferError('vault_locked', `This vault needs a passphrase. ${advice}`)
+    const { ask } = await import('../input/prompt.js')
+    const again = typed.triesLeft && `Wrong passphrase. Passphrase (tries left: ${typed.triesLeft})`
+    typed.passphrase = await ask(terminal, { message: again || 'Passphrase', sensitive: true })
+  }
+  return { kind: 'passphrase', passphrase: typed.passphrase }
 }
 
 /** Runs the command in a shell, because it is written for one; only the user's own settings contain it. */
 async function runPassphraseCommand(command: string): Promise<string> {
-  const { execFile } = await import('node:child_process')
-  const { promisify } = await import('node:util')
-  let passphrase: string
-  try {
-    const { stdout } = await promisify(execFile)('/bin/sh', ['-c', command], {
-      maxBuffer: SECRET_LIMIT_BYTES,
-    })
-    passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
-  } catch (error) {
-    // The output may contain the passphrase, so it is not part of the message.
-    const exit = error instanceof Error && 'code' in error ? ` (exit ${String(error.code)})` : ''
-    throw new CofferError('vault_locked', `The passphrase command failed${exit}.`)
-  }
+  const { spawnSync } = await import('node:child_process')
+  const options = { maxBuffer: SECRET_LIMIT_BYTES, encoding: 'utf8' } as const
+  const { status, stdout } = spawnSync('/bin/sh', ['-c', command], options)
+  // The output may contain the passphrase, so it is not part of the message.
+  if (status !== 0) throw new CofferError('vault_locked', `The passphrase command failed (exit ${status}).`)
+  const passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
   if (passphrase !== '') return passphrase
   throw usage('The first line of output of the passphrase command is empty.')
 }
@@ -277,14 +231,40 @@ export async function askNewPassphrase(
   missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
 ): Promise<string> {
   const { askTwice } = await import('../input/prompt.js')
-  return askTwice(terminal, {
-    message: 'New passphrase',
-    missing,
-    validate: (answer) => (answer.length >= 8 ? true : 'A passphrase has at least 8 characters.'),
-  })
+  const validate = (answer: string) => answer.length >= 8 || 'A passphrase has at least 8 characters.'
+  return askTwice(terminal, { message: 'New passphrase', missing, validate })
+}
+
+/** Saves a new key. Does not overwrite a file, which may be the only key of another vault. @throws CofferError */
+export async function saveKeyFile(path: string, text: string): Promise<void> {
+  const { mkdir, writeFile } = await import('node:fs/promises')
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST')
+      throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause })
+    throw conflict(`${path} exists already; it may be the key of another vault. Choose another file.`)
+  }
 }
 
 /** The API key of the caller; undefined for the owner. */
 export async function readApiKey({ config, input }: CommandContext): Promise<string | undefined> {
-  return config.apiKeyStdin ? input.readStdinLine('--api-key-stdin') : config.apiKey
+  return config.apiKeyStdin ? input.readDescriptor(0, '--api-key-stdin') : config.apiKey
+}
+
+/** The tenant of this run, from a flag or the environment, else the default; undefined for the first. */
+export async function findTenantChoice(context: CommandContext): Promise<string | undefined> {
+  if (context.config.tenant !== undefined) return context.config.tenant
+  const { tenants } = await readUserSettings(context.config.directory)
+  if (Object.keys(tenants).length === 0) return undefined
+  return tenants[await identifyVault(placeOf(context))]
+}
+
+/** Stores the default tenant of the vault of this run; undefined removes it. @throws CofferError `storage_failed` */
+export async function rememberTenant(context: CommandContext, tenantId: string | undefined): Promise<void> {
+  const { directory } = context.config
+  const settings = await readUserSettings(directory)
+  const tenants = { ...settings.tenants, [await identifyVault(placeOf(context))]: tenantId }
+  await writeUserSettings(directory, { ...settings, tenants: omitUndefined(tenants) as Texts })
 }

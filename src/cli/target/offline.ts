@@ -3,12 +3,13 @@ import { usage } from '../../errors.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
 import type { ReactorRuntime } from '../../framework/ports/reactors.js'
-import type { NewSlot } from '../../framework/ports/vault.js'
+import type { CopyDamage, NewSlot, OfflineVault } from '../../framework/ports/vault.js'
 import { validateInput } from '../../framework/validate.js'
 import { openReactors } from '../../vault/app.js'
-import { createOfflineVault } from '../../vault/offline.js'
+import { changeKeySlots, listKeySlots, verifyAtRest } from '../../vault/offline.js'
 import {
   isStore,
+  type LockedVault,
   type NewOpener,
   parseStoreAddress,
   resolveDirectory,
@@ -17,10 +18,16 @@ import {
 import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
-import { askNewPassphrase, chooseOpener, newVaultDirectory, placeOf, retryPassphrase } from './credentials.js'
+import {
+  askNewPassphrase,
+  chooseOpener,
+  findTenantChoice,
+  newVaultDirectory,
+  placeOf,
+  retryPassphrase,
+  saveKeyFile,
+} from './credentials.js'
 import { reactorOptions } from './reactor-options.js'
-import { saveKeyFile } from './save-key-file.js'
-import { findTenantChoice } from './tenant-choice.js'
 
 /** @throws CofferError those of the operation */
 export async function askOffline(
@@ -28,22 +35,23 @@ export async function askOffline(
   definition: AnyOperation,
   input: OperationInput,
 ): Promise<unknown> {
+  const { terminal, clock } = context
   let reactors: Promise<ReactorRuntime> | undefined
-  const progress = createRowProgress(context)
+  let bar: ReturnType<typeof createProgress> | undefined
+  const endProgress = async () => {
+    await bar?.finish()
+    bar = undefined
+  }
+  const show = (label: string) => (done: number, total: number) => {
+    bar ??= createProgress(terminal, { label, total }, clock)
+    void bar.show(done).catch(() => undefined)
+  }
   const session: OfflineSession = {
-    vault: createOfflineVault({
-      find: () => placeOf(context),
-      findNew: () => placeOf(context, newVaultDirectory(context)),
-      findTarget: (to, file) => findTarget(context, to, file, session.notice),
-      tenant: () => findTenantChoice(context),
-      choose: (vault) => chooseOpener(context, vault),
-      createOpener: (slot) => createOpener(context, slot),
-      progress: progress.show,
-    }),
+    vault: createOfflineVault(context, show),
     reactors: () => (reactors ??= reactorOptions(context).then(openReactors)),
     notice: async (text) => {
-      await progress.finish()
-      await printNotice(context.terminal, text)
+      await endProgress()
+      await printNotice(terminal, text)
     },
     ask: async ({ name }) => {
       const as = { reveal: false, tenant: await findTenantChoice(context) }
@@ -53,33 +61,52 @@ export async function askOffline(
   try {
     return await retryPassphrase(context, () => performOffline(session, definition, input, validateInput))
   } finally {
-    await progress.finish()
+    await endProgress()
     await (await reactors?.catch(() => undefined))?.close()
   }
 }
 
-/** A progress bar that appears with the first step. */
-function createRowProgress({ terminal, clock }: CommandContext) {
-  let bar: ReturnType<typeof createProgress> | undefined
+function createOfflineVault(
+  context: CommandContext,
+  show: (label: string) => (done: number, total: number) => void,
+): OfflineVault {
+  const choose = (vault: LockedVault) => chooseOpener(context, vault)
   return {
-    show: (done: number, total: number, label: string) => {
-      bar ??= createProgress(terminal, { label, total }, clock)
-      void bar.show(done).catch(() => undefined)
+    verify: () => verifyAtRest(placeOf(context), choose),
+    restore: async (file) => {
+      const target = placeOf(context, newVaultDirectory(context))
+      const { restoreVault } = await import('../../vault/copy.js')
+      await restoreVault(target, file, choose, show('Copying'))
+      return { ...describe(target), restored_from: file }
     },
-    finish: async () => {
-      await bar?.finish()
-      bar = undefined
+    copy: async (to, { passwordFile, skipsDamaged }) => {
+      const [source, target] = [placeOf(context), findTarget(context, to, passwordFile)]
+      const damage: CopyDamage | undefined = skipsDamaged ? { findings: [], skipped: {} } : undefined
+      const { copyVault } = await import('../../vault/copy.js')
+      const { count, digest } = await copyVault(source, target, choose, show('Copying'), damage)
+      return { ...describe(target), copied_from: source.directory, rows: count, digest, ...damage }
+    },
+    rekey: async () => {
+      const place = placeOf(context)
+      const { rekey } = await import('../../vault/rekey.js')
+      return { ...describe(place), ...(await rekey(place, choose, show('Encrypting'))) }
+    },
+    listSlots: () => listKeySlots(placeOf(context)),
+    changeSlots: async (added, chooseSlots) => {
+      const place = placeOf(context)
+      const opener = added && (await createOpener(context, added))
+      const tenant = await findTenantChoice(context)
+      return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant })
     },
   }
 }
 
+function describe({ directory }: VaultLocation): { directory: string } | { store: string } {
+  return isStore(directory) ? { store: directory } : { directory }
+}
+
 /** The target of a copy. @throws CofferError `usage` */
-function findTarget(
-  context: CommandContext,
-  to: string,
-  passwordFile: string | undefined,
-  notice: OfflineSession['notice'],
-): VaultLocation {
+function findTarget(context: CommandContext, to: string, passwordFile: string | undefined): VaultLocation {
   if (!isStore(to)) {
     if (passwordFile === undefined) return placeOf(context, resolveDirectory(context.cwd, to))
     throw usage('--to-password-file is for a store, and --to is a directory.')
@@ -87,26 +114,22 @@ function findTarget(
   const { text, hasPassword, warning } = parseStoreAddress(to)
   if (hasPassword)
     throw usage('--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.')
-  if (warning !== undefined) void notice(warning)
+  const place = placeOf(context, text)
+  if (warning !== undefined) place.notice(warning)
   const storePassword = async () =>
     passwordFile === undefined ? undefined : context.input.readSecretFile(passwordFile, '--to-password-file')
-  return { ...placeOf(context, text), storePassword }
+  return { ...place, storePassword }
 }
 
 /** The secret of a new slot: a passphrase from a file or a prompt, or a new key file. */
 async function createOpener(context: CommandContext, { kind, file }: NewSlot): Promise<NewOpener> {
-  if (kind === 'passphrase') {
-    const passphrase =
-      file === undefined
-        ? await askNewPassphrase(context, '--new-passphrase-file')
-        : await context.input.readSecretFile(file, '--new-passphrase-file')
-    return { kind, passphrase }
+  const flag = '--new-passphrase-file'
+  if (kind === 'passphrase' && file !== undefined)
+    return { kind, passphrase: await context.input.readSecretFile(file, flag) }
+  if (kind === 'passphrase') return { kind, passphrase: await askNewPassphrase(context, flag) }
+  const save = async (_: string, text: string) => {
+    await saveKeyFile(file!, text)
+    await printNotice(context.terminal, `The new key file is ${file}.`)
   }
-  return {
-    kind,
-    save: async (_, text) => {
-      await saveKeyFile(file!, text)
-      await printNotice(context.terminal, `The new key file is ${file}.`)
-    },
-  }
+  return { kind, save }
 }

@@ -1,40 +1,39 @@
-/** A server of the interface in the place of a vault: what `--url` names. */
+/** A server of the interface in the place of a vault: the target of `--url`. */
 import { createHttpClient } from '../../client/http-client.js'
 import { pause } from '../../client/pause.js'
 import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'
 import type { Config } from '../../config.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { loadOperation } from '../../operations/load.js'
-import type { Vault } from '../../vault/vault.js'
+import type { OperationRequest, Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
 import { NEEDS_VAULT } from './credentials.js'
+
+const KEY_MISSING =
+  'The server asks for an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
+
+const CONTROL_KEY_MISSING =
+  'The control plane asks for its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
 
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
   const { config, input, signal } = context
-  const { ca, insecure, prefix, timeoutMs } = config
-  const pem = ca === undefined ? {} : { ca: await input.readFile(ca, '--ca') }
+  const { ca: file, insecure, prefix, timeoutMs } = config
+  const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   const url = readServerUrl(address, { insecure })
-  const sockets = context.fetch === undefined ? createSocketFetch({ ...pem, insecure }) : undefined
-  const { randomUUID } = await import('node:crypto')
-  const options = {
-    url,
-    signal,
-    fetch: context.fetch ?? sockets!.fetch,
-    createKey: randomUUID,
-    wait: pause,
-    random: Math.random,
-    ...(prefix === undefined ? {} : { prefix }),
-    ...(timeoutMs === undefined ? {} : { timeoutMs }),
-  }
-  const ask = async (request: Parameters<Vault['ask']>[0]) => {
-    const { operation, input: asked, as, explain, idempotencyKey } = request
+  const sockets = context.fetch ? undefined : createSocketFetch({ ...omitUndefined({ ca }), insecure })
+  const { randomUUID: createKey } = await import('node:crypto')
+  const fetch = context.fetch ?? sockets!.fetch
+  const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
+  const options = { url, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
+  const ask = async ({ operation, input, as, explain, idempotencyKey }: OperationRequest) => {
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
-    requireRoute(definition, { isExplained: explain !== undefined })
+    requireRoute(definition, explain !== undefined)
     if (!('key' in as)) throw new CofferError('unauthenticated', KEY_MISSING)
-    return createHttpClient({ ...options, key: as.key }).call(definition, asked, idempotencyKey)
+    return createHttpClient({ ...options, key: as.key }).call(definition, input, idempotencyKey)
   }
   return {
     ask: ask as Vault['ask'],
@@ -44,12 +43,6 @@ export async function reachServer(context: CommandContext, address: string): Pro
   }
 }
 
-const KEY_MISSING =
-  'The server asks for an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
-
-const CONTROL_KEY_MISSING =
-  'The control plane asks for its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
-
 /** Checks that a server performs the operation, before anything is asked. @throws CofferError `usage`, `unauthenticated` */
 export function requireServed(
   { url = '', insecure }: Config,
@@ -58,14 +51,14 @@ export function requireServed(
   isExplained: boolean,
 ): void {
   readServerUrl(url, { insecure })
-  requireRoute(definition, { isExplained })
+  requireRoute(definition, isExplained)
   const wanted = definition.control === undefined ? KEY_MISSING : CONTROL_KEY_MISSING
   if (key === undefined) throw new CofferError('unauthenticated', wanted)
 }
 
 function requireRoute(
   definition: RegisteredOperation,
-  { isExplained }: { isExplained: boolean },
+  isExplained: boolean,
 ): asserts definition is RoutedOperation {
   if (definition.endpoint !== undefined && !isExplained) return
   const what = isExplained ? '--explain' : `coffer ${definition.name}`

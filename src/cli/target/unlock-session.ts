@@ -3,33 +3,27 @@
  * which they and that process recognize each other. The system removes its directory when the user logs out.
  */
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { CofferError } from '../../errors.js'
 import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 
-type UnlockedContext = Pick<CommandContext, 'config' | 'env'>
-
-export interface Session {
+interface Session {
   secret: Uint8Array
   untilMs: number
 }
 
-const VAULT_ID = /^[a-z2-7]{26}$/
-
-function directoryOf({ config, env }: UnlockedContext): string {
-  return join(env.XDG_RUNTIME_DIR || config.directory, 'coffer-unlocked')
-}
+const VAULT_ID = /^[\da-f]{32}$/
 
 /** The path of the file of a vault's session, whether there is one or not. */
-export function sessionPath(context: UnlockedContext, vault: string): string {
-  return join(directoryOf(context), vault)
+export function sessionPath({ config, env }: CommandContext, vault: string): string {
+  return join(env.XDG_RUNTIME_DIR || config.directory, 'coffer-unlocked', vault)
 }
 
 /** @throws CofferError `storage_failed` */
 export function writeSession(path: string, { secret, untilMs }: Session): void {
   try {
-    mkdirSync(join(path, '..'), { recursive: true, mode: 0o700 })
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     // Removes the file of a killed process, and a link, which would redirect the write.
     rmSync(path, { force: true })
     const text = `${untilMs} ${Buffer.from(secret).toString('hex')}\n`
@@ -40,18 +34,14 @@ export function writeSession(path: string, { secret, untilMs }: Session): void {
 }
 
 /** The session of the vault in this directory, if there is one. @throws CofferError `vault_exposed` if others may read it */
-export async function readSession(
-  context: CommandContext,
-  vault: string,
-): Promise<(Session & { path: string }) | undefined> {
-  if (context.config.store !== undefined || !existsSync(directoryOf(context))) return undefined
+export async function readSession(context: CommandContext, vault: string) {
+  if (context.config.store !== undefined || !existsSync(sessionPath(context, ''))) return undefined
   const id = await identifyVault({ directory: vault, pid: context.pid, notice: () => {} })
   const path = sessionPath(context, id)
   // The header has not been authenticated: its id could be a path.
   if (!VAULT_ID.test(id) || !existsSync(path)) return undefined
   const [, until, secret = ''] =
     /^(\d{13}) ([\da-f]{64})$/.exec(await context.input.readSecretFile(path, 'the session')) ?? []
-  return until === undefined
-    ? undefined
-    : { path, untilMs: Number(until), secret: Buffer.from(secret, 'hex') }
+  if (until === undefined) return undefined
+  return { path, untilMs: Number(until), secret: Buffer.from(secret, 'hex') }
 }

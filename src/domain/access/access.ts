@@ -1,5 +1,4 @@
 /** Access rules: which rule of a caller applies to a container, and how much of the data it shows. */
-import { isContainerWithin } from './container.js'
 import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } from './permissions.js'
 
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
@@ -80,7 +79,7 @@ function refusalOf(
   const condition = conditions?.find((each) => !holds(each, container, id))
   if (condition !== undefined) return { reason: 'condition does not hold', condition }
   // A rule without container and conditions covers nothing.
-  const isCovered = covered === undefined ? conditions !== undefined : isContainerWithin(container, covered)
+  const isCovered = covered === undefined ? conditions !== undefined : container.startsWith(covered)
   if (!isCovered) return { reason: 'other container' }
   return permissions.includes(permission) ? undefined : { reason: 'other permissions' }
 }

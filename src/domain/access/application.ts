@@ -1,24 +1,34 @@
-/** Validation of applications: the permissions of each type, rules, and their keys. */
+/** Validation of applications and sessions: the permissions of each type, rules, and their keys. */
 import type { PropertyErrors } from '../../errors.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
 import { suggestName } from '../text/nearest.js'
 import type { ContainerRule, Rule } from './access.js'
 import { isContainerPath } from './container.js'
-import { type ApplicationType, PERMISSIONS, type Permission } from './permissions.js'
+import { type ApplicationType, PERMISSIONS } from './permissions.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
 export const MAX_KEYS = 20
-/** The prefix of API keys. */
+/** The prefixes of API keys and of keys of sessions; nonces have none. */
 export const API_KEY = 'key_'
+export const SESSION_KEY = 'key_sess_'
+
+/** Sessions are short-lived keys for browsers: a public application creates one, a private one says what it may do. */
+export const SESSION_MINUTES = 3
+export const LONGEST_SESSION_HOURS = 24
+/** The most live sessions that one application may create, or authorize. */
+export const MOST_LIVE_SESSIONS = 10_000
+export const MOST_CONDITIONS = 20
 
 /** A holder of permissions; a session may have the permissions of private applications. */
 type Holder = ApplicationType | 'session'
 
-export function mayHold(holder: Holder, permission: Permission): boolean {
+export function mayHold(holder: Holder, permission: string): boolean {
   const type = holder === 'session' ? 'private' : holder
-  return (PERMISSIONS[permission].application_types as readonly string[]).includes(type)
+  const { application_types: types }: { application_types: readonly string[] } =
+    PERMISSIONS[permission as keyof typeof PERMISSIONS]
+  return types.includes(type)
 }
 
 /** The rights that a caller requests for an application, or for a session. */
@@ -46,11 +56,11 @@ export function checkGrants(
     if (granted?.length === 0) addError(errors, `${path}.permissions`, 'must name at least one permission')
     if (container !== undefined && !isContainerPath(container))
       addError(errors, `${path}.container`, 'must be a path such as /pci/high/')
-    if (holder === 'session' && (container === undefined) === (conditions === undefined))
-      addError(errors, `${path}.conditions`, 'must be given, or else a container')
+    const isChoice = conditions?.length !== 0 && (container === undefined) !== (conditions === undefined)
+    if (holder === 'session' && !isChoice)
+      addError(errors, `${path}.conditions`, 'must be at least 1, or else a container must be given')
     if (holder !== 'session' && conditions !== undefined)
       addError(errors, `${path}.conditions`, 'is not known here: only rules of sessions have conditions')
-    else if (conditions?.length === 0) addError(errors, `${path}.conditions`, 'must have at least 1 item')
     if (priority !== undefined && priorities.has(priority))
       addError(errors, `${path}.priority`, 'must be unique')
     priorities.add(priority)
@@ -64,17 +74,17 @@ function checkPermissions(
   holder: Holder | undefined,
   permissions: readonly (string | undefined)[],
 ): void {
+  const names = Object.keys(PERMISSIONS)
   permissions.forEach((permission, index) => {
     if (permission === undefined) return
-    if (!Object.hasOwn(PERMISSIONS, permission))
+    const at = `${path}[${index}]`
+    if (!names.includes(permission))
+      addError(errors, at, `is not a permission${suggestName(permission, names)}`)
+    else if (holder !== undefined && !mayHold(holder, permission))
       addError(
         errors,
-        `${path}[${index}]`,
-        `is not a permission${suggestName(permission, Object.keys(PERMISSIONS))}`,
+        at,
+        `may not be held by a ${holder}${holder === 'session' ? '' : ' application'}: ${permission}`,
       )
-    else if (holder !== undefined && !mayHold(holder, permission as Permission)) {
-      const whom = holder === 'session' ? holder : `${holder} application`
-      addError(errors, `${path}[${index}]`, `may not be held by a ${whom}: ${permission}`)
-    }
   })
 }

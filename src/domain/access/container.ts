@@ -8,43 +8,32 @@ const MAX_CONTAINERS_WITH_ANCESTORS = 100
 const MAX_CONTAINER_LENGTH = 400
 
 const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
+const PATH_RULE =
+  'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
+  `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
 
 /** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case-sensitive. */
-export function isContainerPath(path: string): boolean {
-  return path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
+export function isContainerPath(path: unknown): path is string {
+  return typeof path === 'string' && path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
 }
 
 /** The given containers without repetitions, in the order given; adds to `errors`. */
 export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
-  if (!Array.isArray(value)) {
-    addError(errors, path, 'must be an array of container paths such as "/general/high/"')
-    return []
-  }
-  if (value.length === 0) addError(errors, path, 'must name at least one container')
-  if (value.length > MAX_CONTAINERS) {
-    addError(errors, path, `must name at most ${MAX_CONTAINERS} containers`)
-    return []
-  }
-  let isWellFormed = true
-  for (const [index, item] of value.entries()) {
-    if (typeof item === 'string' && isContainerPath(item)) continue
-    addError(errors, `${path}[${index}]`, PATH_RULE)
-    isWellFormed = false
-  }
-  if (!isWellFormed) return []
-  const containers = [...new Set<string>(value)]
-  if (ancestorsOf(containers).size > MAX_CONTAINERS_WITH_ANCESTORS)
+  if (!Array.isArray(value) || value.length === 0 || value.length > MAX_CONTAINERS) {
     addError(
       errors,
       path,
-      `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} distinct containers on and above them`,
+      `must have at least one and at most ${MAX_CONTAINERS} container paths such as "/general/high/"`,
     )
+    return []
+  }
+  for (const [index, item] of value.entries())
+    if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
+  const containers = [...new Set(value.filter(isContainerPath))]
+  if (ancestorsOf(containers).size > MAX_CONTAINERS_WITH_ANCESTORS)
+    addError(errors, path, `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} containers on and above them`)
   return containers
 }
-
-const PATH_RULE =
-  'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
-  `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
 
 /** The path itself and all paths above it, root last: `/a/b/` gives `/a/b/`, `/a/`, `/`. */
 export function containerAncestors(path: string): string[] {
@@ -57,14 +46,7 @@ export function containerAncestors(path: string): string[] {
 }
 
 export function ancestorsOf(containers: readonly string[]): Set<string> {
-  const found = new Set<string>()
-  for (const path of containers) for (const ancestor of containerAncestors(path)) found.add(ancestor)
-  return found
-}
-
-/** Whether `ancestor` is `path` or is above it. */
-export function isContainerWithin(path: string, ancestor: string): boolean {
-  return path.startsWith(ancestor)
+  return new Set(containers.flatMap(containerAncestors))
 }
 
 /** The canonical form of a set of containers: sorted by code unit, without repetitions. */

@@ -54,3 +54,12 @@ export type Transform = (typeof TRANSFORMS)[number]
 export function stricterTransform(a: Transform, b: Transform): Transform {
   return TRANSFORMS.indexOf(a) <= TRANSFORMS.indexOf(b) ? a : b
 }
+
+export const ROLES = ['OWNER', 'ADMIN', 'READ_ONLY'] as const
+export type Role = (typeof ROLES)[number]
+
+export const GIVEN_ROLES = ['ADMIN', 'READ_ONLY'] as const
+export type GivenRole = (typeof GIVEN_ROLES)[number]
+
+/** The role of people who are invited without one. */
+export const DEFAULT_ROLE: GivenRole = 'ADMIN'

@@ -1,14 +1,15 @@
-/** Limits the work of all expressions of one request: counted, not timed, so that the outcome is always the same. */
+/** Limits the work of requests, in steps of about 10 ns. Work is counted, not timed, so that the outcome is always the same. */
 import { CofferError } from '../../errors.js'
-import { Turns } from '../turns.js'
 
-/** Steps of about 10 ns, so that the expressions of a request take about 50 ms. */
+/** Of the expressions of one request, which so take about 50 ms. */
 const MOST_STEPS = 5_000_000
+/** The steps after which other requests get their turn. */
+const STEPS_IN_A_TURN = 1_000_000
 /** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
 const MOST_OUTPUTS = 5_000
 const MOST_CHARACTERS = 256 * 1024
-const STEPS = `The expressions of one request may take ${formatCount(MOST_STEPS)} steps.`
-const OUTPUTS = `One request may have ${formatCount(MOST_OUTPUTS)} expressions of ${MOST_CHARACTERS / 1024} KiB in all.`
+const STEPS = 'The expressions of one request may take 5,000,000 steps.'
+const OUTPUTS = 'One request may have 5,000 expressions of 256 KiB in all.'
 /** Steps of an array member and of an object member, apart from their values. */
 const ITEM_STEPS = 4
 const MEMBER_STEPS = 40
@@ -16,21 +17,56 @@ const MEMBER_STEPS = 40
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
-/** One budget for each request. */
-export class Budget {
-  readonly #turns: Turns
-  #left: number
+/**
+ * Shares the event loop among the requests of a process. Long work counts its steps here. Once all of it together has used
+ * the steps of a turn, each waits for its next turn. So the event loop is held for one turn, however many requests there are.
+ */
+export class Turns {
+  #left = STEPS_IN_A_TURN
+  #last: Promise<void> = Promise.resolve()
 
-  constructor(turns = new Turns(), steps = MOST_STEPS) {
-    this.#turns = turns
-    this.#left = steps
+  use(steps: number): void {
+    this.#left -= steps
+  }
+
+  /** Whether {@link next} is due. A loop asks this first, because awaiting costs more than most expressions. */
+  get isOver(): boolean {
+    return this.#left < 0
+  }
+
+  /** Resolves in an iteration of the event loop in which no earlier caller continues. */
+  next(): Promise<void> {
+    this.#last = this.#last.then(async () => {
+      await new Promise(setImmediate)
+      this.#left = STEPS_IN_A_TURN
+    })
+    return this.#last
+  }
+}
+
+/** Yields the items in order. Other requests get their turn after every `count` items. */
+export async function* inTurns<T>(items: Iterable<T> | AsyncIterable<T>, count: number, turns: Turns) {
+  let given = 0
+  for await (const item of items) {
+    yield item
+    if (++given % count === 0) await turns.next()
+  }
+}
+
+/** The steps that are left to one request. */
+export class Budget {
+  readonly turns: Turns
+  #left = MOST_STEPS
+
+  constructor(turns = new Turns()) {
+    this.turns = turns
   }
 
   /** @throws CofferError `too_much_work` once the budget is exceeded. */
   use(steps: number): void {
     if (!(steps > 0)) return
     this.#left -= steps
-    this.#turns.use(steps)
+    this.turns.use(steps)
     if (this.#left < 0) throw tooMuchWork(STEPS)
   }
 
@@ -52,22 +88,9 @@ export class Budget {
     this.use(text.length / WRITTEN_IN_A_STEP)
     return text
   }
-
-  /** Whether {@link pause} is due; a loop asks this first, because awaiting costs more than most expressions. */
-  get isTurnOver(): boolean {
-    return this.#turns.isOver
-  }
-
-  /** Lets other requests have their turn. */
-  pause(): Promise<void> {
-    return this.#turns.next()
-  }
 }
 
-/**
- * Counts the outputs in texts before any is compiled.
- * @throws CofferError `too_much_work` for more outputs or characters than one request may have
- */
+/** Counts the outputs in texts before any is compiled. @throws CofferError `too_much_work` for too many or too long ones */
 export function checkOutputs(texts: Iterable<string>): void {
   let count = 0
   let characters = 0
@@ -89,7 +112,7 @@ function tooMuchWork(limit: string): CofferError {
   return new CofferError('too_much_work', `${limit} Use fewer or shorter ones, or less data.`)
 }
 
-/** The approximate number of characters of a JSON value. */
+/** About how much memory a JSON value takes, in characters. */
 export function sizeOf(value: unknown): number {
   if (typeof value === 'string') return value.length + ITEM_STEPS
   if (value === null || typeof value !== 'object') return ITEM_STEPS
@@ -97,9 +120,4 @@ export function sizeOf(value: unknown): number {
   if (Array.isArray(value)) for (const item of value) size += sizeOf(item)
   else for (const name in value) size += name.length + sizeOf((value as Record<string, unknown>)[name])
   return size
-}
-
-/** With commas. `Intl` would take every command 12 ms, because this is called when the module is loaded. */
-function formatCount(count: number): string {
-  return String(count).replace(/\B(?=(\d{3})+$)/g, ',')
 }

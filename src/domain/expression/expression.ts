@@ -1,101 +1,67 @@
-/** The subset of Liquid that yields values. */
+/** The subset of Liquid that yields values: compiles expressions, and renders them within a budget. */
 import { BoundedMap } from '../../bounded-map.js'
-import { validationError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
+import { mapScalars } from '../json/find-texts.js'
 import { Budget } from './budget.js'
-import { isOutput, replaceCommas, splitDetokenization, splitExpression } from './expression-text.js'
-import { asJson, type ExpressionUse, type Scope, textOf } from './expression-value.js'
-import type { FilterTools, Hmac, RandomSource } from './filter-rule.js'
+import { type Hmac, type JsonPath, type RandomSource, readProperty, syntaxError, textOf } from './filter.js'
 import { loadJsonPath } from './json-path.js'
-import { type Output, readOutput } from './output.js'
-import { syntaxError } from './syntax-error.js'
+import { ExpressionParser, type ExpressionUse, type FilterCall, type Output, type Value } from './parse.js'
 
-export type { ExpressionUse, Scope } from './expression-value.js'
-export type { RandomSource } from './filter-rule.js'
+export type { RandomSource } from './filter.js'
+export type { ExpressionUse } from './parse.js'
 
 /** The maximum length of an expression; a detokenization is limited by the size of the request. */
 const MAX_EXPRESSION_LENGTH = 400
-/** The maximum length of what follows the id of a token in a detokenization. */
-const MAX_OUTPUT_LENGTH = 2000
 const CACHED_EXPRESSIONS = 1000
-/** Steps of compiling an output, and of each of its characters. */
-const COMPILED_STEPS = 300
-const COMPILED_CHARACTER_STEPS = 20
 /** Steps of rendering a part, without its filters. */
 const RENDERED_STEPS = 40
+/** Steps of a call, of a failed call, of a part of a path, and of a member of an array. */
+const CALL_STEPS = 100
+const FAILURE_STEPS = 1000
+const PART_STEPS = 10
+const MEMBER_STEPS = 16
 
-/** A checked expression, which can be rendered repeatedly. */
-export interface Expression {
-  /** The token ids in a detokenization, without repetitions. */
-  readonly references: readonly string[]
-  /**
-   * The value with its JSON type if one output is the whole string, otherwise text. A missing property is null, and null
-   * is empty inside text. All renderings of a request share one budget.
-   * @throws CofferError `validation` with the column, if a filter cannot process its value; `too_much_work`
-   */
-  render(scope: Scope, budget?: Budget): unknown
+/** The input of rendering; `tokens` (token objects by id) only in a detokenization. */
+export interface Scope {
+  data?: unknown
+  metadata?: Readonly<Record<string, string>>
+  tokens?: ReadonlyMap<string, { readonly data?: unknown }>
 }
 
-export interface Expressions {
-  /**
-   * Checks an expression and caches the result.
-   * @throws CofferError `validation` for invalid syntax, unknown or forbidden filters and variables (with the column), or
-   * more than {@link MAX_EXPRESSION_LENGTH} characters.
-   */
-  compile(text: string, use: ExpressionUse, budget?: Budget): Promise<Expression>
-  /** The expression if it is in the cache. */
-  known(text: string, use: ExpressionUse): Expression | undefined
-}
+/** Compiles expressions and remembers the newest ones. `random` is used by the alias filters, `hmac` by that filter. */
+export class Expressions {
+  readonly random: RandomSource
+  readonly hmac: Hmac
+  jsonPath: JsonPath | undefined
+  readonly #compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
 
-/** `random` is used by the alias filters, `hmac` by the filter of that name. */
-export function createExpressions(random: RandomSource, hmac: Hmac): Expressions {
-  const compiled = new BoundedMap<string, Expression>(CACHED_EXPRESSIONS)
-  const tools: FilterTools = { random, hmac, jsonPath: undefined }
-  const keep = (text: string, use: ExpressionUse, expression: Expression) => {
-    const key = `${use}:${text}`
-    if (text.length <= MAX_EXPRESSION_LENGTH) compiled.set(key, expression)
-    return expression
+  constructor(random: RandomSource, hmac: Hmac) {
+    this.random = random
+    this.hmac = hmac
   }
-  const known = (text: string, use: ExpressionUse) => {
-    const expression = compiled.get(`${use}:${text}`)
-    return expression === undefined ? undefined : keep(text, use, expression)
-  }
-  return {
-    known,
-    compile: async (text, use, budget = new Budget()) =>
-      known(text, use) ?? keep(text, use, await compileExpression(text, use, tools, budget)),
-  }
-}
 
-async function compileExpression(
-  text: string,
-  use: ExpressionUse,
-  tools: FilterTools,
-  budget: Budget,
-): Promise<Expression> {
-  if (use !== 'detokenize' && isTooLong(text))
-    throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
-  const parts: (string | Output)[] = []
-  const references = new Set<string>()
-  const pieces = use === 'detokenize' ? splitDetokenization(text) : splitExpression(text)
-  const piped = replaceCommas(text, pieces)
-  for (const piece of pieces) {
-    if (!isOutput(piece)) {
-      parts.push(piece.text)
-      continue
+  /** The expression if it was compiled before. */
+  known(text: string, use: ExpressionUse): Expression | undefined {
+    return this.#compiled.get(`${use}:${text}`)
+  }
+
+  /** @throws CofferError `validation` with the column, `too_much_work` */
+  async compile(text: string, use: ExpressionUse, budget = new Budget()): Promise<Expression> {
+    const known = this.known(text, use)
+    if (known !== undefined) return known
+    const isLong = isTooLong(text)
+    if (isLong && use !== 'detokenize')
+      throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
+    const parts: (string | Output)[] = []
+    for (const part of new ExpressionParser(text, use, budget).parts()) {
+      parts.push(part)
+      if (budget.turns.isOver) await budget.turns.next()
+      if (typeof part !== 'string' && part.filters.some(({ name }) => name === 'json'))
+        this.jsonPath ??= await loadJsonPath()
     }
-    const length = piece.to - piece.from
-    if (length > MAX_OUTPUT_LENGTH)
-      throw syntaxError(text, piece.from, `an expression has at most ${MAX_OUTPUT_LENGTH} characters`)
-    budget.use(COMPILED_STEPS + length * COMPILED_CHARACTER_STEPS)
-    if (budget.isTurnOver) await budget.pause()
-    const output = readOutput(piped, piece, use, tools)
-    if (output.usesJsonPath) tools.jsonPath ??= await loadJsonPath()
-    parts.push(output)
-    if (piece.reference !== undefined) references.add(piece.reference)
-  }
-  return {
-    references: [...references],
-    render: (scope, budget = new Budget()) => renderParts(parts, scope, budget),
+    const expression = new Expression(text, parts, this)
+    if (!isLong) this.#compiled.set(`${use}:${text}`, expression)
+    return expression
   }
 }
 
@@ -103,10 +69,88 @@ async function compileExpression(
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
-function renderParts(parts: readonly (string | Output)[], scope: Scope, budget: Budget): unknown {
-  budget.use(RENDERED_STEPS * parts.length)
-  const values = parts.map((part) =>
-    typeof part === 'string' ? part : asJson(part.evaluate(scope, budget), budget),
-  )
-  return values.length === 1 ? values[0] : values.map((value) => textOf(value, budget)).join('')
+/** A checked expression, which can be rendered repeatedly. */
+export class Expression {
+  /** The token ids in a detokenization, without repetitions. */
+  readonly references: readonly string[]
+  readonly #text: string
+  readonly #parts: readonly (string | Output)[]
+  readonly #tools: Expressions
+
+  constructor(text: string, parts: readonly (string | Output)[], tools: Expressions) {
+    this.#text = text
+    this.#parts = parts
+    this.#tools = tools
+    const tokens = parts.map((part) =>
+      typeof part !== 'string' && 'token' in part.initial ? [part.initial.token] : [],
+    )
+    this.references = [...new Set(tokens.flat())]
+  }
+
+  /**
+   * The value with its JSON type if one output is the whole string, otherwise text. A missing property is null, and null
+   * is empty inside text. All renderings of a request share one budget.
+   * @throws CofferError `validation` with the column, if a filter cannot process its value; `too_much_work`
+   */
+  render(scope: Scope, budget = new Budget()): unknown {
+    budget.use(RENDERED_STEPS * this.#parts.length)
+    const values = this.#parts.map((part) =>
+      typeof part === 'string' ? part : this.#evaluate(part, scope, budget),
+    )
+    return values.length === 1 ? values[0] : values.map((value) => budget.write(textOf(value))).join('')
+  }
+
+  /** A copy as JSON. */
+  #evaluate({ initial, filters }: Output, scope: Scope, budget: Budget): unknown {
+    let value = evaluateValue(initial, scope, budget)
+    for (const call of filters) value = this.#call(call, value, scope, budget)
+    if (typeof value === 'object' && value !== null) budget.read(value)
+    return mapScalars(value, (scalar) => scalar ?? null)
+  }
+
+  /** @throws CofferError `validation` with the column if the filter fails or yields no finite number; `too_much_work` */
+  #call(call: FilterCall, value: unknown, scope: Scope, budget: Budget): unknown {
+    const { name, at, rule, isDecimal } = call
+    const { random, hmac, jsonPath } = this.#tools
+    try {
+      const args = call.args.map((argument) => evaluateValue(argument, scope, budget))
+      budget.use(CALL_STEPS)
+      charge(budget, value)
+      for (const argument of args) charge(budget, argument)
+      if (typeof rule.steps === 'function') budget.use(rule.steps(value, args))
+      else if (typeof value === 'string') budget.use(value.length * (rule.steps ?? 0))
+      const result = rule.run(value, args, { random, hmac, jsonPath, budget, isDecimal }) ?? null
+      if (typeof result === 'string') budget.write(result)
+      if (typeof result !== 'number' || Number.isFinite(result)) return result
+    } catch (cause) {
+      if (cause instanceof CofferError && cause.code === 'too_much_work') throw cause
+      budget.use(FAILURE_STEPS)
+      const reason =
+        cause instanceof CofferError ? cause.message : `filter "${name}" cannot work on this value`
+      throw syntaxError(this.#text, at, reason, cause)
+    }
+    throw syntaxError(this.#text, at, `filter "${name}" gives no finite number here`)
+  }
+}
+
+function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
+  if ('constant' in value) return value.constant
+  if ('token' in value) {
+    const token = scope.tokens?.get(value.token)
+    return (value.isWhole ? token : token?.data) ?? null
+  }
+  budget.use(value.path.length * PART_STEPS)
+  let found: unknown = scope
+  for (const part of value.path) {
+    const name = evaluateValue(part, scope, budget)
+    // `size` counts the members of an object.
+    if (name === 'size') budget.read(found)
+    found = readProperty(found, name)
+  }
+  return found ?? null
+}
+
+function charge(budget: Budget, operand: unknown): void {
+  budget.read(operand)
+  if (Array.isArray(operand)) budget.use(operand.length * MEMBER_STEPS)
 }

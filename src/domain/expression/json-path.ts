@@ -4,7 +4,7 @@
  */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
-import type { JsonPath } from './filter-rule.js'
+import type { JsonPath } from './filter.js'
 
 const MAX_PATH_LENGTH = 400
 /** Above the 64 levels that JSON input can have; the library counts its visits from 1. */
@@ -13,6 +13,7 @@ const MAX_DEPTH = 80
 const READ_COST = 40
 const OBJECT_COST = 400
 const COMPARED_CHARACTERS = 8
+const RULE = `this is no JSONPath (RFC 9535) of at most ${MAX_PATH_LENGTH} characters without match() and search()`
 
 /** Loads the library. The returned function throws CofferError `validation` for a path that is not allowed. */
 export async function loadJsonPath(): Promise<JsonPath> {
@@ -20,32 +21,27 @@ export async function loadJsonPath(): Promise<JsonPath> {
   const environment = new JSONPathEnvironment({ strict: true, maxRecursionDepth: MAX_DEPTH })
   for (const name of ['match', 'search']) environment.functionRegister.delete(name)
   return (path, value, budget) => {
-    if (path.length > MAX_PATH_LENGTH) refuse(`a JSONPath has at most ${MAX_PATH_LENGTH} characters`)
     const originals = new WeakMap<object, unknown>()
     try {
+      if (path.length > MAX_PATH_LENGTH) throw validationError(RULE)
       const nodes = environment.query(path, metered(value, budget, originals) as never)
-      return nodes.values().map((found) => (isObject(found) ? originals.get(found) : found))
+      return nodes.values().map((found) => originals.get(found as object) ?? found)
     } catch (cause) {
-      if (cause instanceof CofferError) throw cause
-      return refuse(
-        'this is not a JSONPath (RFC 9535) that can be used here; match() and search() cannot',
-        cause,
-      )
+      throw cause instanceof CofferError ? cause : validationError(RULE, { cause })
     }
   }
 }
 
 /** Charges the budget for each read: nested descents and filters multiply the work, and the library has no limit. */
 function metered(value: unknown, budget: Budget, originals: WeakMap<object, unknown>): unknown {
-  if (!isObject(value)) return value
+  if (value === null || typeof value !== 'object') return value
   budget.use(OBJECT_COST)
   const proxy = new Proxy(value, {
     get(target, name) {
       const member: unknown = Reflect.get(target, name)
       budget.use(READ_COST + (typeof member === 'string' ? member.length / COMPARED_CHARACTERS : 0))
-      return typeof name === 'string' && Object.hasOwn(target, name)
-        ? metered(member, budget, originals)
-        : member
+      const isOwn = typeof name === 'string' && Object.hasOwn(target, name)
+      return isOwn ? metered(member, budget, originals) : member
     },
     ownKeys(target) {
       const names = Reflect.ownKeys(target)
@@ -55,12 +51,4 @@ function metered(value: unknown, budget: Budget, originals: WeakMap<object, unkn
   })
   originals.set(proxy, value)
   return proxy
-}
-
-function isObject(value: unknown): value is object {
-  return value !== null && typeof value === 'object'
-}
-
-function refuse(message: string, cause?: unknown): never {
-  throw validationError(message, cause === undefined ? {} : { cause })
 }

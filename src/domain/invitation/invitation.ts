@@ -1,6 +1,7 @@
 /** The rules of invitations: how long they are valid, the format of their links, and the names of invited people. */
 import { type PropertyErrors, usage } from '../../errors.js'
-import { addError } from '../property-errors.js'
+import type { Lenient } from '../omit-undefined.js'
+import { addError, refuseErrors } from '../property-errors.js'
 import type { InvitationRecord } from '../records/records.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
@@ -13,14 +14,9 @@ const NAME_LIMIT = 200
 
 export const STATUSES = ['PENDING', 'EXPIRED'] as const
 
-/** When an invitation that is created at `now` expires, in ms since the epoch. */
-export function firstExpiry(now: number): number {
-  return now + VALIDITY_MS
-}
-
-/** The new expiry when an invitation is sent again at `now`: 72 hours more than it had left. */
-export function extendExpiry({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): number {
-  return Math.max(now, Date.parse(expires_at)) + VALIDITY_MS
+/** When an invitation expires that is sent at `now`, in ms since the epoch: 72 hours more than it had left. */
+export function extendExpiry(now: number, before?: string): number {
+  return Math.max(now, before === undefined ? now : Date.parse(before)) + VALIDITY_MS
 }
 
 export function isExpired({ expires_at }: Pick<InvitationRecord, 'expires_at'>, now: number): boolean {
@@ -57,8 +53,8 @@ export interface PersonNames {
   last_name?: string
 }
 
-/** The names, trimmed and normalized, without empty ones; and errors by property. */
-export function readNames(given: PersonNames): { names: PersonNames; errors: PropertyErrors } {
+/** The names, trimmed and normalized, without empty ones. @throws CofferError `validation` */
+export function readNames(given: Lenient<PersonNames>): PersonNames {
   // Control characters, line separators, bidirectional overrides, and invisible characters.
   const unfit =
     /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u00ad\u061c\u115f\u1160\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\u3164\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u
@@ -71,5 +67,6 @@ export function readNames(given: PersonNames): { names: PersonNames; errors: Pro
     else if (unfit.test(name)) addError(errors, property, 'must be visible text on one line')
     else names[property] = name
   }
-  return { names, errors }
+  refuseErrors(errors)
+  return names
 }

@@ -1,43 +1,57 @@
-/** Finds the texts with expressions in a JSON value. */
+/** Walks over the texts in a JSON value that are expressions. */
 
-/** Adds every text with an expression to `found`, with the path of its first occurrence; `path` is that of `value`. */
-export function findTexts(value: unknown, path: string, found: Map<string, string>): Map<string, string> {
-  // Spelled for what is found alone: paths of 300,000 values would take longer than the rest.
+/** Whether the text has an expression in it. */
+const hasExpression = (text: string) => text.includes('{{')
+
+/**
+ * Adds every text with an expression, or every one that `isWanted`, to `found`, with the path of its first occurrence;
+ * `path` is that of `value`.
+ */
+export function findTexts(
+  value: unknown,
+  path: string,
+  found = new Map<string, string>(),
+  isWanted = hasExpression,
+): Map<string, string> {
+  // A path is made for what is found alone: paths of 300,000 values would take longer than the rest.
   const names: (string | number)[] = []
-  visit(value)
-  return found
-
-  function visit(inner: unknown): void {
-    if (typeof inner === 'string' && inner.includes('{{') && !found.has(inner))
-      found.set(inner, names.reduce<string>(appendName, path))
+  const visit = (inner: unknown): void => {
+    if (typeof inner === 'string' && isWanted(inner) && !found.has(inner))
+      found.set(inner, names.reduce<string>(joinPath, path))
     if (typeof inner !== 'object' || inner === null) return
-    const isArray = Array.isArray(inner)
-    for (const name of isArray ? inner.keys() : Object.keys(inner)) {
+    for (const name of Array.isArray(inner) ? inner.keys() : Object.keys(inner)) {
       names.push(name)
       visit((inner as Record<string | number, unknown>)[name])
       names.pop()
     }
   }
+  visit(value)
+  return found
 }
 
-function appendName(path: string, name: string | number): string {
+/** The path of a member as errors name it: `card.data.number`, `rules[2]`. */
+export function joinPath(path: string, name: string | number): string {
   if (typeof name === 'number') return `${path}[${name}]`
   return path === '' ? name : `${path}.${name}`
 }
 
 /** Every text with an expression, in order, as often as it occurs. */
 export function* listTexts(value: unknown): Generator<string> {
-  if (typeof value === 'string' && value.includes('{{')) yield value
+  if (typeof value === 'string' && hasExpression(value)) yield value
   if (typeof value === 'object' && value !== null)
-    for (const name of Object.keys(value)) yield* listTexts((value as Record<string, unknown>)[name])
+    for (const inner of Object.values(value)) yield* listTexts(inner)
 }
 
 /** A copy of `value` with the next of `replacements` in place of each text with an expression. */
 export function replaceTexts(value: unknown, replacements: Iterator<unknown>): unknown {
-  if (typeof value === 'string') return value.includes('{{') ? replacements.next().value : value
-  if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map((item) => replaceTexts(item, replacements))
-  return Object.fromEntries(
-    Object.entries(value).map(([name, inner]) => [name, replaceTexts(inner, replacements)]),
+  return mapScalars(value, (scalar) =>
+    typeof scalar === 'string' && hasExpression(scalar) ? replacements.next().value : scalar,
   )
+}
+
+/** A copy of a JSON value with each string, number, boolean and null changed. */
+export function mapScalars(value: unknown, change: (scalar: unknown) => unknown): unknown {
+  if (typeof value !== 'object' || value === null) return change(value)
+  if (Array.isArray(value)) return value.map((item) => mapScalars(item, change))
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, mapScalars(inner, change)]))
 }

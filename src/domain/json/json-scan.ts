@@ -1,5 +1,4 @@
 /** Finds syntax errors and unsafe constructs, which `JSON.parse` would accept, in a JSON text without building its value. */
-import { exactNumber } from './json-number.js'
 
 export const MAX_JSON_DEPTH = 64
 
@@ -7,190 +6,177 @@ const NUMBER = /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?/y
 const WORD = /true|false|null/y
 const PLAIN = /[^"\\\u0000-\u001f]*/y
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y
+const QUOTE = 0x22
 
-interface Fault {
-  at: number
-  reason: string
+class Fault extends Error {
+  readonly at: number
+  constructor(at: number, reason: string) {
+    super(reason)
+    this.at = at
+  }
 }
 
-/** An open object or array. `isConstructor`: it is the value of a property named `constructor`. */
-interface Frame {
-  names?: Set<string>
-  isConstructor: boolean
+/** The first reason to refuse a JSON text. Takes linear time. `mostValues` limits values and property names together. */
+export function findFault(text: string, mostValues = Number.POSITIVE_INFINITY): Fault | undefined {
+  if (text.charCodeAt(0) === 0xfeff) return new Fault(0, 'it starts with a byte order mark; send plain UTF-8')
+  if (!text.isWellFormed()) return new Fault(text.search(/\p{Cs}/u), 'half of a surrogate pair stands alone')
+  try {
+    new JsonScanner(text, mostValues).scan()
+    return undefined
+  } catch (error) {
+    if (error instanceof Fault) return error
+    throw error
+  }
 }
 
-type Expected = 'value' | 'item or end' | 'name' | 'name or end' | 'next'
+class JsonScanner {
+  readonly #text: string
+  readonly #mostValues: number
+  #values = 0
+  #at = 0
 
-interface Scan {
-  readonly text: string
-  /** Values and property names that the text may still have. */
-  left: number
-  at: number
-  expected: Expected
-  readonly stack: Frame[]
-  lastName: string
+  constructor(text: string, mostValues: number) {
+    this.#text = text
+    this.#mostValues = mostValues
+  }
+
+  scan(): void {
+    this.#value(0, false)
+    this.#skipSpace()
+    if (this.#at < this.#text.length) this.#refuse('expected nothing more after the value')
+  }
+
+  /** `isConstructor`: it belongs to a property with this name, so that its `prototype` would be that of a class. */
+  #value(depth: number, isConstructor: boolean): void {
+    const code = this.#skipSpace()
+    this.#count()
+    if (code === QUOTE) this.#string()
+    else if (code === 0x7b) this.#object(depth + 1, isConstructor)
+    else if (code === 0x5b) this.#array(depth + 1)
+    else if (!this.#match(WORD)) this.#number()
+  }
+
+  #object(depth: number, isConstructor: boolean): void {
+    this.#enter(depth)
+    if (this.#take(0x7d)) return
+    const names = new Set<string>()
+    do {
+      const name = this.#name(names, isConstructor)
+      names.add(name)
+      if (!this.#take(0x3a)) this.#refuse('expected ":" after the property name')
+      this.#value(depth, name === 'constructor')
+    } while (this.#take(0x2c))
+    if (!this.#take(0x7d)) this.#refuse('expected "," or "}"')
+  }
+
+  #array(depth: number): void {
+    this.#enter(depth)
+    if (this.#take(0x5d)) return
+    do this.#value(depth, false)
+    while (this.#take(0x2c))
+    if (!this.#take(0x5d)) this.#refuse('expected "," or "]"')
+  }
+
+  #name(names: ReadonlySet<string>, isConstructor: boolean): string {
+    if (this.#skipSpace() !== QUOTE) this.#refuse('expected a property name in double quotes')
+    this.#count()
+    const from = this.#at
+    this.#string()
+    const raw = this.#text.slice(from, this.#at)
+    const name = raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1)
+    if (names.has(name)) this.#refuse('this property occurs twice in one object; keep one of them', from)
+    if (name === '__proto__' || (isConstructor && name === 'prototype'))
+      this.#refuse('a property of this name could change object prototypes and is refused', from)
+    return name
+  }
+
+  #number(): void {
+    const from = this.#at
+    if (!this.#match(NUMBER)) this.#refuse('expected a JSON value (strings and names in double quotes)')
+    if (exactNumber(this.#text.slice(from, this.#at)) === undefined)
+      this.#refuse(
+        'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string',
+        from,
+      )
+  }
+
+  /** Moves from the opening quote to the position after the closing one. */
+  #string(): void {
+    const from = this.#at++
+    let isEscaped = false
+    for (;;) {
+      // Always matches, perhaps the empty text. Unlike `exec`, `test` allocates no array.
+      this.#match(PLAIN)
+      if (this.#text.charCodeAt(this.#at) === QUOTE) break
+      if (!this.#match(ESCAPE))
+        this.#refuse('expected a closing quote, or an escape such as \\n; control characters must be escaped')
+      isEscaped = true
+    }
+    this.#at++
+    if (isEscaped && !(JSON.parse(this.#text.slice(from, this.#at)) as string).isWellFormed())
+      this.#refuse('half of a surrogate pair stands alone in this string', from)
+  }
+
+  #enter(depth: number): void {
+    if (depth > MAX_JSON_DEPTH) this.#refuse(`nested more than ${MAX_JSON_DEPTH} levels deep`)
+    this.#at++
+  }
+
+  #count(): void {
+    if (++this.#values > this.#mostValues)
+      this.#refuse(`it has more than ${this.#mostValues} values and property names`)
+  }
+
+  /** Returns the code of the next character; NaN at the end. */
+  #skipSpace(): number {
+    for (;;) {
+      const code = this.#text.charCodeAt(this.#at)
+      if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return code
+      this.#at++
+    }
+  }
+
+  #take(code: number): boolean {
+    if (this.#skipSpace() !== code) return false
+    this.#at++
+    return true
+  }
+
+  #match(pattern: RegExp): boolean {
+    pattern.lastIndex = this.#at
+    const isFound = pattern.test(this.#text)
+    if (isFound) this.#at = pattern.lastIndex
+    return isFound
+  }
+
+  #refuse(reason: string, at = this.#at): never {
+    const isAtEnd = at === this.#text.length
+    throw new Fault(at, isAtEnd ? `the text ends too early; ${reason}` : reason)
+  }
 }
+
+const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
+/** A double has at most 767 significant digits; longer texts are refused without parsing. */
+const MAX_NUMBER_LENGTH = 1100
 
 /**
- * The first reason to refuse a JSON text, or undefined. Takes linear time. `mostValues` limits values and property names
- * together.
+ * The number that a decimal text means, or undefined if a double cannot hold it exactly (2^53 + 1, 1e400, too many
+ * digits). Accepts JSON's number grammar and leading zeros.
  */
-export function findFault(text: string, mostValues = Number.POSITIVE_INFINITY): Fault | undefined {
-  if (text.charCodeAt(0) === 0xfeff)
-    return { at: 0, reason: 'it starts with a byte order mark; send plain UTF-8' }
-  if (!text.isWellFormed())
-    return { at: text.search(/\p{Cs}/u), reason: 'half of a surrogate pair stands alone' }
-  const scan: Scan = { text, left: mostValues, at: 0, expected: 'value', stack: [], lastName: '' }
-  for (;;) {
-    skipSpace(scan)
-    if (scan.at === text.length) {
-      if (scan.expected === 'next' && scan.stack.length === 0) return undefined
-      return { at: scan.at, reason: `the text ends too early; ${expectation(scan)}` }
-    }
-    const reason = step(scan)
-    if (reason !== undefined) return { at: scan.at, reason }
-    if (scan.left < 0)
-      return { at: scan.at, reason: `it has more than ${mostValues} values and property names` }
-  }
+export function exactNumber(text: string): number | undefined {
+  if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
+  const value = Number(text)
+  if (String(value) === text || (text.length <= 15 && !/[eE]/.test(text))) return value
+  return Number.isFinite(value) && significant(text) === significant(String(value)) ? value : undefined
 }
 
-/** Consumes one token, or returns why it is refused; `at` then is its position. */
-function step(scan: Scan): string | undefined {
-  if (scan.expected === 'next') return takeSeparator(scan)
-  if (scan.expected === 'name' || scan.expected === 'name or end') return takeName(scan)
-  return takeValue(scan)
-}
-
-function takeSeparator(scan: Scan): string | undefined {
-  const frame = scan.stack.at(-1)
-  const character = scan.text[scan.at]
-  if (frame === undefined) return expectation(scan)
-  if (character === ',') {
-    scan.at++
-    scan.expected = frame.names === undefined ? 'value' : 'name'
-    return undefined
-  }
-  if (character !== (frame.names === undefined ? ']' : '}')) return expectation(scan)
-  return close(scan)
-}
-
-function takeName(scan: Scan): string | undefined {
-  const frame = scan.stack.at(-1)!
-  if (scan.text[scan.at] === '}' && scan.expected === 'name or end') return close(scan)
-  if (scan.text[scan.at] !== '"') return expectation(scan)
-  scan.left--
-  const from = scan.at
-  const reason = takeString(scan)
-  if (reason !== undefined) return reason
-  const raw = scan.text.slice(from, scan.at)
-  const name = raw.includes('\\') ? (JSON.parse(raw) as string) : raw.slice(1, -1)
-  const refusal = refuseName(frame, name)
-  if (refusal !== undefined) {
-    scan.at = from
-    return refusal
-  }
-  frame.names!.add(name)
-  scan.lastName = name
-  skipSpace(scan)
-  if (scan.text[scan.at] !== ':') return 'expected ":" after the property name'
-  scan.at++
-  scan.expected = 'value'
-  return undefined
-}
-
-function refuseName(frame: Frame, name: string): string | undefined {
-  if (frame.names!.has(name)) return 'this property occurs twice in one object; keep one of them'
-  if (name === '__proto__' || (frame.isConstructor && name === 'prototype'))
-    return 'a property of this name could change object prototypes and is refused'
-  return undefined
-}
-
-function takeValue(scan: Scan): string | undefined {
-  const character = scan.text[scan.at]
-  if (character === ']' && scan.expected === 'item or end') return close(scan)
-  scan.left--
-  if (character === '{' || character === '[') return open(scan, character)
-  const reason = character === '"' ? takeString(scan) : takeScalar(scan)
-  scan.expected = 'next'
-  return reason
-}
-
-function takeScalar(scan: Scan): string | undefined {
-  const { text, at } = scan
-  const number = match(NUMBER, text, at)
-  if (number !== undefined) {
-    if (exactNumber(number) === undefined)
-      return 'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string'
-    scan.at += number.length
-    return undefined
-  }
-  const word = match(WORD, text, at)
-  if (word === undefined) return expectation(scan)
-  scan.at += word.length
-  return undefined
-}
-
-/** Moves `at` from the opening quote to the position after the closing one. */
-function takeString(scan: Scan): string | undefined {
-  const { text, at: from } = scan
-  let isEscaped = false
-  scan.at++
-  for (;;) {
-    PLAIN.lastIndex = scan.at
-    // Always matches, perhaps the empty text. Unlike `exec`, `test` allocates no array.
-    PLAIN.test(text)
-    scan.at = PLAIN.lastIndex
-    const character = text[scan.at]
-    if (character === '"') break
-    if (character === undefined) return 'the text ends inside a string; expected a closing quote'
-    if (character !== '\\') return 'control characters in a string must be written as escapes such as \\n'
-    const escaped = match(ESCAPE, text, scan.at)
-    if (escaped === undefined)
-      return 'expected an escape: \\" \\\\ \\/ \\b \\f \\n \\r \\t or \\u and four hex digits'
-    isEscaped = true
-    scan.at += escaped.length
-  }
-  scan.at++
-  if (!isEscaped || (JSON.parse(text.slice(from, scan.at)) as string).isWellFormed()) return undefined
-  scan.at = from
-  return 'half of a surrogate pair stands alone in this string'
-}
-
-function open(scan: Scan, bracket: '{' | '['): string | undefined {
-  if (scan.stack.length === MAX_JSON_DEPTH) return `nested more than ${MAX_JSON_DEPTH} levels deep`
-  const parent = scan.stack.at(-1)
-  const isConstructor = parent?.names !== undefined && scan.lastName === 'constructor'
-  scan.stack.push(bracket === '{' ? { names: new Set(), isConstructor } : { isConstructor: false })
-  scan.expected = bracket === '{' ? 'name or end' : 'item or end'
-  scan.at++
-  return undefined
-}
-
-function close(scan: Scan): undefined {
-  scan.stack.pop()
-  scan.at++
-  scan.expected = 'next'
-}
-
-function expectation(scan: Scan): string {
-  if (scan.expected === 'value') return 'expected a JSON value (strings and names in double quotes)'
-  if (scan.expected === 'item or end') return 'expected a JSON value or "]"'
-  if (scan.expected === 'name') return 'expected a property name in double quotes'
-  if (scan.expected === 'name or end') return 'expected a property name in double quotes or "}"'
-  const frame = scan.stack.at(-1)
-  if (frame === undefined) return 'expected nothing more after the value'
-  return frame.names === undefined ? 'expected "," or "]"' : 'expected "," or "}"'
-}
-
-function skipSpace(scan: Scan): void {
-  for (;;) {
-    const code = scan.text.charCodeAt(scan.at)
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) return
-    scan.at++
-  }
-}
-
-function match(pattern: RegExp, text: string, at: number): string | undefined {
-  pattern.lastIndex = at
-  return pattern.exec(text)?.[0]
+/** Canonical form: the digits without surrounding zeros, and the power of ten of the last one. */
+function significant(text: string): string {
+  const [mantissa = '', power = '0'] = text.replace(/^-/, '').toLowerCase().split('e')
+  const [whole = '', fraction = ''] = mantissa.split('.')
+  const digits = (whole + fraction).replace(/^0+/, '')
+  // A regular expression would take quadratic time.
+  let end = digits.length
+  while (digits[end - 1] === '0') end--
+  return end === 0 ? '0' : `${digits.slice(0, end)}e${Number(power) - fraction.length + digits.length - end}`
 }

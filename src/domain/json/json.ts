@@ -2,8 +2,7 @@
 import { CofferError, validationError } from '../../errors.js'
 import { findFault } from './json-scan.js'
 
-export { exactNumber } from './json-number.js'
-export { MAX_JSON_DEPTH } from './json-scan.js'
+export { exactNumber, MAX_JSON_DEPTH } from './json-scan.js'
 
 /** Values and property names in one body or token: their work must not hold up other requests, however short they are. */
 export const MAX_JSON_VALUES = 50_000
@@ -27,7 +26,7 @@ export function parseJson(
   if (fault === undefined) return JSON.parse(text)
   const before = text.slice(0, fault.at).split('\n')
   const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`
-  throw new CofferError(code, `${source} is refused at ${place}: ${fault.reason}`)
+  throw new CofferError(code, `${source} is refused at ${place}: ${fault.message}`)
 }
 
 /** The value of text that {@link parseJson} accepts; undefined for other text. */
@@ -81,4 +80,18 @@ export function countValues(value: unknown): number {
   if (Array.isArray(value)) for (const item of value) count += countValues(item)
   else for (const name in value) count += 1 + countValues((value as Record<string, unknown>)[name])
   return count
+}
+
+/**
+ * The target with a JSON Merge Patch (RFC 7396) applied: the members of an object patch replace those of the target, null
+ * removes one, and any other patch replaces the whole. The arguments stay as they are; the result may share parts with them.
+ */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch
+  const merged = new Map(isObject(target) ? Object.entries(target) : [])
+  for (const [name, member] of Object.entries(patch)) {
+    if (member === null) merged.delete(name)
+    else merged.set(name, mergePatch(merged.get(name), member))
+  }
+  return Object.fromEntries(merged)
 }

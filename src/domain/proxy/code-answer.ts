@@ -1,6 +1,6 @@
-/** The HTTP answer that code makes, and which headers code and other servers may not set in an answer of ours. */
+/** HTTP messages of proxies and of code: which headers may pass, what code may answer, and the values of bodies. */
 import { validationError } from '../../errors.js'
-import { isObject } from '../json/json.js'
+import { isObject, tryJson } from '../json/json.js'
 
 /** Names of headers, in lower case, and their values. */
 export type HeaderMap = Readonly<Record<string, string>>
@@ -18,8 +18,8 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(
   transfer-encoding upgrade`.split(/\s+/),
 )
 /** Headers that would change what a browser does with other pages of this server. */
-const OF_SERVER = ['clear-site-data', 'service-worker-allowed', 'set-cookie', 'strict-transport-security']
-const OF_SERVER_START = 'access-control-'
+const OF_SERVER =
+  /^(?:access-control-.*|clear-site-data|service-worker-allowed|set-cookie|strict-transport-security)$/
 
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
@@ -43,7 +43,7 @@ export function passHeaders(
 
 /** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
-  return passHeaders(headers, prefix, (name) => OF_SERVER.includes(name) || name.startsWith(OF_SERVER_START))
+  return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))
 }
 
 /** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */
@@ -71,4 +71,37 @@ export function readHeaders(given: unknown, named: string): Record<string, strin
   if (characters > MOST_HEADER_CHARACTERS)
     throw validationError(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
   return Object.fromEntries(entries)
+}
+
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+export function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undefined {
+  return type?.replace(/;.*/s, '').trim().toLowerCase()
+}
+
+/** The text of a body; undefined if it is not UTF-8, or compressed. */
+export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undefined {
+  const { 'content-encoding': encoding = 'identity' } = headers
+  if (encoding.trim().toLowerCase() !== 'identity') return undefined
+  try {
+    return utf8.decode(body)
+  } catch {
+    return undefined
+  }
+}
+
+export function isJsonType(type: string | undefined): boolean {
+  return type !== undefined && /^application\/(?:[\w.+-]+\+)?json$/.test(type)
+}
+
+/** The value of a body that is JSON: by its type, or by its beginning if it has no type. undefined for any other. */
+export function readJsonBody(headers: HeaderMap, text: string): unknown {
+  const type = mediaTypeOf(headers)
+  const isJson = type === undefined ? /^\s*[[{]/.test(text) : isJsonType(type)
+  return isJson ? tryJson(text) : undefined
+}
+
+/** The body that code receives: the value of JSON, other content as text, null for an empty body. */
+export function readBodyValue(headers: HeaderMap, text: string): unknown {
+  return text === '' ? null : (readJsonBody(headers, text) ?? text)
 }

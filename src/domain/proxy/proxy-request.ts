@@ -2,9 +2,8 @@
 import { invalid } from '../../errors.js'
 import { checkCount, checkOutputs } from '../expression/budget.js'
 import { findTexts } from '../json/find-texts.js'
-import { canonicalJson, tryJson } from '../json/json.js'
-import type { HeaderMap } from './code-answer.js'
-import { isJsonContent, mediaTypeOf, textOfBody } from './proxy-body.js'
+import { canonicalJson } from '../json/json.js'
+import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
 export interface ProxyRequest {
@@ -32,16 +31,12 @@ interface Template {
   fill(values: ProxyDocument<unknown>): ProxyRequest
 }
 
-/** Literal text, or an expression as it is read. */
 type Piece = string | { expression: string; at: string }
+type Write = (value: unknown) => string
 /** An expression in a URL or form; without an end it is all the rest, and invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /** Characters of all values in a URL and a form: encoding more would hold up other requests. */
 const MOST_ENCODED = 2 * 1024 * 1024
-/** The characters that are left. */
-interface Room {
-  left: number
-}
 /** Two braces in a JSON text. */
 const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
@@ -50,37 +45,30 @@ const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
 /** @throws CofferError `validation` for an expression that cannot be read; `too_much_work` for too many */
 export function findTemplate(request: ProxyRequest): Template {
+  const encode = createEncoder()
   const path = splitEncoded(request.path, 'path', decodeURIComponent)
   const query = splitEncoded(request.query, 'query', decodeForm)
-  const room = { left: MOST_ENCODED }
-  const body = splitBody(request, room)
+  const [body, writeBody] = splitBody(request, encode)
   const headers = Object.fromEntries(
     Object.entries(request.headers).filter(([, text]) => text.includes('{{')),
   )
-  const document = {
-    path: expressionsOf(path),
-    query: expressionsOf(query),
-    headers,
-    body: expressionsOf(body.pieces),
-  }
-  const count = document.path.length + document.query.length + document.body.length
-  if (count + Object.keys(headers).length === 0)
-    return { document: undefined, places: new Map(), fill: () => request }
   const places = new Map<string, string>()
-  for (const piece of [...path, ...query]) notePlace(places, piece)
+  for (const piece of [...path, ...query]) addPlace(places, piece)
   findTexts(headers, 'headers', places)
-  for (const piece of body.pieces) notePlace(places, piece)
+  for (const piece of body) addPlace(places, piece)
+  if (places.size === 0) return { document: undefined, places, fill: () => request }
   const fill = (values: ProxyDocument<unknown>): ProxyRequest => ({
     method: request.method,
-    path: join(path, values.path, (value) => encode(value, 'path', room)),
-    query: join(query, values.query, (value) => encode(value, 'query', room)),
+    path: join(path, values.path, (value) => encode(value, 'path')),
+    query: join(query, values.query, (value) => encode(value, 'query')),
     headers: { ...request.headers, ...Object.fromEntries(Object.entries(values.headers).map(toHeader)) },
     body:
-      document.body.length === 0
-        ? request.body
-        : new TextEncoder().encode(join(body.pieces, values.body, body.write)),
+      values.body.length === 0 ? request.body : new TextEncoder().encode(join(body, values.body, writeBody)),
   })
-  return { document, places, fill }
+  const [inPath, inQuery, inBody] = [path, query, body].map((pieces) =>
+    pieces.flatMap((piece) => (typeof piece === 'string' ? [] : piece.expression)),
+  )
+  return { document: { path: inPath!, query: inQuery!, headers, body: inBody! }, places, fill }
 }
 
 /** Segments such as `..` that a server may resolve, so that a path would lead out of the destination's. */
@@ -90,33 +78,29 @@ export function leadsElsewhere(path: string): boolean {
 
 function splitBody(
   { headers, body }: ProxyRequest,
-  room: Room,
-): { pieces: Piece[]; write(value: unknown): string } {
+  encode: (value: unknown, place: string) => string,
+): [Piece[], Write] {
   const type = mediaTypeOf(headers)
   const isForm = type === 'application/x-www-form-urlencoded'
   const text = mayHaveExpression(body, isForm) ? textOfBody(headers, body) : undefined
-  if (text === undefined) return { pieces: [], write: textOf }
-  if (isForm)
-    return { pieces: splitEncoded(text, 'body', decodeForm), write: (value) => encode(value, 'body', room) }
-  if (!isJsonContent(headers, text))
-    return { pieces: text.includes('{{') ? [{ expression: text, at: 'body' }] : [], write: textOf }
-  const parsed = tryJson(text)
-  if (parsed === undefined) throw invalid('body', 'is not valid JSON')
+  if (text === undefined) return [[], textOf]
+  if (isForm) return [splitEncoded(text, 'body', decodeForm), (value) => encode(value, 'body')]
+  const parsed = readJsonBody(headers, text)
+  if (parsed === undefined) {
+    if (isJsonType(type)) throw invalid('body', 'is not valid JSON')
+    return [text.includes('{{') ? [{ expression: text, at: 'body' }] : [], textOf]
+  }
   const found = findTexts(parsed, 'body', new Map())
   checkOutputs(found.keys())
-  const pieces = splitJson(text, found)
-  return { pieces, write: (value) => JSON.stringify(value) }
+  return [splitJson(text, found), (value) => JSON.stringify(value)]
 }
 
 /** Looks at the bytes, so that a body without an expression is not even decoded. */
 function mayHaveExpression(body: Uint8Array, isForm: boolean): boolean {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   // A brace in JSON can be written as \\u007b.
-  return (
-    bytes.includes('{{') ||
-    bytes.includes('\\u007') ||
-    (isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1')))
-  )
+  if (bytes.includes('{{') || bytes.includes('\\u007')) return true
+  return isForm && /(?:\{|%7b){2}/i.test(bytes.toString('latin1'))
 }
 
 /** The strings of a JSON text that have expressions; names of properties stay. */
@@ -147,34 +131,26 @@ function splitEncoded(text: string, place: string, decode: (text: string) => str
     // The name of the parameter; further expressions in its value keep it.
     if (decode === decodeForm && (pair > 0 || from === 0))
       at = [place, ...before.slice(pair).split('=').slice(0, -1)].join('.')
-    pieces.push(before, { expression: decodeOr(found, place, decode), at })
+    try {
+      pieces.push(before, { expression: decode(found), at })
+    } catch {
+      throw invalid(place, 'has an expression that is not percent-encoded UTF-8')
+    }
     from = index + found.length
     checkCount(pieces.length / 2)
   }
   return [...pieces, text.slice(from)]
 }
 
-function decodeOr(text: string, place: string, decode: (text: string) => string): string {
-  try {
-    return decode(text)
-  } catch {
-    throw invalid(place, 'has an expression that is not percent-encoded UTF-8')
-  }
-}
-
 function decodeForm(text: string): string {
   return decodeURIComponent(text.replaceAll('+', ' '))
 }
 
-function notePlace(places: Map<string, string>, piece: Piece): void {
+function addPlace(places: Map<string, string>, piece: Piece): void {
   if (typeof piece === 'object' && !places.has(piece.expression)) places.set(piece.expression, piece.at)
 }
 
-function expressionsOf(pieces: readonly Piece[]): string[] {
-  return pieces.flatMap((piece) => (typeof piece === 'string' ? [] : piece.expression))
-}
-
-function join(pieces: readonly Piece[], values: readonly unknown[], write: (value: unknown) => string) {
+function join(pieces: readonly Piece[], values: readonly unknown[], write: Write): string {
   let next = 0
   return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
 }
@@ -184,16 +160,19 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
 }
 
-/** @throws CofferError `validation` */
-function encode(value: unknown, place: string, room: Room): string {
-  const text = textOf(value)
-  room.left -= text.length
-  if (room.left < 0)
-    throw invalid(place, `can have values of ${MOST_ENCODED.toLocaleString('en')} characters in all`)
-  try {
-    return encodeURIComponent(text)
-  } catch {
-    throw invalid(place, 'cannot have a value with half of a character')
+/** Encodes the values of one request. The result throws CofferError `validation`. */
+function createEncoder(): (value: unknown, place: string) => string {
+  let left = MOST_ENCODED
+  return (value, place) => {
+    const text = textOf(value)
+    left -= text.length
+    if (left < 0)
+      throw invalid(place, `can have values of ${MOST_ENCODED.toLocaleString('en')} characters in all`)
+    try {
+      return encodeURIComponent(text)
+    } catch {
+      throw invalid(place, 'cannot have a value with half of a character')
+    }
   }
 }
 

@@ -1,4 +1,3 @@
-/** The configuration of a proxy. */
 import type { PropertyErrors } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
@@ -30,13 +29,12 @@ export function checkProxy(given: Given): void {
   if (typeof destination_url === 'string' && readDestination(destination_url) === undefined)
     addError(errors, 'destination_url', DESTINATION_RULE)
   checkConfiguration(configuration, errors)
-  for (const direction of DIRECTIONS) collectTransforms(given, direction, errors)
+  for (const direction of DIRECTIONS) readTransforms(given, direction, errors)
   refuseErrors(errors)
 }
 
 export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MOST_URL_CHARACTERS} characters`
 
-/** The URL of a destination; undefined if it is not allowed. */
 export function readDestination(text: string): URL | undefined {
   if (text.length > MOST_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || /[?#\\]/.test(text))
     return undefined
@@ -44,30 +42,22 @@ export function readDestination(text: string): URL | undefined {
   return url === undefined || url.username !== '' || url.password !== '' ? undefined : url
 }
 
-/** The transforms of one direction. Contract: {@link checkProxy} accepted `given`. */
-export function readTransforms(given: Given, direction: Direction): ProxyTransform[] {
-  return collectTransforms(given, direction, {})
-}
-
-/** Reads the plural form, or the singular one, which may be an object or an array of one. */
-function collectTransforms(given: Given, direction: Direction, errors: PropertyErrors): ProxyTransform[] {
+/** The transforms of one direction: the plural form, or the singular one, an object or an array of one. */
+export function readTransforms(given: Given, direction: Direction, errors: PropertyErrors = {}) {
   const one = `${direction}_transform`
   const many = `${one}s`
-  const single = given[one] ?? undefined
-  const list = given[many] ?? undefined
-  if (single !== undefined && list !== undefined) addError(errors, one, `cannot be given beside ${many}`)
-  if (single !== undefined && Array.isArray(single) && single.length !== 1) {
-    addError(errors, one, 'must be one transform')
-    return []
-  }
-  if (single !== undefined) {
-    const transform = Array.isArray(single) ? single[0] : single
-    return [readTransform(transform, direction, one, errors)].flat()
-  }
-  if (list === undefined) return []
-  if (!Array.isArray(list)) addError(errors, many, 'must be an array')
-  else if (list.length > MOST_TRANSFORMS) addError(errors, many, `must have at most ${MOST_TRANSFORMS} items`)
-  else return list.flatMap((each, index) => readTransform(each, direction, `${many}[${index}]`, errors))
+  const [single, list] = [given[one] ?? undefined, given[many] ?? undefined]
+  const isSingle = single !== undefined
+  if (isSingle && list !== undefined) addError(errors, one, `cannot be given beside ${many}`)
+  const items: unknown = isSingle ? [single].flat() : (list ?? [])
+  if (!Array.isArray(items)) addError(errors, many, 'must be an array')
+  else if (isSingle && items.length !== 1) addError(errors, one, 'must be one transform')
+  else if (items.length > MOST_TRANSFORMS)
+    addError(errors, many, `must have at most ${MOST_TRANSFORMS} items`)
+  else
+    return items.flatMap((each, index) =>
+      readTransform(each, direction, errors, isSingle ? one : `${many}[${index}]`),
+    )
   return []
 }
 
@@ -75,45 +65,37 @@ function collectTransforms(given: Given, direction: Direction, errors: PropertyE
 function readTransform(
   given: unknown,
   direction: Direction,
-  path: string,
   errors: PropertyErrors,
+  path: string,
 ): ProxyTransform[] {
-  if (!isObject(given)) {
-    addError(errors, path, 'must be an object')
-    return []
-  }
-  const { type = 'code', code, matcher, expression, replacement } = given
-  if (type === 'code') {
-    const isCode = typeof code === 'string' && code !== ''
-    if (!isCode) addError(errors, `${path}.code`, 'is required, as text')
-    else if (new TextEncoder().encode(code).length > MAX_CODE_BYTES)
-      addError(errors, `${path}.code`, `must have at most ${MAX_CODE_BYTES} bytes`)
-    return isCode ? [{ type, code }] : []
-  }
-  if (type !== 'mask' || direction === 'request') {
-    addError(errors, `${path}.type`, `must be ${direction === 'request' ? 'code' : 'code or mask'}`)
-    return []
-  }
-  if (matcher !== 'regex') addError(errors, `${path}.matcher`, 'must be regex')
-  const isMatched = typeof expression === 'string' && expression.length <= MOST_EXPRESSION_CHARACTERS
-  if (!isMatched || !hasGroup(expression))
-    addError(
-      errors,
-      `${path}.expression`,
-      `must be a regular expression with a group, of at most ${MOST_EXPRESSION_CHARACTERS} characters`,
-    )
-  const isOne = typeof replacement === 'string' && [...replacement].length === 1
-  if (!isOne) addError(errors, `${path}.replacement`, 'must be one character')
-  return isMatched && isOne ? [{ type, matcher: 'regex', expression, replacement }] : []
+  const { type = 'code', code, matcher, expression, replacement } = isObject(given) ? given : {}
+  const faults: [isWrong: boolean, name: string, message: string][] = []
+  if (!isObject(given)) faults.push([true, '', 'must be an object'])
+  else if (type === 'code') {
+    const bytes = typeof code === 'string' ? new TextEncoder().encode(code).length : 0
+    faults.push([bytes === 0, '.code', 'is required, as text'])
+    faults.push([bytes > MAX_CODE_BYTES, '.code', `must have at most ${MAX_CODE_BYTES} bytes`])
+  } else if (type === 'mask' && direction === 'response') {
+    const expected = `must be a regular expression with a group, of at most ${MOST_EXPRESSION_CHARACTERS} characters`
+    const isOne = typeof replacement === 'string' && [...replacement].length === 1
+    faults.push([matcher !== 'regex', '.matcher', 'must be regex'])
+    faults.push([!isExpression(expression), '.expression', expected])
+    faults.push([!isOne, '.replacement', 'must be one character'])
+  } else faults.push([true, '.type', `must be ${direction === 'request' ? 'code' : 'code or mask'}`])
+  const wrong = faults.filter(([isWrong]) => isWrong)
+  for (const [, name, message] of wrong) addError(errors, `${path}${name}`, message)
+  if (wrong.length > 0) return []
+  return [(type === 'code' ? { type, code } : { type, matcher, expression, replacement }) as ProxyTransform]
 }
 
-/** Whether the regular expression is valid and captures something. It is compiled, but never run, in this process. */
-function hasGroup(expression: string): boolean {
+/** Whether it is a regular expression that captures something. It is compiled, but never run, in this process. */
+function isExpression(text: unknown): boolean {
+  if (typeof text !== 'string' || text.length > MOST_EXPRESSION_CHARACTERS) return false
   try {
     // Compiled alone first, so that its parentheses are balanced.
-    new RegExp(expression)
+    new RegExp(text)
     // The empty alternative matches first, so that nothing of the expression is tried.
-    return new RegExp(`|${expression}`).exec('')!.length > 1
+    return new RegExp(`|${text}`).exec('')!.length > 1
   } catch {
     return false
   }

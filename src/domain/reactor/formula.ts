@@ -1,4 +1,3 @@
-/** Validation of formulas, and the search for formulas by name. */
 import type { PropertyErrors } from '../../errors.js'
 import { type ConfigurationElement, checkContract, type ParameterElement } from '../contract.js'
 import type { Lenient } from '../omit-undefined.js'
@@ -9,10 +8,8 @@ export const MAX_NAME_LENGTH = 200
 export const MAX_DESCRIPTION_LENGTH = 1_000
 export const MAX_ICON_LENGTH = 50_000
 export const MAX_CODE_BYTES = 256 * 1024
-/** Elements of a contract, so that a form for them stays usable. */
 export const MAX_ELEMENTS = 100
 
-/** The attributes of a formula that its author sets. */
 export interface FormulaBody {
   name: string
   description?: string

@@ -1,4 +1,3 @@
-/** The configuration of a reactor, beside its code or formula. */
 import type { PropertyErrors } from '../../errors.js'
 import type { Permission } from '../access/permissions.js'
 import { isConfigurationName } from '../contract.js'

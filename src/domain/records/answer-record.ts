@@ -1,4 +1,3 @@
-/** The answer that is stored for an idempotency key. */
 import type { Permission, Transform } from '../access/permissions.js'
 
 /** The grants of a caller on the containers of a token. */
@@ -20,9 +19,8 @@ export interface AnswerRecord {
   headers?: { 'content-type'?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
-  /** As many as one record is indexed by; `parts` further records have the others. */
+  /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Further records index the others. */
   subjects: AnswerSubject[]
-  parts?: number
   /** In a further record: the id of the answer. */
   part_of?: string
   /** While the request or run is in progress: its claimant, and the end of the claim in ms since the epoch. */

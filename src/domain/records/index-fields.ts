@@ -1,9 +1,12 @@
 /** The index fields of each kind of record. The store keeps a keyed digest of a field and its value, never the pair itself. */
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { monthOf } from '../dates.js'
-import { normalizeEmail } from '../invitation/email.js'
+import { normalizeEmail } from '../invitation/mail-server.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
+
+/** A row has at most 255 index fields. */
+export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
 
@@ -23,7 +26,8 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   link: ({ tenant }) => listFields({ tenant: String(tenant) }),
   session: ({ nonce, application_id: application, authorized }) =>
     listFields({ nonce, application, authorizer: authorized?.by }),
-  answer: ({ subjects }) => subjects.map(({ kind, id }) => ({ field: kind, value: id })),
+  answer: ({ subjects }) =>
+    subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
   mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
   formula: () => [],
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
@@ -31,7 +35,7 @@ const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
   proxy: () => [],
   import: () => [],
-  log_block: (record) => ('items' in record && isBlock(record) ? entityFields(record) : []),
+  log_block: (record) => ('items' in record ? blockFields(record) : []),
   log: () => [],
 }
 
@@ -39,7 +43,6 @@ function listFields(values: Readonly<Record<string, string | undefined>>): Index
   return Object.entries(values).flatMap(([field, value]) => (value === undefined ? [] : [{ field, value }]))
 }
 
-/** The index fields of a record. Its id is not among them: records are always found by id. */
 export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): IndexField[] {
   return INDEX_FIELDS[kind](record)
 }
@@ -77,18 +80,14 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   fields.push({ field: 'fingerprint', value: record.fingerprint })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  if (record.counts) fields.push({ field: 'month', value: monthOf(record.created_at) })
+  // See `lifetime.ts`: an expiring token has a record of activity instead.
+  if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }
 
-/** Whether the record is a block. Parts of a log's end are not indexed: readers read all of them. */
-export function isBlock({ id }: LogBlockRecord): boolean {
-  return id.includes('/block/')
-}
-
-/** The field for an entity that a block has records of; each chain of a log has its own field. */
-export function entityField(id: string, chain: number): IndexField {
-  return { field: chain === 1 ? 'entity' : `entity.${chain}`, value: id }
+/** A field of a log's block; each chain of a log has fields of its own. */
+export function logField(chain: number, field: string, value: string): IndexField {
+  return { field: chain === 1 ? field : `${field}.${chain}`, value }
 }
 
 /** The number of the record's chain; the record's id begins with it. */
@@ -96,7 +95,14 @@ export function chainOf({ id }: { id: string }): number {
   return Number.parseInt(id, 10)
 }
 
-function entityFields({ id: block, items }: LogBlockRecord): IndexField[] {
-  const chain = chainOf({ id: block })
-  return [...new Set(items.map(([, , id]) => id))].map((id) => entityField(id, chain))
+/** The entities and the types that a block has records of. */
+function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
+  const chain = chainOf({ id })
+  const entities = new Set(items.map(([, , entity]) => entity))
+  const types = new Set(shapes.map(([, , , type]) => type))
+  return [
+    logField(chain, 'block', ''),
+    ...[...types].map((type) => logField(chain, 'type', type)),
+    ...[...entities].map((entity) => logField(chain, 'entity', entity)),
+  ]
 }

@@ -1,7 +1,5 @@
-/** Log records, and the blocks, headers and head that a log is stored as. */
-
+/** Log records, and the blocks and heads that a log is stored as. */
 import type { Transform } from '../access/permissions.js'
-import type { EntityType } from './entity-types.js'
 import type { TakenBatches } from './taken-batches.js'
 
 /** The API's log object has all fields except `trace_id` and `transform`. */
@@ -32,50 +30,53 @@ export type LogShape = [
 /** `shape` is a position in the block's shapes; `time` is in ms since the epoch. */
 export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string]
 
-/** Log records that were sealed together: a block of the log, or a short-lived part of its end. */
-export interface LogBlockRecord {
-  id: string
-  /** The number of records that the log had before. */
-  first: number
+/** Records of each block of a log. */
+export const BLOCK_RECORDS = 32
+
+/** Log records that are sealed together, oldest first. */
+export interface LogLines {
   shapes: LogShape[]
   items: LogItem[]
 }
 
-/** The summary of a block, to search without opening it. `types` counts records by type of entity. */
-export interface LogBlockHeader {
-  count: number
-  /** Earliest and latest time. */
-  from: number
-  to: number
-  types: Partial<Record<EntityType, number>>
-  /** The chain's value after this block. */
+/** A full block; its `id` is `chain/block/number`. */
+export interface LogBlockRecord extends LogLines {
+  id: string
+  /** The chain's value after its last record. */
   value: string
 }
 
-/** The headers of some blocks, in order. */
-export interface LogIndexRecord {
-  id: string
-  headers: LogBlockHeader[]
-}
-
-/** The end of a log's chain, and the numbers of its blocks and parts. */
+/** The end of a log's chain; its `id` is `chain/head`. */
 export interface LogHeadRecord {
   id: string
-  /** Records ever written, and how many of the oldest were dropped since. */
-  count: number
-  dropped: number
-  /** Blocks ever written, and how many of them were dropped. */
+  /** Blocks ever written, and how many of them were dropped since. */
   blocks: number
   gone: number
-  /** Parts that are in no block yet: their number, bytes and records, and the most that were ever used at once. */
-  parts: number
-  partBytes: number
-  partRecords: number
-  mostParts: number
-  /** The chain's value after the last dropped block, after the last block, and at the end. */
+  /** The records that fill no block yet. */
+  tail: LogLines
+  /** The chain's value before the first record that is left, and after the last one. */
   start: string
-  base: string
   value: string
+  /** A digest of the other numbers and values under the chain's key. */
+  proof: string
+  /** How many records are left, by type of entity. */
+  types: Partial<Record<EntityType, number>>
   /** The batches that entries came in, if entries are written later than the change that they record. */
   taken?: TakenBatches
 }
+
+/** The types of entities in log records, each with its name for people. */
+export const ENTITY_TYPES = {
+  application: 'Application',
+  bank: 'Bank',
+  card: 'Card',
+  invitation: 'Invitation',
+  member: 'Member',
+  proxy: 'Proxy',
+  reactor: 'Reactor',
+  reactor_formula: 'ReactorFormula',
+  tenant: 'Tenant',
+  token: 'Token',
+} as const
+
+export type EntityType = keyof typeof ENTITY_TYPES

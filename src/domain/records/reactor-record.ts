@@ -1,8 +1,7 @@
-/** The stored records of reactors, their runs and their results. */
 import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
 import type { RuntimeOptions } from '../reactor/reactor.js'
-import type { Audit } from './audit.js'
+import type { Audit } from './token-record.js'
 
 /** If the application of `application_id` no longer exists, the reactor is unbound. */
 export interface ReactorRecord extends Audit {

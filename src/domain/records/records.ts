@@ -1,16 +1,13 @@
 /** The records that a vault stores, one interface for each kind. Fields have the names that the API uses. */
 import { CofferError } from '../../errors.js'
 import type { ContainerRule, Grants } from '../access/access.js'
-import type { ApplicationType, Permission } from '../access/permissions.js'
-import type { GivenRole, Role } from '../access/roles.js'
+import type { ApplicationType, GivenRole, Permission, Role } from '../access/permissions.js'
 import type { ProxyTransform } from '../proxy/proxy.js'
 import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
-import type { Audit, OwnAudit } from './audit.js'
-import type { ImportRecord } from './import-record.js'
-import type { LogBlockRecord, LogHeadRecord, LogIndexRecord, LogRecord } from './log-record.js'
+import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
-import type { TokenRecord } from './token-record.js'
+import type { Audit, ImportRecord, OwnAudit, TokenRecord } from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
@@ -39,7 +36,7 @@ export const KINDS = {
   reactor_result: 23,
   proxy: 24,
   import: 40,
-  /** Blocks, headers and heads of logs. */
+  /** Blocks and heads of logs. */
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
   log: 255,
@@ -145,7 +142,6 @@ export interface ApplicationRecord extends Audit {
   type: ApplicationType
   permissions: Permission[]
   rules: ContainerRule[]
-  /** Newest first. */
   keys: ApplicationKey[]
   expires_at?: string
 }
@@ -175,7 +171,6 @@ export interface SessionRecord {
 }
 
 export interface AssociationRecord {
-  /** {@link associationId} */
   id: string
   parent_id: string
   child_id: string
@@ -183,9 +178,9 @@ export interface AssociationRecord {
   created_at: string
 }
 
-/** A token was created, read or used in this month; see `operations/token/token-activity.ts`. */
+/** A token was created, read or used in this month; see `operations/token/lifetime.ts`. */
 export interface ActivityRecord {
-  /** `2030-01/<token id>`; or, without month, `created/<uuid>` or `last/<type>` */
+  /** `2030-01/<token id>`; or, without month, `last/<type>` */
   id: string
   month: string
   /** The type of the token if this is about its creation. */
@@ -237,11 +232,10 @@ export interface RecordOf {
   reactor_result: ReactorResultRecord
   proxy: ProxyRecord
   import: ImportRecord
-  log_block: LogBlockRecord | LogIndexRecord | LogHeadRecord
+  log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord
 }
 
-/** The id of the association of two tokens; JSON keeps it unambiguous. */
 export function associationId(parentId: string, childId: string): string {
   return JSON.stringify([parentId, childId])
 }

@@ -1,5 +1,3 @@
-/** The record of a token. Most attributes have rules of their own, see `token`; the others are listed here. */
-
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
 export interface TokenRecord {
   id: string
@@ -19,13 +17,29 @@ export interface TokenRecord {
   created_at: string
   modified_by?: string
   modified_at?: string
-  /** It counts for the month of `created_at` by itself; without it a record of activity does. */
-  counts?: true | undefined
 }
 
-/** Attributes that are stored as given, each with a check that returns what is wrong with a value. */
-export const KEPT_AS_GIVEN = {
-  deduplicate_token: (value: unknown) => (typeof value === 'boolean' ? undefined : 'must be true or false'),
-} satisfies Partial<Record<keyof TokenRecord, (value: unknown) => string | undefined>>
+/** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */
+export interface ImportRecord {
+  id: string
+  actor_id: string
+  /** The number of rows in earlier batches. */
+  first: number
+  results: {
+    status: 'created' | 'deduplicated' | 'refused'
+    id?: string
+    reason?: string
+    errors?: Record<string, string[]>
+  }[]
+}
 
-export type KeptName = keyof typeof KEPT_AS_GIVEN
+/** The actors and times of a record's creation and last change. */
+export interface Audit {
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** The audit attributes of a record that the vault may have made itself. */
+export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>

@@ -1,5 +1,3 @@
-/** Reads the leading digits of a card number. */
-
 /** The length of the BIN, which identifies the issuer: 8 digits, or 6 for a number of fewer than 16. */
 export function binLength(digitCount: number): number {
   return digitCount < 16 ? 6 : 8

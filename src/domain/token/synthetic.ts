@@ -1,4 +1,5 @@
 /** Generates token data that is valid for its type, with numbers of nobody. Equal seeds and shapes give equal data. */
+import { mapScalars } from '../json/find-texts.js'
 import { isObject } from '../json/json.js'
 import { isAbaValid, isLuhnValid, type TokenTypeName } from './token-types.js'
 
@@ -63,20 +64,17 @@ export function generateData(type: TokenTypeName, draw: Draw): unknown {
 
 /** Generates data of the type to replace `data`. In data of type `token`, only letters, digits and scalars are replaced. */
 export function replaceData(type: TokenTypeName, data: unknown, draw: Draw): unknown {
-  if (type === 'token') return replaceJson(data, draw)
+  if (type === 'token') return mapScalars(data, (scalar) => replaceScalar(scalar, draw))
   const generated = generateData(type, draw)
   if (!isObject(generated) || !isObject(data)) return generated
   return Object.fromEntries(Object.entries(generated).filter(([name]) => Object.hasOwn(data, name)))
 }
 
-function replaceJson(value: unknown, draw: Draw): unknown {
+function replaceScalar(value: unknown, draw: Draw): unknown {
   if (typeof value === 'string')
     return value.replaceAll(/\p{L}|\p{N}/gu, (each) => replaceCharacter(each, draw))
   if (typeof value === 'number') return Number.isInteger(value) ? draw(1_000_000) : draw(1_000_000) / 100
-  if (typeof value === 'boolean') return draw(2) === 1
-  if (Array.isArray(value)) return value.map((item) => replaceJson(item, draw))
-  if (!isObject(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, replaceJson(item, draw)]))
+  return typeof value === 'boolean' ? draw(2) === 1 : value
 }
 
 function replaceCharacter(character: string, draw: Draw): string {

@@ -4,13 +4,15 @@
  */
 import { type PropertyErrors, validationError } from '../../errors.js'
 import type { Budget } from '../expression/budget.js'
-import type { Expressions, ExpressionUse, Scope } from '../expression/expression.js'
-import { isObject } from '../json/json.js'
-import { addError, collectLater } from '../property-errors.js'
-import { compileMask } from './mask.js'
-import { checkTokenId } from './token-id.js'
+import type { Expression, Expressions, ExpressionUse, Scope } from '../expression/expression.js'
+import { findTexts, listTexts, replaceTexts } from '../json/find-texts.js'
+import { countValues, isObject } from '../json/json.js'
+import { addError, collect, collectLater } from '../property-errors.js'
 
+const MIN_ID_LENGTH = 3
+const MAX_ID_LENGTH = 400
 const MAX_SEARCH_INDEXES = 20
+const MAX_MASK_VALUES = 4000
 
 export interface Rendering {
   expressions: Expressions
@@ -24,49 +26,57 @@ export interface Rendering {
 export type GivenId = { kind: 'given'; id: string } | { kind: 'alias'; draw(): string }
 
 /** The id that a caller requests: literal, or an alias expression over the data if it contains `{{`. */
-export async function readId(
-  { expressions, errors, scope, budget }: Rendering,
-  id: unknown,
-): Promise<GivenId | undefined> {
+export async function readId(rendering: Rendering, id: unknown): Promise<GivenId | undefined> {
+  const { expressions, errors, scope, budget } = rendering
   return collectLater(errors, 'id', async () => {
     if (typeof id !== 'string') throw validationError('must be a string')
-    if (!id.includes('{{')) {
-      checkTokenId(id)
-      return { kind: 'given', id }
-    }
+    if (!id.includes('{{')) return { kind: 'given', id: requireTokenId(id) }
     const expression = await expressions.compile(id, 'id', budget)
-    const draw = () => requireDrawnId(expression.render(scope, budget))
+    const draw = () => requireTokenId(expression.render(scope, budget))
     if (scope.data !== undefined) draw()
     return { kind: 'alias', draw }
   })
 }
 
-function requireDrawnId(drawn: unknown): string {
-  if (typeof drawn !== 'string' && typeof drawn !== 'number')
+/** @throws CofferError `validation` for an invalid id; the message does not contain it. Lengths are in code points. */
+export function requireTokenId(value: unknown): string {
+  if (typeof value !== 'string' && typeof value !== 'number')
     throw validationError('the expression must yield text that can be an id')
-  try {
-    checkTokenId(String(drawn))
-  } catch (cause) {
-    throw validationError(`what the expression yields ${(cause as Error).message}`, { cause })
-  }
-  return String(drawn)
+  const id = String(value)
+  const length = [...id.slice(0, 2 * MAX_ID_LENGTH + 1)].length
+  if (length < MIN_ID_LENGTH || length > MAX_ID_LENGTH)
+    throw validationError(`must have ${MIN_ID_LENGTH} to ${MAX_ID_LENGTH} characters`)
+  if (/[#/\\+?[\]|&=%<>{}^\p{Cc}\p{Cs}]/u.test(id))
+    throw validationError('must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters')
+  return id
 }
 
 /**
- * The mask rendered over the data; undefined without a mask. For data that is absent, members that are the same in
- * `usual`, the default mask of the type, are omitted; members of a custom mask are null.
+ * The mask, any JSON whose strings are expressions, rendered over the data; undefined without a mask. For data that is
+ * absent, members that are the same in `usual`, the default mask of the type, are omitted; members of a custom mask are null.
  */
-export async function renderMask(
-  { expressions, errors, scope, budget }: Rendering,
-  mask: unknown,
-  usual?: unknown,
-): Promise<unknown> {
+export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
+  const { expressions, errors, scope, budget } = rendering
   if (mask === undefined) return undefined
-  return collectLater(errors, 'mask', async () => {
-    const compiled = await compileMask(mask, expressions, errors, budget)
-    if (scope.data === undefined) return undefined
-    return dropUnset(await compiled.render(scope.data), mask, usual)
-  })
+  if (countValues(mask) > MAX_MASK_VALUES) {
+    addError(errors, 'mask', `must have at most ${MAX_MASK_VALUES} values and property names`)
+    return undefined
+  }
+  const paths = findTexts(mask, 'mask', new Map(), () => true)
+  const compiled = new Map<string, Expression | undefined>()
+  for (const [text, at] of paths) {
+    if (budget.turns.isOver) await budget.turns.next()
+    const compile = () => expressions.compile(text, 'mask', budget)
+    compiled.set(text, expressions.known(text, 'mask') ?? (await collectLater(errors, at, compile)))
+  }
+  if (scope.data === undefined) return undefined
+  const rendered: unknown[] = []
+  for (const text of listTexts(mask)) {
+    if (budget.turns.isOver) await budget.turns.next()
+    const render = () => compiled.get(text)?.render({ data: scope.data }, budget)
+    rendered.push(collect(errors, paths.get(text)!, render))
+  }
+  return dropUnset(replaceTexts(mask, rendered.values()), mask, usual)
 }
 
 function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
@@ -82,40 +92,35 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
-    const isBlank = typeof rendered === 'string' && rendered.trim() === ''
-    if ((rendered !== null && !isBlank) || text === usual) return rendered
-    throw validationError(`the expression must yield a value, not ${isBlank ? 'blank text' : 'null'}`)
+    const isBlank = rendered === null || (typeof rendered === 'string' && rendered.trim() === '')
+    if (!isBlank || text === usual) return rendered
+    throw validationError('the expression must yield a value, not null and not blank text')
   })
 }
 
 /** The search index values: lower case, without repetitions. */
 export async function renderSearchIndexes(rendering: Rendering, texts: unknown): Promise<string[]> {
-  if (texts === undefined) return []
   const { errors } = rendering
+  if (texts === undefined) return []
   if (!Array.isArray(texts) || texts.length > MAX_SEARCH_INDEXES) {
     addError(errors, 'search_indexes', `must be an array of at most ${MAX_SEARCH_INDEXES} expressions`)
     return []
   }
   const values = new Set<string>()
-  for (const [index, text] of texts.entries()) {
-    const value = await collectLater(errors, `search_indexes[${index}]`, async () => {
+  for (const [index, text] of texts.entries())
+    await collectLater(errors, `search_indexes[${index}]`, async () => {
       const rendered = await renderText(rendering, text, 'search_index')
-      return rendered === undefined ? undefined : requireSearchValue(rendered)
+      if (rendered === '' || !['undefined', 'string', 'number', 'boolean'].includes(typeof rendered))
+        throw validationError('the expression must yield a number, a boolean or text that is not empty')
+      if (rendered !== undefined) values.add(String(rendered).toLowerCase())
     })
-    if (value !== undefined) values.add(value.toLowerCase())
-  }
   return [...values]
-}
-
-function requireSearchValue(rendered: unknown): string {
-  if (rendered !== '' && ['string', 'number', 'boolean'].includes(typeof rendered)) return String(rendered)
-  throw validationError('the expression must yield a number, a boolean or text that is not empty')
 }
 
 /** undefined if the data is invalid. */
 async function renderText({ expressions, scope, budget }: Rendering, text: unknown, use: ExpressionUse) {
   if (typeof text !== 'string') throw validationError('must be a string')
-  if (budget.isTurnOver) await budget.pause()
+  if (budget.turns.isOver) await budget.turns.next()
   const expression = expressions.known(text, use) ?? (await expressions.compile(text, use, budget))
   return scope.data === undefined ? undefined : expression.render(scope, budget)
 }

@@ -1,5 +1,6 @@
 /** The token types: the data that each accepts, and its defaults. Messages never contain a value. */
 import { type PropertyErrors, validationError } from '../../errors.js'
+import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
 interface TypeRules {
@@ -39,10 +40,10 @@ export function readData(type: TokenType, data: unknown): unknown {
   )
 }
 
-/** @throws CofferError `validation` that lists the known types. */
-export function findTokenType(name: string): TokenType {
+export function findTokenType(name: unknown): TokenType {
   const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
   if (type !== undefined) return type
+  if (name === undefined || name === null) throw validationError('is required')
   throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
@@ -64,46 +65,42 @@ export function isAbaValid(digits: string): boolean {
   return sum % 10 === 0 && !/^0+$/.test(digits)
 }
 
-// ---------------------------------------------------------------- values
+type Check = (value: unknown) => string | undefined
 
-type Complaint = string | undefined
-type Check = (value: unknown) => Complaint
+function check(isValid: (value: unknown) => boolean, rule: string): Check {
+  return (value) => (isValid(value) ? undefined : `must be ${rule}`)
+}
+
+function matching(pattern: RegExp, rule: string, isValid = (_text: string) => true): Check {
+  return check((value) => typeof value === 'string' && pattern.test(value) && isValid(value), rule)
+}
 
 function digitsBetween(least: number, most: number): Check {
-  const pattern = new RegExp(`^[0-9]{${least},${most}}$`)
-  const amount = least === most ? `${least}` : `${least} to ${most}`
-  return (value) =>
-    typeof value === 'string' && pattern.test(value)
-      ? undefined
-      : `must be a string of ${amount} digits, no separators`
+  return matching(
+    new RegExp(`^[0-9]{${least},${most}}$`),
+    `a string of ${least} to ${most} digits, no separators`,
+  )
 }
 
-function checked(check: Check, isValid: (digits: string) => boolean, rule: string): Check {
-  return (value) => check(value) ?? (isValid(value as string) ? undefined : `must be ${rule}`)
+function integerBetween(least: number, most: number): Check {
+  const isWithin = (value: unknown) =>
+    Number.isInteger(value) && Number(value) >= least && Number(value) <= most
+  return check(isWithin, `an integer from ${least} to ${most}`)
 }
 
-const cardNumber = checked(
-  digitsBetween(12, 19),
+const cardNumber = matching(
+  /^[0-9]{12,19}$/,
+  'a string of 12 to 19 digits, no separators, with a valid check digit (Luhn)',
   isLuhnValid,
-  'a card number with a valid check digit (Luhn)',
 )
-const routingNumber = checked(digitsBetween(9, 9), isAbaValid, 'an ABA routing number with a valid checksum')
+const routingNumber = matching(
+  /^[0-9]{9}$/,
+  'a string of 9 digits, no separators, with a valid checksum (ABA)',
+  isAbaValid,
+)
 /** An integer is stored as text; see `textMembers`. */
 const verificationCode: Check = (value) =>
   digitsBetween(3, 4)(Number.isInteger(value) ? String(value) : value)
-
-function integerBetween(least: number, most: number): Check {
-  return (value) =>
-    Number.isInteger(value) && (value as number) >= least && (value as number) <= most
-      ? undefined
-      : `must be an integer from ${least} to ${most}`
-}
-
-function matching(pattern: RegExp, rule: string): Check {
-  return (value) => (typeof value === 'string' && pattern.test(value) ? undefined : `must be ${rule}`)
-}
-
-// ---------------------------------------------------------------- shapes
 
 function primitive(check: Check): TypeRules['check'] {
   return (data) => {
@@ -117,37 +114,31 @@ function structure(
   required: Record<string, Check>,
   optional: Record<string, Check> = {},
 ): TypeRules['check'] {
-  const names = [...Object.keys(required), ...Object.keys(optional)].join(', ')
+  const checks = { ...required, ...optional }
+  const names = Object.keys(checks).join(', ')
   return (data) => {
-    if (data === null || typeof data !== 'object' || Array.isArray(data))
-      return { data: [`must be an object with the properties ${names}`] }
+    if (!isObject(data)) return { data: [`must be an object with the properties ${names}`] }
     const errors: PropertyErrors = {}
-    const members = data as Record<string, unknown>
-    for (const [name, check] of Object.entries(required)) {
-      const complaint = Object.hasOwn(members, name) ? check(members[name]) : 'is required'
+    for (const [name, check] of Object.entries(checks)) {
+      const isRequired = Object.hasOwn(required, name)
+      const value = Object.hasOwn(data, name) ? data[name] : undefined
+      const isAbsent = value === undefined || (value === null && !isRequired)
+      const complaint = isAbsent ? (isRequired ? 'is required' : undefined) : check(value)
       if (complaint !== undefined) addError(errors, `data.${name}`, complaint)
     }
-    for (const [name, check] of Object.entries(optional)) {
-      const value = Object.hasOwn(members, name) ? members[name] : null
-      const complaint = value === null ? undefined : check(value)
-      if (complaint !== undefined) addError(errors, `data.${name}`, complaint)
-    }
-    for (const name of Object.keys(members)) {
-      if (Object.hasOwn(required, name) || Object.hasOwn(optional, name)) continue
-      addError(
-        errors,
-        showableName.test(name) ? `data.${name}` : 'data',
-        `only these properties are allowed: ${names}`,
-      )
-    }
+    for (const name of Object.keys(data))
+      if (!Object.hasOwn(checks, name))
+        addError(
+          errors,
+          SHOWABLE_NAME.test(name) ? `data.${name}` : 'data',
+          `only these properties are allowed: ${names}`,
+        )
     return errors
   }
 }
 
 /** Any other name may itself be sensitive, such as a card number used as a key, and is not repeated in the error. */
-const showableName = /^[A-Za-z_][A-Za-z_-]{0,63}$/
-
-// ---------------------------------------------------------------- the table
+const SHOWABLE_NAME = /^[A-Za-z_][A-Za-z_-]{0,63}$/
 
 const REVEAL_LAST_4 = '{{ data | reveal_last: 4 }}'
 const WITHOUT_HYPHENS = "{{ data | remove: '-' }}"

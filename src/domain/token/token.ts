@@ -1,15 +1,13 @@
 /** Validation of new tokens and of patches, and the records that result from them. */
-import { type PropertyErrors, validationError } from '../../errors.js'
+import type { PropertyErrors } from '../../errors.js'
 import { checkContainers } from '../access/container.js'
 import { formatDate, parseExpiry } from '../dates.js'
 import type { Budget } from '../expression/budget.js'
 import type { Expressions } from '../expression/expression.js'
+import { canonicalJson, isObject, mergePatch } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
-import { KEPT_AS_GIVEN, type KeptName, type TokenRecord } from '../records/token-record.js'
-import { fingerprintText } from './fingerprint.js'
-import { mergePatch } from './merge-patch.js'
-import { checkMetadata } from './metadata.js'
+import type { TokenRecord } from '../records/records.js'
 import {
   type GivenId,
   type Rendering,
@@ -19,6 +17,10 @@ import {
   renderSearchIndexes,
 } from './token-rendering.js'
 import { DATA_NOT_NULL, findTokenType, readData, type TokenType } from './token-types.js'
+
+const MAX_METADATA_ENTRIES = 50
+const MAX_METADATA_NAME_LENGTH = 100
+const MAX_METADATA_VALUE_LENGTH = 2000
 
 /** `now`: ms since the epoch. `budget`: that of the request. */
 export interface TokenRules {
@@ -42,18 +44,19 @@ export interface TokenDraft {
   expires?: number
 }
 
-/** The requested attributes with defaults filled in, before validation. */
+type Input = Readonly<Record<string, unknown>>
+
+/** The requested attributes with defaults filled in, before validation. undefined: absent. */
 interface RequestedToken {
   type: TokenType
-  id: unknown
+  id?: unknown
   data: unknown
-  /** undefined: no mask. */
   mask: unknown
   containers: unknown
   metadata: unknown
   search_indexes: unknown
   fingerprint_expression: unknown
-  kept: Partial<Record<KeptName, unknown>>
+  deduplicate_token: unknown
   expires: number | undefined
 }
 
@@ -62,14 +65,11 @@ interface RequestedToken {
  * except that `mask: null` means no mask. Unknown attributes are ignored.
  * @throws CofferError `validation` with all errors by property path.
  */
-export async function prepareToken(
-  input: Readonly<Record<string, unknown>>,
-  rules: TokenRules,
-): Promise<TokenDraft> {
+export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors)
   // If the type is unknown, the rest is validated by the rules of the least restrictive one.
-  const type = collect(errors, 'type', () => requireType(input.type)) ?? findTokenType('token')
+  const type = collect(errors, 'type', () => findTokenType(input.type)) ?? findTokenType('token')
   const requested: RequestedToken = {
     type,
     id: input.id ?? undefined,
@@ -79,8 +79,8 @@ export async function prepareToken(
     metadata: input.metadata ?? undefined,
     search_indexes: input.search_indexes ?? type.search_indexes,
     fingerprint_expression: input.fingerprint_expression ?? type.fingerprint_expression,
-    kept: mapKept((name) => input[name] ?? undefined),
-    expires: readExpiry(input.expires_at ?? undefined, rules.now, errors),
+    deduplicate_token: input.deduplicate_token ?? undefined,
+    expires: readExpiry(input.expires_at, rules.now, errors),
   }
   return settle(requested, rules, errors)
 }
@@ -90,16 +90,13 @@ export async function prepareToken(
  * and `containers` cannot be removed.
  * @throws CofferError `validation` with all errors by property path.
  */
-export async function checkPatch(
-  patch: Readonly<Record<string, unknown>>,
-  { expressions, budget, now }: TokenRules,
-) {
+export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {
   const errors: PropertyErrors = {}
   refuseUnsupported(patch, errors)
   if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
-  readExpiry(patch.expires_at ?? undefined, now, errors)
+  readExpiry(patch.expires_at, now, errors)
   // Without data the expressions are only checked.
   const rendering: Rendering = { expressions, errors, scope: {}, budget }
   await renderMask(rendering, patch.mask ?? undefined)
@@ -115,35 +112,24 @@ export async function checkPatch(
  * expression to the type's default. The result is validated like a new token.
  * @throws CofferError `validation` with all errors by property path, such as for `data: null`.
  */
-export async function patchToken(
-  record: TokenRecord,
-  patch: Readonly<Record<string, unknown>>,
-  rules: TokenRules,
-): Promise<TokenDraft> {
+export async function patchToken(record: TokenRecord, patch: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   const type = findTokenType(record.type)
-  const merged = (before: unknown, change: unknown) =>
-    change === undefined ? before : (mergePatch(before, change) ?? undefined)
-  const replaced = (before: unknown, change: unknown, absent?: unknown) =>
-    change === undefined ? before : (change ?? absent)
+  const merged = (name: 'data' | 'mask' | 'metadata') =>
+    patch[name] === undefined ? record[name] : mergePatch(record[name], patch[name])
+  const replaced = (name: Exclude<keyof RequestedToken & keyof TokenRecord, 'type'>, absent?: unknown) =>
+    patch[name] === undefined ? record[name] : (patch[name] ?? absent)
   const requested: RequestedToken = {
     type,
-    id: undefined,
-    data: patch.data === undefined ? record.data : mergePatch(record.data, patch.data),
-    mask: merged(record.mask, patch.mask),
-    containers: replaced(record.containers, patch.containers),
-    metadata: merged(record.metadata, patch.metadata),
-    search_indexes: replaced(record.search_indexes, patch.search_indexes),
-    fingerprint_expression: replaced(
-      record.fingerprint_expression,
-      patch.fingerprint_expression,
-      type.fingerprint_expression,
-    ),
-    kept: mapKept((name) => replaced(record[name], patch[name])),
+    data: merged('data'),
+    mask: merged('mask') ?? undefined,
+    containers: replaced('containers'),
+    metadata: merged('metadata') ?? undefined,
+    search_indexes: replaced('search_indexes'),
+    fingerprint_expression: replaced('fingerprint_expression', type.fingerprint_expression),
+    deduplicate_token: replaced('deduplicate_token'),
     expires:
-      patch.expires_at === undefined
-        ? keptExpiry(record)
-        : readExpiry(patch.expires_at ?? undefined, rules.now, errors),
+      patch.expires_at === undefined ? keptExpiry(record) : readExpiry(patch.expires_at, rules.now, errors),
   }
   return settle(requested, rules, errors)
 }
@@ -151,33 +137,19 @@ export async function patchToken(
 /** Attributes that determine where the data comes from. To ignore one would store something else than was requested. */
 const UNSUPPORTED = ['encrypted', 'token_intent_id']
 
-function refuseUnsupported(input: Readonly<Record<string, unknown>>, errors: PropertyErrors): void {
+function refuseUnsupported(input: Input, errors: PropertyErrors): void {
   for (const name of UNSUPPORTED)
     if ((input[name] ?? undefined) !== undefined)
       addError(errors, name, 'is not supported; give the value as data')
 }
 
-function mapKept(read: (name: KeptName) => unknown): RequestedToken['kept'] {
-  const kept: RequestedToken['kept'] = {}
-  for (const name in KEPT_AS_GIVEN) kept[name as KeptName] = read(name as KeptName)
-  return kept
+function readExpiry(given: unknown, now: number, errors: PropertyErrors): number | undefined {
+  if (given === undefined || given === null) return undefined
+  return collect(errors, 'expires_at', () => parseExpiry(typeof given === 'string' ? given : '', now))
 }
 
 function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {
   return text === undefined ? undefined : Date.parse(text)
-}
-
-function requireType(name: unknown): TokenType {
-  if (typeof name === 'string') return findTokenType(name)
-  throw validationError(name === undefined || name === null ? 'is required' : 'must be a string')
-}
-
-function readExpiry(text: unknown, now: number, errors: PropertyErrors): number | undefined {
-  if (text === undefined) return undefined
-  return collect(errors, 'expires_at', () => {
-    if (typeof text !== 'string') throw validationError('must be a string')
-    return parseExpiry(text, now)
-  })
 }
 
 /** Validates and renders all attributes. @throws CofferError `validation` with all errors. */
@@ -186,43 +158,43 @@ async function settle(
   { expressions, budget }: TokenRules,
   errors: PropertyErrors,
 ) {
-  const { type, expires } = requested
+  const {
+    type,
+    id: wanted,
+    mask,
+    search_indexes,
+    fingerprint_expression,
+    deduplicate_token,
+    expires,
+  } = requested
   const data = collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
   const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
-  for (const [name, findFault] of Object.entries(KEPT_AS_GIVEN)) {
-    const value = requested.kept[name as KeptName]
-    const fault = value === undefined ? undefined : findFault(value)
-    if (fault !== undefined) addError(errors, name, fault)
-  }
-  const rendering: Rendering = {
-    expressions,
-    errors,
-    scope: { data, ...(metadata && { metadata }) },
-    budget,
-  }
-  const id = requested.id === undefined ? undefined : await readId(rendering, requested.id)
-  const masked = await renderMask(rendering, requested.mask, type.mask)
+  if (deduplicate_token !== undefined && typeof deduplicate_token !== 'boolean')
+    addError(errors, 'deduplicate_token', 'must be true or false')
+  const scope = { data, ...(metadata && { metadata }) }
+  const rendering: Rendering = { expressions, errors, scope, budget }
+  const id = wanted === undefined ? undefined : await readId(rendering, wanted)
+  const masked = await renderMask(rendering, mask, type.mask)
   const fingerprinted = await renderFingerprint(
     rendering,
-    requested.fingerprint_expression,
+    fingerprint_expression,
     type.fingerprint_expression,
   )
-  const { search_indexes } = requested
   const searchValues =
     search_indexes === undefined ? [] : await renderSearchIndexes(rendering, search_indexes)
   refuseErrors(errors)
   const record = {
     type: type.name,
     data,
-    mask: requested.mask,
+    mask,
     masked,
     containers,
     metadata: metadata && Object.keys(metadata).length > 0 ? metadata : undefined,
     search_indexes,
-    fingerprint_expression: requested.fingerprint_expression,
+    fingerprint_expression,
     expires_at: expires === undefined ? undefined : formatDate(expires),
-    ...requested.kept,
+    deduplicate_token,
   }
   return {
     record: omitUndefined(record) as TokenDraft['record'],
@@ -231,4 +203,27 @@ async function settle(
     searchValues,
     ...(expires !== undefined && { expires }),
   }
+}
+
+/** Metadata is never masked. Lengths are in UTF-16 units. */
+function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, string> {
+  const entries = isObject(value) ? Object.entries(value) : []
+  if (!isObject(value) || entries.length > MAX_METADATA_ENTRIES) {
+    addError(errors, 'metadata', `must be an object of at most ${MAX_METADATA_ENTRIES} strings`)
+    return {}
+  }
+  const names = `names must have 1 to ${MAX_METADATA_NAME_LENGTH} characters, none a control character`
+  const texts = `must be a string of at most ${MAX_METADATA_VALUE_LENGTH} characters`
+  for (const [name, text] of entries) {
+    if (name === '' || name.length > MAX_METADATA_NAME_LENGTH || /\p{Cc}/u.test(name))
+      addError(errors, 'metadata', names)
+    else if (typeof text !== 'string' || text.length > MAX_METADATA_VALUE_LENGTH)
+      addError(errors, `metadata.${name}`, texts)
+  }
+  return value as Record<string, string>
+}
+
+/** The unambiguous encoding of a type, and of a rendered expression: a string as it is, all else as canonical JSON. */
+export function fingerprintText(type: string, rendered: unknown): string {
+  return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }

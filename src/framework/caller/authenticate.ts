@@ -1,15 +1,13 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
-import { API_KEY } from '../../domain/access/application.js'
-import { SESSION_KEY } from '../../domain/access/session.js'
+import { API_KEY, SESSION_KEY } from '../../domain/access/application.js'
 import type { ApplicationRecord, Kind } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError } from '../../errors.js'
 import type { StoreReader } from '../../storage/store.js'
-import type { Host } from '../host.js'
+import type { Host } from '../operation.js'
 import { type Caller, decideBy } from './caller.js'
 
-/** Kinds of records that authentication reads. */
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
 /**
@@ -25,7 +23,7 @@ export async function authenticate(
   if (isKey(key, SESSION_KEY)) return host.store.read((reader) => readSession(host, key, reader))
   if (!isKey(key, API_KEY)) throw unauthenticated()
   const current = host.store.changeCounter(DEPENDS_ON)
-  const version = current ?? (allowsCached ? host.store.believedCounter(DEPENDS_ON) : undefined)
+  const version = current ?? (allowsCached ? host.store.cachedCounter(DEPENDS_ON) : undefined)
   const known = version === undefined ? undefined : host.callers.find(key, version)
   if (known !== undefined && current !== undefined) return known
   if (known !== undefined)
@@ -74,7 +72,6 @@ async function readSession(host: Host, key: string, reader: StoreReader): Promis
   return { ...caller, session, ...decider }
 }
 
-/** Whether the application's keys have expired. `now`: ms since the epoch. */
 export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }

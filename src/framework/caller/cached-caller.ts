@@ -9,7 +9,6 @@ import { CofferError } from '../../errors.js'
 const MOST_CALLERS = 1024
 const NAME_BYTES = 32
 
-/** The callers of one version of the records that authentication reads. */
 export class CallerCache<Caller> {
   readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
   readonly #mac: Mac

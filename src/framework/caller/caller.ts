@@ -29,11 +29,10 @@ export interface Caller extends Decider {
   /** The number of the caller's tenant; an operation accesses no other. */
   tenant: number
   actor: Actor
-  /** Of the application whose key is used; absent for the owner. */
+  /** The application whose key is used; absent for the owner. */
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
-  /** Present if the caller may be out of date. */
   cached?: CachedCaller<Caller>
 }
 
@@ -65,7 +64,7 @@ export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[
   }
 }
 
-/** The same caller where `permission` grants what token:use grants: on each container one of them is enough. */
+/** A copy of the caller for which `permission` grants what token:use grants: one of them is enough on each container. */
 export function usingBy(permission: Permission, caller: Caller): Caller {
   return {
     ...caller,

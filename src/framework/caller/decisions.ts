@@ -1,4 +1,3 @@
-/** The decisions of access rules on what a caller does, as they are explained. */
 import { decideContainer, dependsOnId, type PassedOver } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -20,7 +19,7 @@ export interface ExplainedDecision {
   passed_over: (PassedOver & { description?: string })[]
 }
 
-/** The same caller; its decisions are added to `notes`, up to `most`. */
+/** Returns a copy of the caller that adds its decisions to `notes`, up to `most`. */
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,

@@ -1,11 +1,9 @@
 /** Performs an operation on tokens as another caller, in a unit that is rolled back, and records every decision. */
-
 import { type Permission, stricterTransform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { Store } from '../../storage/store.js'
-import type { Host } from '../host.js'
-import type { AnyOperation } from '../operation.js'
+import type { AnyOperation, Host } from '../operation.js'
 import type { Outcome } from '../outcome.js'
 import { perform } from '../perform.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'

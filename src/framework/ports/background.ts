@@ -4,7 +4,7 @@ import { CofferError } from '../../errors.js'
 /** Works of one caller that wait or run. */
 const MOST_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
-/** What all works keep in memory, about. */
+/** The most characters of inputs that all works together keep in memory. */
 const MOST_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
@@ -14,89 +14,104 @@ interface Work {
   run?: () => Promise<void>
 }
 
-export interface Place {
-  /** States about how much its work keeps in memory. @throws CofferError `unavailable` if that is too much now */
-  keeps(characters: number): void
-  /** Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once. */
-  fill(work: () => Promise<void>): void
-  leave(): void
-}
-
-export type Background = ReturnType<typeof createBackground>
-
-export function createBackground() {
+export class Background {
   /** The first of each caller run, the others wait. */
-  const queues = new Map<string, Work[]>()
-  const ids = new Set<string>()
-  const running = new Map<Work, Promise<void>>()
-  let total = 0
-  let isClosed = false
+  readonly #queues = new Map<string, Work[]>()
+  readonly #running = new Map<Work, Promise<void>>()
+  #characters = 0
+  isClosed = false
 
-  return { isClosed: () => isClosed, has, reserve, idle, close }
-
-  /** Whether the work with this id waits or runs in this process. */
-  function has(id: string): boolean {
-    return ids.has(id)
+  has(id: string): boolean {
+    return [...this.#queues.values()].some((queue) => queue.some((work) => work.id === id))
   }
 
-  /** @throws CofferError `rate_limited` if the caller has too many, `unavailable` after `close` */
-  function reserve(caller: string, id: string): Place {
-    if (isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
-    const queue = queues.get(caller) ?? []
+  /** Reserves a place in the queue. @throws CofferError `rate_limited` if the caller has too many, `unavailable` after `close` */
+  reserve(caller: string, id: string) {
+    if (this.isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
+    const queue = this.#queues.get(caller) ?? []
     if (queue.length >= MOST_OF_CALLER)
       throw new CofferError('rate_limited', `At most ${MOST_OF_CALLER} runs of a caller can wait.`, {
         retryAfterSeconds: RETRY_SECONDS,
       })
     const work: Work = { id, characters: 0 }
     queue.push(work)
-    queues.set(caller, queue)
-    ids.add(id)
+    this.#queues.set(caller, queue)
     return {
-      keeps: (characters) => {
-        const after = total - work.characters + characters
+      /** States about how much its work keeps in memory. @throws CofferError `unavailable` if that is too much now */
+      keeps: (characters: number) => {
+        const after = this.#characters - work.characters + characters
         if (after > MOST_CHARACTERS)
           throw new CofferError('unavailable', 'The runs that wait have too much data; try again later.')
-        total = after
+        this.#characters = after
         work.characters = characters
       },
-      fill: (run) => {
+      /** Runs the work when it is its turn. Contract: it reports its own errors, and is called at most once. */
+      fill: (run: () => Promise<void>) => {
         work.run = run
-        start(caller)
+        this.#start(caller)
       },
-      leave: () => end(caller, work),
+      leave: () => this.#end(caller, work),
     }
   }
 
-  /** Resolves when nothing waits or runs. */
-  async function idle(): Promise<void> {
-    while (running.size > 0) await Promise.all(running.values())
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) await Promise.all(this.#running.values())
   }
 
   /** Drops what waits and takes nothing new. What runs goes on until {@link idle}. */
-  function close(): void {
-    isClosed = true
+  close(): void {
+    this.isClosed = true
   }
 
-  function start(caller: string): void {
-    if (isClosed) return
-    const isReady = (work: Work) => work.run !== undefined
-    const queue = (queues.get(caller) ?? []).filter(isReady).slice(0, AT_ONCE_OF_CALLER)
-    for (const work of queue) {
-      if (running.has(work)) continue
+  #start(caller: string): void {
+    if (this.isClosed) return
+    const ready = (this.#queues.get(caller) ?? []).filter(({ run }) => run !== undefined)
+    for (const work of ready.slice(0, AT_ONCE_OF_CALLER)) {
+      if (this.#running.has(work)) continue
       const ended = work.run!().finally(() => {
-        running.delete(work)
-        end(caller, work)
+        this.#running.delete(work)
+        this.#end(caller, work)
       })
-      running.set(work, ended)
+      this.#running.set(work, ended)
     }
   }
 
-  function end(caller: string, work: Work): void {
-    const left = (queues.get(caller) ?? []).filter((each) => each !== work)
-    if (left.length === 0) queues.delete(caller)
-    else queues.set(caller, left)
-    ids.delete(work.id)
-    total -= work.characters
-    start(caller)
+  #end(caller: string, work: Work): void {
+    const left = (this.#queues.get(caller) ?? []).filter((each) => each !== work)
+    if (left.length === 0) this.#queues.delete(caller)
+    else this.#queues.set(caller, left)
+    this.#characters -= work.characters
+    this.#start(caller)
+  }
+}
+
+export interface Claim {
+  end(): void | Promise<void>
+}
+
+export interface Claims {
+  /**
+   * Claims `name` in a tenant; undefined while another has it. `isLong`: for work of several units, which a unit of work
+   * does not keep apart; where servers share a store, only such claims are seen by the others.
+   */
+  take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
+  /** Whether somebody has a long claim on `name`. */
+  has(tenant: number, name: string): Promise<boolean>
+}
+
+export function createClaims(): Claims {
+  const taken = new Set<string>()
+  return {
+    async take(tenant, name) {
+      const claimed = `${tenant}/${name}`
+      if (taken.has(claimed)) return undefined
+      taken.add(claimed)
+      return {
+        end() {
+          taken.delete(claimed)
+        },
+      }
+    },
+    has: async (tenant, name) => taken.has(`${tenant}/${name}`),
   }
 }

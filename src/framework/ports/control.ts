@@ -12,7 +12,7 @@ const texts100 = {
   maxProperties: 20,
 } as const
 
-/** What happens to a request that a rule applies to; `operation`, `method` and `path` restrict the rule. */
+/** A fault of the requests that a rule applies to; `operation`, `method` and `path` restrict the rule. */
 export const faultRule = {
   type: 'object',
   properties: {
@@ -23,9 +23,7 @@ export const faultRule = {
     /** Values of headers, and of properties of the JSON body by their dotted paths, as text. */
     headers: texts100,
     body: texts100,
-    /** Only the first so many requests. */
     times: most(1_000_000),
-    /** Only every so many requests. */
     every: most(1_000_000),
     /**
      * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
@@ -39,7 +37,7 @@ export const faultRule = {
     retry_after: most(86_400),
     delay_ms: most(600_000),
     bytes: { type: 'integer', minimum: 0, maximum: 1_000_000_000 },
-    /** What the destination does: `timeout`, a status such as 502, or a time such as `30 s`. */
+    /** The fault of the destination: `timeout`, a status such as 502, or a time such as `30 s`. */
     destination: {},
   },
   required: [],
@@ -54,7 +52,6 @@ export const CLOCK_MODES = ['real', 'offset', 'frozen'] as const
 export const clockOutput = object({ mode: enumOf(...CLOCK_MODES), now: date, offset_ms: { type: 'integer' } })
 export type ClockState = Infer<typeof clockOutput>
 
-/** A request that was answered, without anything secret. */
 export const requestOutput = object({
   method: text,
   path: text,
@@ -68,7 +65,7 @@ export const requestOutput = object({
   /** The names of the parameters in the query. */
   'query?': texts,
   'fault?': text,
-  /** Of a call through a proxy: where it went, without what it added to that address, and what came back. */
+  /** For a call through a proxy: its destination without what the call added to the address, and the response. */
   'destination?': text,
   'destination_status?': count,
   'request?': anyJson('The body without its data.'),

@@ -29,13 +29,11 @@ export interface OutboundAnswer {
 export type OnLeave = (listener: () => void) => void
 
 export interface Sending {
-  /** Called once the whole request was sent. */
   sent(): void
   /** Absent for a caller who stays. */
   left?: OnLeave | undefined
 }
 
-/** A destination whose address is allowed. */
 export interface Destination {
   /**
    * Connects to an address that is allowed, and follows no redirect. Ends as soon as nobody waits for the answer.
@@ -65,4 +63,22 @@ export function lateError(waitMs: number): CofferError {
 
 export function leftError(): CofferError {
   return new CofferError('interrupted', 'The client left before the answer.')
+}
+
+/** A call that is passed on to another server: any method of a list, any path below the operation's, any body. */
+export interface RelayRequest {
+  method: string
+  /** After that of the operation, as sent: empty, or beginning with a slash. */
+  path: string
+  /** Without the question mark, as sent. */
+  query: string
+  /** Names in lower case. */
+  headers: HeaderMap
+  /** The prefix of the names of our own headers. */
+  prefix: string
+  /** @throws CofferError `too_large` */
+  readBody(): Promise<Uint8Array>
+  left?: OnLeave | undefined
+  /** Sends the request instead: it watches calls and lets them fail. */
+  through?: ((outbound: Outbound) => Outbound) | undefined
 }

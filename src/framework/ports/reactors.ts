@@ -7,7 +7,7 @@ export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
-  /** Of the call that runs the code, for the errors that it catches. */
+  /** The trace id of the call that runs the code, for the errors that it catches. */
   traceId?: string
 }
 
@@ -45,14 +45,12 @@ export interface TransformInput {
   query?: string
 }
 
-/** What a transform returned, beside the body. */
 export interface Transformed {
   headers?: unknown
   /** It is an answer instead of a request. `isJson`: the body is no text of the code. */
   answer?: { statusCode: unknown; isJson: boolean }
 }
 
-/** The most bytes of a body that a transform is given, or returns. */
 export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
@@ -83,8 +81,6 @@ export interface CompileReport {
   args: string[]
   /** Names of the properties of `req.configuration` that the code reads. */
   configuration: string[]
-  /** Reads whose property names cannot be determined from the code. */
-  unknown: string[]
 }
 
 /** The confinement of reactor code that escaped its realm: whether each measure is active on this machine. */
@@ -115,13 +111,10 @@ export interface ReactorRuntime {
    */
   run(invocation: Invocation): Promise<ReactorRun>
   check(code: string): Promise<CompileReport>
-  /** Completes all requested runs and ends each child process when it is idle. */
-  retire(): void
   /** Kills every child process; its run fails with `unavailable`. */
   close(): Promise<void>
 }
 
-/** Options of this process; the other settings of reactors are in the vault. */
 export interface ReactorOptions {
   /** The name of the client in reactor code; default `svc`. */
   prefix?: string
@@ -131,9 +124,8 @@ export interface ReactorOptions {
   ca?: string
   /** The directory of the bundles that reactor code may require. */
   modulesDirectory?: string
-  /** Child processes started in advance. */
   spares?: number
-  /** What code takes for the present, at each run; undefined for the real time. */
+  /** The time that code sees at each run; undefined for the real time. */
   time?: () => { offsetMs?: number; frozenMs?: number } | undefined
 }
 

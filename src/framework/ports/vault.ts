@@ -4,11 +4,10 @@
  */
 import type { TenantKeyBytes } from '../../domain/records/records.js'
 import type { Store } from '../../storage/store.js'
-import { arrayOf, type Closed, count, date, enumOf, number, object, text, texts } from '../output.js'
+import { arrayOf, type Closed, count, date, enumOf, object, text, texts } from '../output.js'
 import type { Infer } from '../schema.js'
 import type { Sandbox } from './reactors.js'
 
-/** A key slot without its key. */
 export const slotOutput = object({ id: text, kind: enumOf('key-file', 'passphrase'), created: date })
 export type SlotFacts = Infer<typeof slotOutput>
 
@@ -25,8 +24,6 @@ export const vaultFacts = {
     segments: count,
     journal_bytes: count,
     segment_bytes: count,
-    /** How long the store takes to answer; absent for a vault on disk. */
-    'latency?': object({ p50_ms: number, p99_ms: number }),
   }),
 } as const
 export type VaultFacts = Infer<Closed<typeof vaultFacts>>
@@ -55,12 +52,10 @@ export interface VaultMaintenance {
   compact(): Promise<void>
   /** Writes the vault into one new sealed file; resolves to its length in bytes. */
   backup(path: string): Promise<number>
-  readHeader(): VaultHeader
   /** @throws CofferError `conflict` if the `mac` of the current header is not `replaces` */
   replaceHeader(header: VaultHeader, replaces: string): Promise<void>
 }
 
-/** Effects on the vault as a whole, for its owner. */
 export interface OpenVault {
   readonly store: Pick<Store, 'verifyLogs'>
   /** @throws CofferError `unprocessable` for a vault in memory */
@@ -71,7 +66,6 @@ export interface OpenVault {
    * @throws CofferError `unprocessable` for a vault on disk, or one that other machines can reach
    */
   admitChosenKeys(): void
-  /** The confinement of reactor code on this machine. */
   sandbox(): Promise<Sandbox>
   /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
   createPageUrl?: () => string
@@ -88,7 +82,7 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-/** What was left out of a copy of a damaged vault. */
+/** The counts of rows that a copy of a damaged vault left out. */
 export interface CopyDamage {
   findings: Verification['findings']
   /** By kind: rows and log records that cannot be read. */
@@ -110,7 +104,6 @@ type Place = { directory: string } | { store: string }
 export interface OfflineVault {
   /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
-  /** Creates a vault from the backup in `file`. */
   restore(file: string): Promise<Place & { restored_from: string }>
   /**
    * Creates a vault at `to` (a directory, or the address of a store) with all that this one holds, or with all of it that
@@ -122,7 +115,6 @@ export interface OfflineVault {
   ): Promise<Place & { copied_from: string; rows: number; digest: string } & Partial<CopyDamage>>
   /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
-  /** Answered by the server that has the vault open, otherwise read from the header. */
   listSlots(): Promise<SlotFacts[]>
   /**
    * Keeps the slots that `choose` selects and adds `added`. Writes only the header and a log record; works while a

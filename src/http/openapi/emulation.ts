@@ -1,4 +1,4 @@
-/** Reads from `fixtures/` which parts of the interface are emulated, and how clients are pointed at this server. */
+/** Which parts of the interface are emulated, and how clients are pointed at this server: data in `fixtures/`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from '../../errors.js'
@@ -17,30 +17,28 @@ export interface Area {
   not_emulated?: string[]
 }
 
-/** The shortest use of a client. `package` is absent for a program. */
 interface Client {
   name: string
   package?: string
   language: string
-  /** Lines. */
   code: string[]
 }
 
 /** The prefix that the packages of clients send. */
 export const CLIENT_PREFIX = 'bt'
 
-/** Beside the bundle, and beside the compiled modules. */
-const PLACES = ['../fixtures/', '../../../../fixtures/']
-
-function readFixture(name: string): unknown {
-  const paths = PLACES.map((place) => fileURLToPath(new URL(place + name, import.meta.url)))
-  const path = paths.find((each) => existsSync(each))
-  if (path === undefined) throw new CofferError('internal', `The installed package lacks fixtures/${name}.`)
-  return JSON.parse(readFileSync(path, 'utf8'))
+/** The text of a file of the package. `path`: from the built files. @throws CofferError `internal` if there is none */
+export function readAsset(path: string): string {
+  // Beside the bundle, or three levels above this module as compiled.
+  const found = ['./', '../../../']
+    .map((place) => fileURLToPath(new URL(place + path, import.meta.url)))
+    .find((each) => existsSync(each))
+  if (found === undefined) throw new CofferError('internal', `The installed package lacks ${path}.`)
+  return readFileSync(found, 'utf8')
 }
 
-export const readAreas = () => readFixture('emulation.json') as Area[]
-export const readClients = () => readFixture('clients.json') as Client[]
+export const readAreas = () => JSON.parse(readAsset('../fixtures/emulation.json')) as Area[]
+export const readClients = () => JSON.parse(readAsset('../fixtures/clients.json')) as Client[]
 
 /** The cells of an area in the table: the interface of January 2023, and that of today. */
 export function rateArea({ early, without, not_emulated }: Area): [string, string] {

@@ -1,16 +1,10 @@
 /** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
-import { takesIdempotencyKey } from '../../framework/idempotency/idempotency-key.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/idempotency-key.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
-import { nameHeaders } from '../headers.js'
-import {
-  describeBody,
-  describeIdempotencyKey,
-  describeParameters,
-  describeResponses,
-  STATUS_RANGES,
-} from './messages.js'
+import { type HeaderNames, nameHeaders } from '../headers.js'
 
 export interface OpenApiOperation {
   operationId: string
@@ -61,34 +55,19 @@ export function createDocument(
   { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
 ) {
   const names = nameHeaders(prefix)
-  /** By path, then by method in lower case. */
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const operation of registry.routed) {
     const { path, method } = operation.endpoint
-    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation) }
+    paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation, names) }
   }
-  for (const operation of registry.operations) {
-    const { relay, name } = operation
-    if (relay === undefined) continue
-    for (const [path, at] of [
-      [relay.path, []],
-      [`${relay.path}/{path}`, [REST]],
-    ] as const) {
-      const described = describeRelay(operation, at, prefix)
-      const methods = relay.methods.map((method) => {
-        const operationId = `${name.replaceAll(' ', '-')}-${method.toLowerCase()}${at.length === 0 ? '' : '-below'}`
-        return [method.toLowerCase(), { operationId, ...described }] as const
-      })
-      paths[path] = Object.fromEntries(methods)
-    }
-  }
+  for (const operation of registry.operations) Object.assign(paths, describeRelay(operation, prefix))
   return {
     openapi: '3.1.0',
     info: {
       title: 'Coffer',
       version,
       summary: 'A token vault: store sensitive values, get tokens for them.',
-      description: introduce(names.apiKey, names.traceId, bodyLimitBytes),
+      description: introduce(names, bodyLimitBytes),
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     // Relative to where the document was fetched, so that it is true behind any port or name.
@@ -108,67 +87,161 @@ export function createDocument(
       schemas: describeComponents([problemOutput, ...registry.routed.map(({ output }) => output ?? {})]),
     },
   }
-
-  function describe(operation: RoutedOperation): OpenApiOperation {
-    const body = operation.endpoint.takesBody ? describeBody(operation) : undefined
-    return {
-      operationId: operation.name.replaceAll(' ', '-'),
-      tags: [operation.noun],
-      summary: operation.summary,
-      description: describePermissions(operation),
-      parameters: [
-        ...describeParameters(operation),
-        ...(takesIdempotencyKey(operation) ? [describeIdempotencyKey(names.idempotencyKey)] : []),
-      ],
-      ...(body === undefined ? {} : { requestBody: body }),
-      responses: describeResponses(operation, names),
-      security: operation.needsOnePermission
-        ? operation.permissions.map((permission) => ({ [API_KEY]: [permission] }))
-        : [{ [API_KEY]: operation.permissions }],
-      'x-code-samples': operation.examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
-    }
-  }
 }
 
-const REST = { name: 'path', in: 'path', required: true, schema: { type: 'string' } }
-
-const RELAYED = {
-  description: 'The answer of the destination, or an error of this server.',
-  content: { '*/*': {} },
-}
-
-/** One method of a relay: any body, any answer; the problems of this server are inside another object. */
-function describeRelay(
-  { noun, summary, details = '', permissions, examples }: RegisteredOperation,
-  parameters: readonly JsonSchema[],
-  prefix: string,
-): Omit<OpenApiOperation, 'operationId'> {
-  const headers = ['key', 'url'].map((name) => ({
-    name: `${prefix}-proxy-${name}`.toUpperCase(),
-    in: 'header',
-    required: false,
-    schema: { type: 'string' },
-  }))
-  return {
-    tags: [noun],
-    summary,
-    description: details.replaceAll('\n', '\n\n'),
-    parameters: [...parameters, ...headers],
-    requestBody: { required: false, content: { '*/*': {} } },
-    responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
-    // Without a key for proxies that need none.
-    security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
-    'x-code-samples': examples.map((source) => ({ lang: 'shell', label: 'coffer', source })),
-  }
-}
-
-function introduce(apiKey: string, traceId: string, bodyLimitBytes: number): string {
+function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): string {
   return [
     `Every request carries an API key in the header ${apiKey.toUpperCase()}; only /, /healthz, /readyz and /openapi.json need none.`,
     `A request may bring its own trace id in ${traceId.toUpperCase()} (up to 128 visible ASCII characters); every answer carries one.`,
     `Bodies are UTF-8 JSON of at most ${bodyLimitBytes} bytes, 64 levels deep, without repeated names.`,
     'Failures are RFC 7807 problems.',
   ].join('\n\n')
+}
+
+function describe(operation: RoutedOperation, names: HeaderNames): OpenApiOperation {
+  const { permissions, needsOnePermission, onlyFor, details, endpoint } = operation
+  const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
+  const listed = permissions.join(needsOnePermission ? ' or ' : ' and ')
+  const needs = permissions.length === 0 ? key : `Permission: ${listed}.`
+  const required: readonly string[] = operation.input.required ?? []
+  const parameters = [
+    ...endpoint.parameters.map((name) =>
+      describeParameter('path', name, operation.input.properties[name], true),
+    ),
+    ...Object.entries(endpoint.query).map(([name, schema]) =>
+      describeParameter('query', name, schema, required.includes(name)),
+    ),
+  ]
+  if (takesIdempotencyKey(operation))
+    parameters.push({
+      name: names.idempotencyKey.toUpperCase(),
+      in: 'header',
+      required: false,
+      description:
+        'For 24 hours the same call with the same key gets the first answer, if that was a success, and does nothing.',
+      schema: { type: 'string', minLength: 1, maxLength: MOST_KEY_CHARACTERS, pattern: '^[ -~]+$' },
+    })
+  return {
+    ...describeCommon(operation),
+    operationId: operation.name.replaceAll(' ', '-'),
+    description: details === undefined ? needs : `${toParagraphs(details)}\n\n${needs}`,
+    parameters,
+    ...(endpoint.takesBody ? { requestBody: describeBody(operation) } : {}),
+    responses: describeResponses(operation, names),
+    security: needsOnePermission
+      ? permissions.map((permission) => ({ [API_KEY]: [permission] }))
+      : [{ [API_KEY]: permissions }],
+  }
+}
+
+function describeCommon({ noun, summary, examples }: RegisteredOperation) {
+  const samples = examples.map((source) => ({ lang: 'shell', label: 'coffer', source }))
+  return { tags: [noun], summary, 'x-code-samples': samples }
+}
+
+function toParagraphs(details: string): string {
+  return details.replaceAll('\n', '\n\n')
+}
+
+function describeParameter(place: string, name: string, property: Schema, required: boolean): JsonSchema {
+  const { description, ...schema } = toJsonSchema(property)
+  // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
+  const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
+  return { name, in: place, required, ...omitUndefined({ description }), ...style, schema }
+}
+
+function describeBody(operation: RoutedOperation): JsonSchema {
+  const {
+    input,
+    wholeBody,
+    contentType = 'application/json',
+    alsoContentType,
+    examples,
+    endpoint,
+  } = operation
+  const { body: properties } = endpoint
+  const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
+  const whole = wholeBody === undefined ? undefined : properties[wholeBody]
+  const schema = toJsonSchema(whole ?? { ...input, properties, required })
+  // The body of the first example that is given on standard input.
+  const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
+  const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
+  const types = alsoContentType === undefined ? [contentType] : [contentType, alsoContentType]
+  return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
+}
+
+/** The answer that code gives in full may have any status; one of ours has the schema of its own status. */
+const STATUS_RANGES = ['2XX', '3XX', '4XX', '5XX']
+const GIVEN = { description: 'The answer that the code gave.', content: { '*/*': {} } }
+const PROBLEM = { $ref: '#/components/responses/Problem' }
+
+function describeResponses(operation: RoutedOperation, { traceId, replayed }: HeaderNames) {
+  const { permissions, onlyFor, output, mayAnswerExisting, mayAnswerHttp, endpoint } = operation
+  const takesKey = takesIdempotencyKey(operation)
+  const headers = {
+    [traceId.toUpperCase()]: { $ref: '#/components/headers/TraceId' },
+    ...(takesKey && { [replayed.toUpperCase()]: { $ref: '#/components/headers/Replayed' } }),
+  }
+  const content = output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
+  const done = { description: 'Done.', headers, ...content }
+  const existing = { ...done, description: 'The token that has this fingerprint already.' }
+  const statuses = [
+    '400',
+    '401',
+    ...(permissions.length > 0 || onlyFor !== undefined ? ['403'] : []),
+    ...(endpoint.parameters.length > 0 ? ['404'] : []),
+    ...(takesKey ? ['409'] : []),
+    ...(endpoint.takesBody ? ['413', '415'] : []),
+    '429',
+    '500',
+    'default',
+  ]
+  return {
+    [endpoint.success]: done,
+    ...(mayAnswerExisting && { 200: existing }),
+    ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
+    ...(mayAnswerHttp && Object.fromEntries(STATUS_RANGES.map((range) => [range, GIVEN]))),
+  }
+}
+
+const RELAYED = {
+  description: 'The answer of the destination, or an error of this server.',
+  content: { '*/*': {} },
+}
+
+/** The paths of a relay: any body, any answer; the problems of this server are inside another object. */
+function describeRelay(operation: RegisteredOperation, prefix: string) {
+  const { relay, name, details = '', permissions } = operation
+  const header = (name: string) => ({ name: `${prefix}-proxy-${name}`.toUpperCase(), in: 'header' })
+  const optional = [header('key'), header('url')].map((each) => ({
+    ...each,
+    required: false,
+    schema: { type: 'string' },
+  }))
+  const rest = { name: 'path', in: 'path', required: true, schema: { type: 'string' } }
+  const describeMethods = (suffix: string, parameters: JsonSchema[]) => {
+    const described = {
+      ...describeCommon(operation),
+      description: toParagraphs(details),
+      parameters,
+      requestBody: { required: false, content: { '*/*': {} } },
+      responses: Object.fromEntries([...STATUS_RANGES, 'default'].map((status) => [status, RELAYED])),
+      // Without a key for proxies that need none.
+      security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
+    }
+    return Object.fromEntries(
+      relay!.methods.map((method) => {
+        const operationId = `${name.replaceAll(' ', '-')}-${method.toLowerCase()}${suffix}`
+        return [method.toLowerCase(), { operationId, ...described }]
+      }),
+    )
+  }
+  return relay === undefined
+    ? {}
+    : {
+        [relay.path]: describeMethods('', optional),
+        [`${relay.path}/{path}`]: describeMethods('-below', [rest, ...optional]),
+      }
 }
 
 /** The schemas that have a name of their own, at any depth of `schemas`. */
@@ -187,13 +260,6 @@ export function describeComponents(schemas: readonly Schema[]): Record<string, J
   }
   schemas.forEach(state)
   return found
-}
-
-function describePermissions({ permissions, needsOnePermission, onlyFor, details }: RoutedOperation): string {
-  const names = permissions.join(needsOnePermission ? ' or ' : ' and ')
-  const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
-  const needs = permissions.length === 0 ? key : `Permission: ${names}.`
-  return details === undefined ? needs : `${details.replaceAll('\n', '\n\n')}\n\n${needs}`
 }
 
 function describeProblem(traceId: string): JsonSchema {

@@ -1,5 +1,4 @@
-/** The page of an invitation link, and its form, which works once, and only if this server made it. */
-import { BoundedMap } from '../../bounded-map.js'
+/** The page of an invitation link, and its form. The secret of the link, which only the page knows, is in the form. */
 import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation/invitation.js'
 import { describeDate } from '../../domain/invitation/letter.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
@@ -7,114 +6,94 @@ import { CofferError, type PropertyErrors } from '../../errors.js'
 import {
   type AcceptContext,
   acceptInvitation,
-  DEAD_LINKS,
+  DeadLink,
   type Invited,
   inspectLink,
-  type Refused,
 } from '../../operations/invite/accept-invitation.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
+import { readHeader } from '../headers.js'
 import { createRateLimit } from '../rate-limit.js'
-import { createFormTokens, readForm } from './form.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /** The limit of unknown links per client. Guessing 256 bits is impossible; the limit saves logs and time. */
 const GUESSES = { count: 60, periodMs: 60_000 }
-const MOST_BLOCKED = 10_000
-
-/** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
-export function createAcceptPage(
-  powers: AcceptContext,
-  drawBytes: (count: number) => Uint8Array,
-  clock: () => number,
-): Record<'page' | 'form', Page> {
-  const tokens = createFormTokens(drawBytes, clock)
-  const limit = createRateLimit(GUESSES, clock)
-  /** Until when clients have to wait. */
-  const blocked = new BoundedMap<string, number>(MOST_BLOCKED)
-  return {
-    page: (request) => guarded(request, () => showInvitation(request)),
-    form: (request, traceId) => guarded(request, () => receiveForm(request, traceId)),
-  }
-
-  async function guarded(
-    { client = '' }: HttpRequest,
-    work: () => Promise<HttpResponse>,
-  ): Promise<HttpResponse> {
-    const seconds = Math.ceil(((blocked.get(client) ?? 0) - clock()) / 1000)
-    if (seconds > 0) return refuseHaste(seconds)
-    try {
-      const answer = await work()
-      if (answer.status === DEAD_LINKS.unknown.status) noteGuess(client)
-      return answer
-    } catch (error) {
-      if (!(error instanceof CofferError) || error.status >= 500) throw error
-      return answerMessage(error.status, 'This could not be done', error.message)
-    }
-  }
-
-  function noteGuess(client: string): void {
-    const seconds = limit.take(client)
-    blocked.delete(client)
-    if (seconds > 0) blocked.set(client, clock() + seconds * 1000)
-  }
-
-  async function showInvitation({ target }: HttpRequest): Promise<HttpResponse> {
-    const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
-    const invited = await inspectLink(powers, secret)
-    if ('reason' in invited) return answerDead(invited)
-    return answerForm({ invited, secret, token: tokens.create(secret) })
-  }
-
-  async function receiveForm(request: HttpRequest, traceId: string): Promise<HttpResponse> {
-    const fields = await readForm(request)
-    const secret = fields.get('token') ?? ''
-    const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
-    const isOurs = tokens.take(fields.get('form') ?? '', secret)
-    const invited = await inspectLink(powers, secret)
-    if ('reason' in invited) return answerDead(invited)
-    const again = { invited, secret, names }
-    if (!isOurs) return answerForm({ ...again, token: tokens.create(secret), status: 403, note: FORM_IS_OLD })
-    try {
-      const outcome = await acceptInvitation(powers, { secret, names, traceId })
-      return 'reason' in outcome ? answerDead(outcome) : answerWelcome(outcome.invited)
-    } catch (error) {
-      if (!(error instanceof CofferError) || error.errors === undefined) throw error
-      return answerForm({ ...again, token: tokens.create(secret), status: 400, errors: error.errors })
-    }
-  }
-}
-
-const FORM_IS_OLD = 'The form was open for too long, or was sent before. Please press the button again.'
-/** Names are shown again up to this length. */
+const FORM_TYPE = 'application/x-www-form-urlencoded'
+/** Large enough that two names of 5,000 characters of twelve bytes get the error for long names, not for large forms. */
+const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200
 
-interface FormState {
-  invited: Invited
-  secret: string
-  token: string
-  names?: PersonNames
-  errors?: PropertyErrors
-  note?: string
-  status?: number
+/** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
+export function createAcceptPage(powers: AcceptContext, clock: () => number): Record<'page' | 'form', Page> {
+  const limit = createRateLimit(GUESSES, clock)
+  const guarded =
+    (work: Page): Page =>
+    async (request, traceId) => {
+      const { client = '' } = request
+      const seconds = limit.wait(client)
+      if (seconds > 0) return refuseHaste(seconds)
+      try {
+        return await work(request, traceId)
+      } catch (error) {
+        if (error instanceof DeadLink && error.reason === 'unknown') limit.take(client)
+        if (error instanceof DeadLink) return answerMessage(error.status, error.title, error.advice)
+        if (!(error instanceof CofferError) || error.status >= 500) throw error
+        return answerMessage(error.status, 'This could not be done', error.message)
+      }
+    }
+  return {
+    page: guarded(async ({ target }) => {
+      const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
+      return answerForm(await inspectLink(powers, secret), secret)
+    }),
+    form: guarded(async (request, traceId) => {
+      const fields = await readForm(request)
+      const secret = fields.get('token') ?? ''
+      const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
+      const invited = await inspectLink(powers, secret)
+      try {
+        await acceptInvitation(powers, { secret, names, traceId })
+        return answerWelcome(invited)
+      } catch (error) {
+        if (!(error instanceof CofferError) || error.errors === undefined) throw error
+        return answerForm(invited, secret, { names, errors: error.errors })
+      }
+    }),
+  }
 }
 
-function answerForm(state: FormState): HttpResponse {
-  const { invited, secret, token, names = {}, errors = {}, note, status = 200 } = state
-  const { tenantName, email, expiresAt } = invited
+/** Refuses a form of another site (Fetch Metadata). @throws CofferError `forbidden`, `unsupported_media_type`, `too_large` */
+async function readForm(request: HttpRequest): Promise<URLSearchParams> {
+  const site = readHeader(request.headers, 'sec-fetch-site')
+  if (site !== undefined && site !== 'same-origin' && site !== 'none')
+    throw new CofferError('forbidden', 'This form was sent from another site.')
+  const type = readHeader(request.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
+  if (type !== FORM_TYPE) throw new CofferError('unsupported_media_type', `A form is sent as ${FORM_TYPE}.`)
+  const bytes = await request.readBody(FORM_LIMIT_BYTES)
+  if (bytes === undefined)
+    throw new CofferError('too_large', `The form is larger than ${FORM_LIMIT_BYTES} bytes.`)
+  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
+}
+
+function answerForm(
+  { tenantName, email, expiresAt }: Invited,
+  secret: string,
+  refused?: { names: PersonNames; errors: PropertyErrors },
+): HttpResponse {
+  const { names = {}, errors = {} } = refused ?? {}
   const body = `<main>
 <h1>You are invited</h1>
 <p>You are invited to join the tenant <strong><bdi>${encode(tenantName)}</bdi></strong> as <strong>${encode(email)}</strong>.
 Members have full access to the tenant.</p>
-${note === undefined ? '' : `<p role="alert" class="fault">${encode(note)}</p>`}
 <form method="post" action="${ACCEPT_PATH}?token=${encode(secret)}">
-<input type="hidden" name="token" value="${encode(secret)}"><input type="hidden" name="form" value="${encode(token)}">
+<input type="hidden" name="token" value="${encode(secret)}">
 ${renderField('first_name', 'First name', 'given-name', names.first_name, errors.first_name)}
 ${renderField('last_name', 'Last name', 'family-name', names.last_name, errors.last_name)}
 <p><button type="submit">Accept the invitation</button></p>
 </form>
 <p class="dim">This works once, until ${describeDate(expiresAt)}. If you did not expect it, close this page: nothing happens unless you accept.</p>
 </main>`
+  const status = refused === undefined ? 200 : 400
   return answerHtml({ status, title: 'You are invited', body, style: FORM_STYLE, hasForm: true })
 }
 
@@ -150,11 +129,6 @@ function answerWelcome({ tenantName, email }: Invited): HttpResponse {
 <p><strong>${encode(email)}</strong> now belongs to the tenant <strong><bdi>${encode(tenantName)}</bdi></strong>.</p>
 <p>The invitation is used up. You can close this page.</p></main>`
   return answerHtml({ title: 'You are a member', body, style: MESSAGE_STYLE })
-}
-
-function answerDead({ reason }: Refused): HttpResponse {
-  const { status, title, advice } = DEAD_LINKS[reason]
-  return answerMessage(status, title, advice)
 }
 
 function refuseHaste(seconds: number): HttpResponse {

@@ -11,7 +11,6 @@ interface HtmlPage {
   style?: string
   /** A module of ours, which may send requests to this server. */
   script?: string
-  /** Allows forms that are sent to this server. */
   hasForm?: boolean
 }
 

@@ -1,26 +1,29 @@
 /** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/text/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
-import { answerResult, answerText, type HttpRequest, type HttpResponse, JSON_TYPE } from '../exchange.js'
+import {
+  answerResult,
+  answerText,
+  HEALTH_PATH,
+  type HttpRequest,
+  type HttpResponse,
+  JSON_TYPE,
+} from '../exchange.js'
+import { CLIENT_PREFIX, rateArea, readAreas, readAsset, readClients } from '../openapi/emulation.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi/openapi.js'
-import { GUIDE_STYLE, renderClients, renderFidelity } from './guide.js'
 import { answerHtml } from './html.js'
-import { readScript } from './script.js'
-
-export const HEALTH_PATH = '/healthz'
 
 /** Answers for one path, without a key. */
 export type Page = (request: HttpRequest, traceId: string) => HttpResponse | Promise<HttpResponse>
 
 /** `createDocument` is called at the first request for a page that needs it. */
 export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<string, () => HttpResponse> {
-  let texts: { json: string; html: HttpResponse } | undefined
+  let made: { json: string; html: HttpResponse } | undefined
   const prepare = () => {
-    if (texts === undefined) {
-      const document = createDocument()
-      texts = { json: JSON.stringify(document), html: renderReference(document) }
-    }
-    return texts
+    if (made !== undefined) return made
+    const document = createDocument()
+    made = { json: JSON.stringify(document), html: renderReference(document) }
+    return made
   }
   return new Map<string, () => HttpResponse>([
     [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
@@ -29,40 +32,51 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
   ])
 }
 
-function renderReference(document: OpenApiDocument): HttpResponse {
-  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+const GUIDE_STYLE = `
+pre { tab-size: 2 } .wide { overflow-x: auto } table { border-collapse: collapse; width: 100% }
+th, td { border-bottom: 1px solid var(--line); padding: .375rem .75rem .375rem 0; text-align: left; vertical-align: top }
+th { font-weight: 600 }
+`
+
+function renderReference({ paths, tags, info, components }: OpenApiDocument): HttpResponse {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => ({ path, method, operation })),
   )
-  const sections = document.tags.map(({ name }) => {
+  const sections = tags.map(({ name }) => {
     const own = operations.filter(({ operation }) => operation.tags[0] === name)
     const shown = own.map(({ path, method, operation }) => renderOperation(method, path, operation))
     return `<section id="${encode(name)}"><h2>${encode(name)}</h2>${shown.join('')}</section>`
   })
-  const links = document.tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
-  const { title, summary, version, description } = document.info
-  const [scheme] = Object.values(document.components.securitySchemes as Record<string, { name: string }>)
-  const header = scheme?.name ?? ''
-  const body = `<div id="reference" data-header="${encode(header)}"><header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
-${paragraphs(String(description))}
+  const links = tags.map(({ name }) => `<a href="#${encode(name)}">${encode(name)}</a>`)
+  const schemas = Object.entries(components.schemas).map(
+    ([name, schema]) =>
+      `<details id="schema-${encode(name)}"><summary><code>${encode(name)}</code></summary>${renderProperties(schema)}</details>`,
+  )
+  const { title, summary, version, description } = info
+  const [scheme] = Object.values(components.securitySchemes)
+  const body = `<div id="reference" data-header="${encode(scheme?.name ?? '')}"><header><h1>${encode(title)}</h1><p class="dim">${encode(summary)} Version ${encode(version)}.</p>
+${paragraphs(description)}
 <p><a href="/openapi.json">OpenAPI document</a> · <a href="/healthz">Health</a></p></header>
 <nav>${links.join('')}<a href="#clients">Clients</a><a href="#fidelity">What is emulated</a></nav>
 <main>${sections.join('')}
 ${renderClients()}
 ${renderFidelity()}
-<section id="schemas"><h2>Schemas</h2>${renderComponents(document)}</section></main></div>`
-  const { code, style } = readScript()
-  return answerHtml({ title: String(title), body, style: GUIDE_STYLE + style, script: code })
+<section id="schemas"><h2>Schemas</h2>${schemas.join('')}</section></main></div>`
+  return answerHtml({ title, body, style: GUIDE_STYLE + readAsset('page.css'), script: readAsset('page.js') })
 }
 
 function renderOperation(method: string, path: string, operation: OpenApiOperation): string {
-  const { summary, description, parameters, requestBody, responses } = operation
+  const { operationId, summary, description, parameters, requestBody, responses } = operation
   const samples = operation['x-code-samples'].map(({ source }) => source).join('\n')
   const body = requestBody === undefined ? '' : renderBody(requestBody)
   const statuses = Object.keys(responses).filter((status) => status !== 'default')
-  return `<details id="${encode(operation.operationId)}"${renderCall(method, path, operation)}><summary><b>${method.toUpperCase()}</b> <code>${encode(path)}</code>
+  const rows = parameters.map(({ name, in: place, required, schema, description }) =>
+    renderRow(String(name), describeType(schema as JsonSchema), [`in ${place}`, required], description),
+  )
+  return `<details id="${encode(operationId)}"${renderCall(method, path, operation)}><summary><b>${method.toUpperCase()}</b> <code>${encode(path)}</code>
 <br><span class="dim">${encode(summary)}</span></summary>
 ${paragraphs(description)}
-${parameters.length === 0 ? '' : `<h3>Parameters</h3><dl>${parameters.map(renderParameter).join('')}</dl>`}${body}
+${rows.length === 0 ? '' : `<h3>Parameters</h3><dl>${rows.join('')}</dl>`}${body}
 <h3>Answers</h3><p>${statuses.map((status) => `<code>${status}</code>`).join(' ')} ${renderResult(responses)}</p>
 <h3>On the command line</h3><pre tabindex="0">${encode(samples)}</pre></details>`
 }
@@ -82,30 +96,27 @@ function renderCall(method: string, path: string, operation: OpenApiOperation): 
 /** Their answers are data of tokens in a form of the caller's. */
 const ONLY_DATA = ['token-detokenize', 'reactor-react', 'reactor-result']
 
-function renderParameter({ name, in: place, required, schema, description }: JsonSchema): string {
-  const kind = `${describeType(schema as JsonSchema)}, in ${place}${required ? ', required' : ''}`
-  return `<dt><code>${encode(name)}</code> <i>${encode(kind)}</i></dt><dd>${encode(description ?? '')}</dd>`
-}
-
 function renderBody({ content }: JsonSchema): string {
   return Object.entries(content as Record<string, { schema?: JsonSchema; example?: unknown }>)
     .map(([type, { schema = {}, example }]) => {
-      const sample =
-        example === undefined
-          ? ''
-          : `<pre class="sample" tabindex="0">${encode(JSON.stringify(example, undefined, 2))}</pre>`
+      const text = encode(JSON.stringify(example, undefined, 2) ?? '')
+      const sample = text === '' ? '' : `<pre class="sample" tabindex="0">${text}</pre>`
       return `<h3>Body <span class="dim">${encode(type)}</span></h3>${renderProperties(schema)}${sample}`
     })
     .join('')
 }
 
 function renderProperties({ properties = {}, required = [] }: JsonSchema): string {
-  const rows = Object.entries(properties as Record<string, JsonSchema>).map(([name, schema]) => {
-    const kind = `${describeType(schema)}${(required as string[]).includes(name) ? ', required' : ''}`
-    const about = encode(schema.description ?? '')
-    return `<dt><code>${encode(name)}</code> <i>${encode(kind)}</i></dt><dd>${about}</dd>`
-  })
+  const rows = Object.entries(properties as Record<string, JsonSchema>).map(([name, schema]) =>
+    renderRow(name, describeType(schema), [(required as string[]).includes(name)], schema.description),
+  )
   return `<dl>${rows.join('')}</dl>`
+}
+
+/** `facts`: texts, and whether it is required. */
+function renderRow(name: string, type: string, facts: readonly unknown[], description: unknown): string {
+  const kind = [type, ...facts.filter(Boolean).map((fact) => (fact === true ? 'required' : fact))].join(', ')
+  return `<dt><code>${encode(name)}</code> <i>${encode(kind)}</i></dt><dd>${encode(description ?? '')}</dd>`
 }
 
 function renderResult(responses: OpenApiOperation['responses']): string {
@@ -113,15 +124,6 @@ function renderResult(responses: OpenApiOperation['responses']): string {
   const schema = content?.['application/json']?.schema
   const named = JSON.stringify(schema ?? {}).match(/#\/components\/schemas\/(\w+)"\}+$/)?.[1]
   return named === undefined ? '' : `<a href="#schema-${named}">${named}</a>`
-}
-
-function renderComponents({ components }: OpenApiDocument): string {
-  return Object.entries(components.schemas as Record<string, JsonSchema>)
-    .map(
-      ([name, schema]) =>
-        `<details id="schema-${encode(name)}"><summary><code>${encode(name)}</code></summary>${renderProperties(schema)}</details>`,
-    )
-    .join('')
 }
 
 function describeType(schema: JsonSchema): string {
@@ -134,8 +136,31 @@ function describeType(schema: JsonSchema): string {
 }
 
 function paragraphs(text: string): string {
-  return text
-    .split('\n\n')
-    .map((each) => `<p>${encode(each)}</p>`)
-    .join('')
+  const all = text.split('\n\n').map((each) => `<p>${encode(each)}</p>`)
+  return all.join('')
+}
+
+/** How clients are pointed at this server. */
+export function renderClients(): string {
+  const shown = readClients().map(({ name, package: source, code }) => {
+    const from = source === undefined ? '' : ` <code class="dim">${encode(source)}</code>`
+    return `<h3>${encode(name)}${from}</h3><pre tabindex="0">${encode(code.join('\n'))}</pre>`
+  })
+  const start = `coffer serve --prefix ${CLIENT_PREFIX} --starter-apps`
+  return `<section id="clients"><h2>Clients</h2>
+<p>Start the server with <code>${start}</code>: these clients send the header <code>${CLIENT_PREFIX.toUpperCase()}-API-KEY</code>.
+Give them its address and one of its keys.</p>${shown.join('')}</section>`
+}
+
+export function renderFidelity(): string {
+  const markCode = (text: string) => encode(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
+  const rows = readAreas().map((each) => {
+    const cells = rateArea(each).map((text) => `<td>${markCode(text)}</td>`)
+    return `<tr><th scope="row">${encode(each.area)}</th>${cells.join('')}</tr>`
+  })
+  return `<section id="fidelity"><h2>What is emulated</h2>
+<p>What this server emulates of the interface of January 2023 and of the one that today’s clients call.
+A dash: no contract of that time is known. A path of an area that is not emulated answers 404 with the title <q>Not Emulated</q>.</p>
+<div class="wide" tabindex="0"><table><thead><tr><th scope="col">Area</th><th scope="col">January 2023</th><th scope="col">Today</th></tr></thead>
+<tbody>${rows.join('')}</tbody></table></div></section>`
 }

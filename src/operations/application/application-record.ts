@@ -4,25 +4,19 @@ import {
   API_KEY,
   APPLICATION_TYPES,
   checkGrants,
-  type RequestedGrants,
+  MAX_RULES,
+  MOST_CONDITIONS,
 } from '../../domain/access/application.js'
-import {
-  type ApplicationType,
-  PERMISSIONS,
-  type Permission,
-  TRANSFORMS,
-} from '../../domain/access/permissions.js'
-import { MOST_CONDITIONS } from '../../domain/access/session.js'
-import { formatDate, parseExpiry } from '../../domain/dates.js'
-import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/access/permissions.js'
+import { parseExpiry } from '../../domain/dates.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import { collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationKey, ApplicationRecord } from '../../domain/records/records.js'
-import { drawKey } from '../../domain/text/base58.js'
+import { randomKey } from '../../domain/text/base58.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
 import type { StoreWriter } from '../../storage/store.js'
-import { modified } from '../manage.js'
 
 const shownOnce = {
   ...text,
@@ -37,21 +31,18 @@ export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'creat
   created_at: date,
 })
 
-const MOST_PERMISSIONS = 50
-const meanings = Object.fromEntries(
-  Object.entries(PERMISSIONS).map(([name, { description, application_types: types }]) => [
-    name,
-    `${description} (${types.join(', ')})`,
-  ]),
-)
+const meanings: Record<string, string> = {}
+for (const [name, { description, application_types }] of Object.entries(PERMISSIONS))
+  meanings[name] = `${description} (${application_types.join(', ')})`
+
 export const permissionList = {
   type: 'array',
   items: { type: 'string', meanings },
-  maxItems: MOST_PERMISSIONS,
+  maxItems: 50,
+  flag: 'permission',
 } as const
 
-/** The properties of an access rule; only rules of sessions have conditions. */
-export const ruleProperties = {
+const ruleProperties = {
   description: { type: 'string', maxLength: 200 },
   priority: { type: 'integer', minimum: 1, maximum: 1_000_000 },
   container: { type: 'string', description: 'Applies to this container and all below it.' },
@@ -70,8 +61,31 @@ export const ruleProperties = {
     },
   },
   transform: { type: 'string', enum: TRANSFORMS },
-  permissions: permissionList,
+  permissions: { type: 'array', items: permissionList.items, maxItems: permissionList.maxItems },
 } as const
+type RuleProperty = keyof typeof ruleProperties
+
+/** A list of access rules. Only rules of sessions have conditions. */
+export function ruleList<
+  const N extends { required: readonly RuleProperty[]; needsOneOf?: readonly RuleProperty[] },
+>(description: string, needed: N) {
+  // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
+  const items = {
+    type: 'object',
+    properties: ruleProperties,
+    ...needed,
+    additionalProperties: false,
+  } as const
+  return { type: 'array', maxItems: MAX_RULES, flag: 'rule', description, items } as const
+}
+
+const ruleOutput = component('Rule', [], {
+  'description?': text,
+  priority: { type: 'integer', minimum: 1 },
+  container: text,
+  transform: { enum: TRANSFORMS },
+  permissions: texts,
+})
 
 export const applicationOutput = component(
   'Application',
@@ -84,15 +98,7 @@ export const applicationOutput = component(
     keys: arrayOf(keyOutput),
     type: { enum: APPLICATION_TYPES },
     'permissions?': texts,
-    'rules?': arrayOf(
-      component('Rule', [], {
-        'description?': text,
-        priority: { type: 'integer', minimum: 1 },
-        container: text,
-        transform: { enum: TRANSFORMS },
-        permissions: texts,
-      }),
-    ),
+    'rules?': arrayOf(ruleOutput),
     'expires_at?': date,
     ...audit,
   },
@@ -100,55 +106,49 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-interface ApplicationInput extends RequestedGrants {
-  name: string
-  expires_at?: string
-}
-
 /** `key`: the newest key, if it was just created. */
 export function viewApplication(record: ApplicationRecord, key?: string): ApplicationView {
-  const { keys: _, ...view } = record
-  const [newest, ...others] = record.keys
-  const keys = newest === undefined ? [] : [viewKey(newest, key), ...others.map((each) => viewKey(each))]
-  return { ...view, keys, ...omitUndefined({ key }) }
+  const keys = record.keys.map((each, at) => viewKey(each, at === 0 ? key : undefined))
+  return { ...record, keys, ...omitUndefined({ key }) }
 }
 
 export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Infer<typeof keyOutput> {
   return { ...view, ...omitUndefined({ key }) }
 }
 
-/** `type` is absent in an update. @returns when keys expire, ms since the epoch. @throws CofferError `validation` */
-export async function checkApplication(
-  type: ApplicationType | undefined,
-  input: Lenient<ApplicationInput>,
+/**
+ * Checks requested rights and their expiry; without `holder`, permissions of any are accepted. Returns when they expire, ms
+ * since the epoch. @throws CofferError `validation`
+ */
+export async function checkRights(
+  holder: Parameters<typeof checkGrants>[0],
+  input: Parameters<typeof checkGrants>[1] & { readonly expires_at?: string | undefined },
   tools: CheckTools,
+  parse: (text: string, now: number) => number = parseExpiry,
 ): Promise<number | undefined> {
-  const errors = checkGrants(type, input)
+  const errors = checkGrants(holder, input)
   const { expires_at: text } = input
-  const expires =
-    text === undefined
-      ? undefined
-      : await collectLater(errors, 'expires_at', async () => parseExpiry(text, await tools.now()))
+  const read = async () => (text === undefined ? undefined : parse(text, await tools.now()))
+  const expires = await collectLater(errors, 'expires_at', read)
   refuseErrors(errors)
   return expires
 }
 
-/** The grants as stored, without duplicate permissions; `expires` is the result of {@link checkApplication}. */
-export function readGrants(
-  { name, permissions = [], rules = [] }: ApplicationInput,
-  expires: number | undefined,
-) {
+/** The rights as stored, without duplicate permissions. */
+export function readRights<R extends { permissions: string[] }>(rights: {
+  permissions?: string[]
+  rules?: R[]
+}) {
+  const unique = (permissions: string[] = []) => [...new Set(permissions)] as Permission[]
   return {
-    name,
-    permissions: [...new Set(permissions)] as Permission[],
-    rules: rules.map((rule) => ({ ...rule, permissions: [...new Set(rule.permissions)] as Permission[] })),
-    ...(expires === undefined ? {} : { expires_at: formatDate(expires) }),
+    permissions: unique(rights.permissions),
+    rules: (rights.rules ?? []).map((rule) => ({ ...rule, permissions: unique(rule.permissions) })),
   }
 }
 
 /** Creates a key of the application, `chosen` or random, with the record by which authentication finds it. */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
-  const key = chosen ?? drawKey(context.random, API_KEY)
+  const key = chosen ?? randomKey(context.random, API_KEY)
   const hash = await context.hashSecret(key)
   const { tenant, actor } = context.caller
   const fresh = chosen === undefined
@@ -164,15 +164,4 @@ export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationK
 /** Removes the record by which a key is found. A vault copied with --skip-damaged may lack it. */
 export async function removeApiKey(store: StoreWriter, hash: string): Promise<void> {
   if ((await store.get('api_key', 0, hash)) !== undefined) await store.remove('api_key', 0, hash)
-}
-
-export async function replaceKeys(
-  context: Context,
-  before: ApplicationRecord,
-  keys: readonly ApplicationKey[],
-): Promise<ApplicationRecord> {
-  const record = { ...before, keys: [...keys], ...modified(context) }
-  await context.store.replace('application', context.caller.tenant, record)
-  context.audit.record('application', record.id)
-  return record
 }

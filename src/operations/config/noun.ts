@@ -1,7 +1,98 @@
-import * as settings from './settings.js'
+/** The settings of the vault, for its owner. `domain/settings` defines and validates them. */
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { about } from '../../domain/property-errors.js'
+import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
+import { type Context, onVault, operation } from '../../framework/operation.js'
+import { anyJson, arrayOf, boolean, object, text } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
+import { readSettings } from '../tenant/tenant-create.js'
+
+const settingOutput = object({
+  name: text,
+  'value?': anyJson('A secret is concealed.'),
+  is_set: boolean,
+  description: text,
+})
+const columns = ['name', 'value', 'is_set', 'description']
+const name = { type: 'string', description: 'See coffer config list.' } as const
+
+const ofOneSetting = {
+  ...onVault,
+  input: closedInput(['name'], { name }),
+  positionals: ['name'],
+  output: settingOutput,
+  columns,
+  check: ({ name: given }: { name?: string | undefined }) => requireSettingName(String(given)),
+} as const
+
+export const listSettings = operation({
+  ...onVault,
+  name: 'config list',
+  summary: 'List the settings of the vault.',
+  output: arrayOf(settingOutput),
+  columns,
+  examples: ['coffer config list'],
+  run: async ({ store }) => {
+    const { values } = await readSettings(store)
+    return Object.keys(VAULT_SETTINGS).map((each) => showSetting(requireSettingName(each), values))
+  },
+})
+
+export const getSetting = operation({
+  ...ofOneSetting,
+  name: 'config get',
+  summary: 'Show one setting of the vault.',
+  examples: ['coffer config get mail.from'],
+  run: async ({ store }, _, known) => showSetting(known, (await readSettings(store)).values),
+})
+
+export const setSetting = operation({
+  ...onVault,
+  name: 'config set',
+  summary: 'Change a setting of the vault.',
+  details: 'For a value that contains a password, use the prompt, @FILE or standard input.',
+  input: closedInput(['name', 'value'], {
+    name,
+    value: {
+      type: 'string',
+      description: 'The value; @FILE reads a file, - standard input; without it, a prompt asks.',
+    },
+  }),
+  positionals: ['name', 'value'],
+  output: settingOutput,
+  columns,
+  examples: [
+    'coffer config set public_url https://vault.example.com',
+    'echo smtps://user:password@mail.example.com | coffer config set mail.url',
+  ],
+  log: { operation: 'update', message: 'Vault setting changed' },
+  check: ({ name: given, value: text }) => {
+    const known = requireSettingName(String(given))
+    return { known, value: about(known, () => VAULT_SETTINGS[known].read(String(text))) }
+  },
+  run: (context, _, { known, value }) => changeSetting(context, known, value),
+})
+
+export const unsetSetting = operation({
+  ...ofOneSetting,
+  name: 'config unset',
+  summary: 'Reset a setting of the vault to its default.',
+  examples: ['coffer config unset mail.url'],
+  log: { operation: 'update', message: 'Vault setting changed' },
+  run: (context, _, known) => changeSetting(context, known, undefined),
+})
+
+type SettingName = ReturnType<typeof requireSettingName>
+
+async function changeSetting({ store }: Context, known: SettingName, value: unknown): Promise<SettingView> {
+  const settings = await readSettings(store)
+  const values: Record<string, unknown> = omitUndefined({ ...settings.values, [known]: value })
+  await store.replace('settings', 0, { ...settings, values })
+  return showSetting(known, values)
+}
 
 export const noun = {
   name: 'config',
   summary: 'Change the settings of the vault',
-  operations: [settings.listSettings, settings.getSetting, settings.setSetting, settings.unsetSetting],
+  operations: [listSettings, getSetting, setSetting, unsetSetting],
 }

@@ -1,5 +1,53 @@
-import * as control from './control.js'
-import * as faults from './faults.js'
+/** The control plane as operations: state, clock, faults, requests and mail of a vault that tests use. */
+import { parseDuration, parseLogDate } from '../../domain/dates.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
+import { CofferError, invalid } from '../../errors.js'
+import { type AnyOperation, operation, type Session } from '../../framework/operation.js'
+import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
+import * as port from '../../framework/ports/control.js'
+import { closedInput, type Infer } from '../../framework/schema.js'
+import { readOutbox } from '../invite/noun.js'
+import { countReveals, revealsInput, revealsOutput } from '../log/noun.js'
+
+const LONGEST_WAIT_MS = 60_000
+const MOST_LISTED = 1000
+const EXAMPLE_URL = '--url http://localhost:4010'
+const DUE =
+  'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
+
+const nothing = closedInput([], {})
+const SNAPSHOT = {
+  type: 'string',
+  minLength: 1,
+  maxLength: 100,
+  description: 'The name of the snapshot.',
+} as const
+const faultsOutput = arrayOf(
+  anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
+)
+
+/** What operations of the control plane share. `route`: method, and path below that of the plane. */
+function on<const Name extends string>(name: Name, route: string, example = '') {
+  return {
+    name: `control ${name}`,
+    control: route,
+    audience: 'owner',
+    input: nothing,
+    examples: [['coffer control', name, example, EXAMPLE_URL].filter(Boolean).join(' ')],
+  } as const
+}
+
+/** {@link on} for an operation on a named snapshot. */
+function onSnapshot<const Name extends string>(name: Name, route: string) {
+  return { ...on(name, route, 'with-cards'), input: closedInput(['name'], { name: SNAPSHOT }) }
+}
+
+/** Performs another operation, if there is a control plane. */
+function performControlled(session: Session, definition: AnyOperation, input: object): Promise<unknown> {
+  session.control()
+  return session.perform(session.caller, definition, { ...input })
+}
 
 export const noun = {
   name: 'control',
@@ -12,24 +60,223 @@ export const noun = {
     request: 'See the requests, or wait for them.',
   },
   operations: [
-    control.reset,
-    control.saveSnapshot,
-    control.listSnapshots,
-    control.restoreSnapshot,
-    control.deleteSnapshot,
-    control.createFork,
-    control.listForks,
-    control.deleteFork,
-    control.readClock,
-    control.setClock,
-    control.advanceClock,
-    faults.listFaults,
-    faults.setFaults,
-    faults.clearFaults,
-    control.listRequests,
-    control.clearRequests,
-    control.listOutbox,
-    control.countReveals,
-    control.openPage,
+    operation({
+      ...on('reset', 'POST /reset'),
+      summary: 'Return to the state in which the vault began: data, clock, faults and requests.',
+      runDetached: async (session) => void (await session.control().reset()),
+    }),
+    operation({
+      ...onSnapshot('snapshot create', 'POST /snapshots'),
+      summary: 'Keep the present data under a name, in memory.',
+      positionals: ['name'],
+      runDetached: async (session, { name }) => void (await session.control().saveSnapshot(name)),
+    }),
+    operation({
+      ...on('snapshot list', 'GET /snapshots'),
+      summary: 'List the names of the snapshots.',
+      output: texts,
+      runDetached: async (session) => session.control().listSnapshots(),
+    }),
+    operation({
+      ...onSnapshot('snapshot restore', 'POST /snapshots/{name}/restore'),
+      summary: 'Return to the data of a snapshot.',
+      runDetached: async (session, { name }) => void (await session.control().restoreSnapshot(name)),
+    }),
+    operation({
+      ...onSnapshot('snapshot delete', 'DELETE /snapshots/{name}'),
+      summary: 'Delete a snapshot.',
+      runDetached: async (session, { name }) => void (await session.control().deleteSnapshot(name)),
+    }),
+    operation({
+      ...on('fork create', 'POST /forks'),
+      summary:
+        'Begin a tenant of its own with the data that the vault began with, for a parallel test worker.',
+      details:
+        'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
+      output: port.forkOutput,
+      runDetached: async (session) => session.control().fork(),
+    }),
+    operation({
+      ...on('fork list', 'GET /forks'),
+      summary: 'List the forks, with their keys.',
+      output: arrayOf(port.forkOutput),
+      runDetached: async (session) => session.control().listForks(),
+    }),
+    operation({
+      ...on('fork delete', 'DELETE /forks/{id}', '9a1f…'),
+      summary: 'Delete a fork.',
+      input: closedInput(['id'], { id: { type: 'string', description: 'The id of the fork.' } }),
+      runDetached: async (session, { id }) => void (await session.control().deleteFork(id)),
+    }),
+    operation({
+      ...on('clock get', 'GET /clock'),
+      summary: 'Show the clock of the vault.',
+      output: port.clockOutput,
+      runDetached: async (session) => session.control().readClock(),
+    }),
+    operation({
+      ...on('clock set', 'PUT /clock', '--mode frozen --at 2030-01-01T00:00:00Z'),
+      summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
+      details: DUE,
+      input: closedInput(['mode'], {
+        mode: {
+          type: 'string',
+          enum: port.CLOCK_MODES,
+          description: `One of ${port.CLOCK_MODES.join(', ')}.`,
+        },
+        at: { type: 'string', description: 'The time, ISO 8601; default: the present one.' },
+      }),
+      output: port.clockOutput,
+      check: ({ at }) => (at === undefined ? undefined : readTime(at)),
+      runDetached: async (session, { mode }, at) => session.control().setClock(mode, at),
+    }),
+    operation({
+      ...on('clock advance', 'POST /clock/advance', '--by 72h'),
+      summary: 'Move the clock forward.',
+      details: DUE,
+      input: closedInput(['by'], {
+        by: { type: 'string', description: 'Such as 90s, 15m, 72h, 30d or 2w.' },
+      }),
+      output: port.clockOutput,
+      check: ({ by }) => readDuration('by', by ?? ''),
+      runDetached: async (session, _, ms) => session.control().advanceClock(ms),
+    }),
+    operation({
+      ...on('fault list', 'GET /faults'),
+      summary: 'List the rules by which requests fail, with counts.',
+      output: faultsOutput,
+      runDetached: async (session) => session.control().listFaults(),
+    }),
+    operation({
+      ...on(
+        'fault set',
+        'PUT /faults',
+        `--rule '{"operation":"token create","kind":"status","status":503,"times":2}'`,
+      ),
+      summary: 'Replace the rules by which requests fail.',
+      details:
+        'A rule applies to an operation, method or path (* matches any text), headers and properties of the body, to the\n' +
+        'first `times` requests or to `every` so many, and has a kind: status (with status, detail, retry_after), delay\n' +
+        '(delay_ms), drop (the connection, before the work), cut (the answer, after so many bytes), lose (the connection,\n' +
+        'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
+        '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
+      input: closedInput(['rules'], {
+        rules: {
+          type: 'array',
+          items: port.faultRule,
+          maxItems: 100,
+          flag: 'rule',
+          description: 'A rule as JSON.',
+        },
+      }),
+      output: faultsOutput,
+      check: ({ rules = [] }) => {
+        for (const [index, rule] of rules.entries()) checkRule(`rules[${index}]`, rule ?? {})
+      },
+      runDetached: async (session, { rules }) => {
+        const control = session.control()
+        await control.setFaults(rules.map((rule) => ({ kind: 'destination', ...rule }) as port.FaultRule))
+        return control.listFaults()
+      },
+    }),
+    operation({
+      ...on('fault clear', 'DELETE /faults'),
+      summary: 'Remove the rules by which requests fail.',
+      runDetached: async (session) => void (await session.control().setFaults([])),
+    }),
+    operation({
+      ...on('request list', 'GET /requests', '--operation "token create" --count 2 --wait 2s'),
+      summary:
+        'List the last 1,000 requests, oldest first, without their data; waits for some with --count and --wait.',
+      input: closedInput([], {
+        operation: { type: 'string', description: 'Only of this operation, such as token create.' },
+        method: { type: 'string', description: 'Only with this method.' },
+        status: {
+          type: 'integer',
+          description: 'Only answered with this status; 0 for a dropped connection.',
+        },
+        application_id: { type: 'string', description: 'Only of this application.' },
+        count: {
+          type: 'integer',
+          minimum: 1,
+          maximum: MOST_LISTED,
+          description: 'Wait until so many match.',
+        },
+        timeout: {
+          type: 'string',
+          flag: 'wait',
+          description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
+        },
+      }),
+      output: arrayOf(port.requestOutput),
+      columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
+      check: ({ timeout }) => Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s')),
+      runDetached: async (session, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
+        session.control().findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
+    }),
+    operation({
+      ...on('request clear', 'DELETE /requests'),
+      summary: 'Forget the requests so far.',
+      runDetached: async (session) => void (await session.control().clearRequests()),
+    }),
+    operation({
+      ...on('outbox', 'GET /outbox'),
+      summary: 'List the mails of invitations, or get one with its link.',
+      input: closedInput([], { id: { type: 'string', description: 'The id of a mail.' } }),
+      output: anyJson('A page of mails, or one mail with its text.'),
+      runDetached: (session, input) => performControlled(session, readOutbox, input),
+    }),
+    operation({
+      ...on('reveals', 'GET /reveals', '--token card-1'),
+      summary:
+        'Count how often the data of a token was given in the clear, and to whom, as coffer log reveals does.',
+      input: revealsInput,
+      output: revealsOutput,
+      runDetached: async (session, input) =>
+        (await performControlled(session, countReveals, input)) as Infer<typeof revealsOutput>,
+    }),
+    operation({
+      ...on('page', 'POST /page'),
+      summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
+      details:
+        'Of the server that has the vault open, with or without a control plane, or of the one at --url, with its control key.',
+      output: object({ url: text }),
+      runDetached: async (session) => {
+        const create = session.vault().createPageUrl
+        if (create !== undefined) return { url: create() }
+        throw new CofferError(
+          'not_found',
+          'No server that is for this machine alone has this vault open: coffer serve',
+        )
+      },
+    }),
   ],
+}
+
+/** @throws CofferError `validation` for properties that are missing, or that do not belong together */
+function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void {
+  const { kind, destination } = rule
+  const needed = kind === 'status' ? 'status' : kind === 'delay' ? 'delay_ms' : undefined
+  if (needed !== undefined && rule[needed] === undefined)
+    throw invalid(`${place}.${needed}`, `is required for ${kind}`)
+  if (kind === undefined && destination === undefined) throw invalid(`${place}.kind`, 'is required')
+  if (kind !== undefined && (kind === 'destination') !== (destination !== undefined))
+    throw invalid(`${place}.destination`, 'is required for the kind destination, and for no other')
+  if (destination !== undefined && readDestinationFault(destination) === undefined)
+    throw invalid(`${place}.destination`, DESTINATION_FAULT_RULE)
+}
+
+function readTime(text: string): number {
+  try {
+    return parseLogDate(text)
+  } catch {
+    throw invalid('at', 'must be a date of ISO 8601, such as 2030-01-01T00:00:00Z')
+  }
+}
+
+function readDuration(property: string, text: string): number {
+  const [, digits] = /^(\d{1,6})ms$/.exec(text) ?? []
+  const ms = digits === undefined ? parseDuration(text) : Number(digits)
+  if (ms === undefined) throw invalid(property, 'must be a duration such as 300ms, 90s, 15m, 72h, 30d or 2w')
+  return ms
 }

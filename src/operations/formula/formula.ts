@@ -1,24 +1,85 @@
 /** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
-import { checkFormula } from '../../domain/reactor/formula.js'
+import { VALUE_TYPES } from '../../domain/contract.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import {
+  checkFormula,
+  FORMULA_TYPES,
+  type FormulaBody,
+  MAX_CODE_BYTES,
+  MAX_DESCRIPTION_LENGTH,
+  MAX_ELEMENTS,
+  MAX_ICON_LENGTH,
+  MAX_NAME_LENGTH,
+} from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
+import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { inputSchema } from '../../framework/schema.js'
+import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
 import { created, manage, modified } from '../manage.js'
-import {
-  formulaBody,
-  formulaId,
-  formulaInput,
-  formulaOutput,
-  nameFilter,
-  readFormulaBody,
-} from './formula-attributes.js'
 
-/** The tenant number of official formulas. */
-const VAULT_TENANT = 0
+export const VAULT_TENANT = 0
+
+const formulaId = idOf('formula', 'The id of the formula, or its name.')
+
+const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
+/** The name of a formula, reactor or proxy. */
+export const displayName = { ...name, description: 'A display name.' } as const
+export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
+
+/** Code of a formula or reactor. */
+export const codeText = { type: 'string', minLength: 1, maxLength: MAX_CODE_BYTES } as const
+
+const elementProperties = {
+  name,
+  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
+  type: { type: 'string', enum: VALUE_TYPES },
+} as const
+const elements = { type: 'array', maxItems: MAX_ELEMENTS } as const
+const element = { type: 'object', required: ['name', 'type'], additionalProperties: true } as const
+
+const formulaBody = {
+  name: displayName,
+  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
+  type: {
+    type: 'string',
+    enum: FORMULA_TYPES,
+    description: 'private; only the owner of the vault creates official ones.',
+  },
+  icon: { type: 'string', maxLength: MAX_ICON_LENGTH, description: 'A data URL of a PNG or JPEG in base64.' },
+  code: { ...codeText, description: 'A CommonJS module that exports an asynchronous function: @formula.js.' },
+  configuration: {
+    ...elements,
+    description: 'A parameter that each reactor sets, as JSON: name, type, description.',
+    items: { ...element, properties: elementProperties },
+  },
+  request_parameters: {
+    ...elements,
+    flag: 'request-parameter',
+    description: 'A parameter of each invocation, as JSON: name, type, optional, description.',
+    items: { ...element, properties: { ...elementProperties, optional: { type: 'boolean' } } },
+  },
+} as const
+
+const formulaInput = inputSchema(['name', 'type', 'code'], formulaBody)
+
+const elementOutput = { name: text, 'description?': text, type: { enum: VALUE_TYPES } } as const
+
+export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status', 'created_at'], {
+  id: uuid,
+  name: text,
+  'description?': text,
+  type: { enum: FORMULA_TYPES },
+  status: enumOf('verified', 'coming_soon'),
+  'icon?': text,
+  code: text,
+  configuration: arrayOf(object(elementOutput)),
+  request_parameters: arrayOf(object({ ...elementOutput, 'optional?': { type: 'boolean' } })),
+  ...optionalAudit,
+})
 
 const formulas = manage({
   name: 'formula',
@@ -47,10 +108,9 @@ export const createFormula = operation({
   ],
   check: checkFormula,
   async run(context, input) {
-    const given = readFormulaBody(input)
-    if (given.type === 'official') requireOwner(context)
-    const id = context.createUuid()
-    return formulas.add(context, { id, ...given, status: 'verified', ...created(context) })
+    if (input.type === 'official') requireOwner(context)
+    const made = { ...readBody(input), status: 'verified', ...created(context) } as const
+    return formulas.add(context, { id: context.createUuid(), ...made })
   },
 })
 
@@ -78,7 +138,7 @@ export const updateFormula = operation({
   ],
   check: checkFormula,
   async run(context, input) {
-    const given = readFormulaBody(input)
+    const given = readBody(input)
     const before = await requireFormula(context, input.id)
     if ([before.type, given.type].includes('official')) requireOwner(context)
     if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
@@ -126,4 +186,18 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
     if ((await findNewest(store, 'reactor', number, where)) !== undefined) return true
   }
   return false
+}
+
+function readBody(input: Infer<typeof formulaInput>): FormulaBody {
+  const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
+  const readElement = ({ name, description, type }: FormulaBody['configuration'][number]) => {
+    return { name, ...omitUndefined({ description }), type }
+  }
+  return {
+    ...{ name, ...omitUndefined({ description }), type, ...omitUndefined({ icon }), code },
+    configuration: configuration.map(readElement),
+    request_parameters: request_parameters.map((element) => {
+      return { ...readElement(element), optional: element.optional ?? false }
+    }),
+  }
 }

@@ -7,52 +7,68 @@ import {
   readLink,
   readNames,
 } from '../../domain/invitation/invitation.js'
-import { refuseErrors } from '../../domain/property-errors.js'
-import type {
-  InvitationRecord,
-  LinkRecord,
-  MemberRecord,
-  TenantRecord,
-} from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
-import { type MemberView, memberOutput, viewMember } from '../member/member.js'
-import { addMember, isMember } from '../member/user.js'
-import { endLink, findLink, type SecretHashing } from './link.js'
-import { dropSecrets } from './mail.js'
+import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
+import { endLink, type SecretHashing } from './mail.js'
 
-/** Why a link does not work. `member`: the person is already a member of the tenant. */
-type DeadLink = 'unknown' | 'used' | 'replaced' | 'withdrawn' | 'expired' | 'member'
+const ASK_AGAIN = 'Ask the person who invited you to send it again.'
+/** By reason: status, title and advice. */
+const DEAD_LINKS = {
+  unknown: [404, 'This link is unknown', `Open the complete link from the mail. ${ASK_AGAIN}`],
+  used: [410, 'This link has been used', 'If it was not you who accepted, tell the person who invited you.'],
+  replaced: [
+    410,
+    'There is a newer link',
+    'The invitation was sent again. Open the link in the latest mail.',
+  ],
+  withdrawn: [410, 'This invitation was withdrawn', 'Ask the person who invited you for a new one.'],
+  expired: [410, 'This invitation has expired', ASK_AGAIN],
+  member: [409, 'You are already a member', 'A person with this e-mail address has joined the tenant.'],
+} as const
 
-export interface Refused {
-  reason: DeadLink
+/** A link that does not work. */
+export class DeadLink extends CofferError {
+  readonly reason: keyof typeof DEAD_LINKS
+  readonly title: string
+  readonly advice: string
+
+  constructor(reason: keyof typeof DEAD_LINKS) {
+    const [status, title, advice] = DEAD_LINKS[reason]
+    super(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
+    this.reason = reason
+    this.title = title
+    this.advice = advice
+  }
 }
 
-export type Invited = Record<'tenantName' | 'email' | 'expiresAt', string>
+export type Invited = Awaited<ReturnType<typeof inspectLink>>
 
 export interface AcceptContext extends SecretHashing {
   readonly store: Store
   createUuid(): string
 }
 
-export async function inspectLink(context: AcceptContext, secret: string): Promise<Invited | Refused> {
+/** @throws DeadLink */
+export function inspectLink(context: AcceptContext, secret: string) {
   return context.store.read(async (reader) => {
-    const found = await openLink(context, reader, secret)
-    return 'reason' in found ? found : found.invited
+    const { tenant, invitation } = await openLink(context, reader, secret)
+    return { tenantName: tenant.name, email: invitation.email, expiresAt: invitation.expires_at }
   })
 }
 
-export type Acceptance = { member: MemberView; invited: Invited } | Refused
+interface Acceptance {
+  secret: string
+  names: PersonNames
+  traceId: string
+}
 
-/** Makes the person a member, and ends the invitation and its link. One of two concurrent calls succeeds. */
-export async function acceptInvitation(
-  { store: vault, ...context }: AcceptContext,
-  { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
-): Promise<Acceptance> {
-  const valid = checkNames(names)
-  return vault.write((store) => acceptLink({ ...context, store }, { secret, names: valid, traceId }))
+/** Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation` */
+export async function acceptInvitation(context: AcceptContext, { names, ...acceptance }: Acceptance) {
+  const checked = { ...acceptance, names: readNames(names) }
+  return context.store.write((store) => acceptLink({ ...context, store }, checked))
 }
 
 /** Accepts an invitation without a browser. The actor of its log records is the invited person. */
@@ -70,107 +86,55 @@ export const acceptInvitationLink = operation({
   examples: [
     'coffer invite outbox grace@example.com --fields link -o value | coffer invite accept - --first-name Grace',
   ],
-  check: ({ first_name = '', last_name = '' }) => checkNames({ first_name, last_name }),
+  check: readNames,
   runDetached: async ({ inUnit, traceId }, { link }, names) => {
     const secret = readLink(link)
-    const outcome = await inUnit((context) => acceptLink(context, { secret, names, traceId }))
-    if ('member' in outcome) return outcome.member
-    const { title, advice, status } = DEAD_LINKS[outcome.reason]
-    throw new CofferError(status === 409 ? 'conflict' : 'not_found', `${title}. ${advice}`, { status })
+    return inUnit((context) => acceptLink(context, { secret, names, traceId }))
   },
 })
 
-/** @throws CofferError `validation` */
-function checkNames(given: PersonNames): PersonNames {
-  const { names, errors } = readNames(given)
-  refuseErrors(errors)
-  return names
-}
-
+/** One of two concurrent calls succeeds. */
 async function acceptLink(
   context: SecretHashing & { store: StoreWriter; createUuid(): string },
-  { secret, names, traceId }: { secret: string; names: PersonNames; traceId: string },
-): Promise<Acceptance> {
+  { secret, names, traceId }: Acceptance,
+) {
   const { store, createUuid } = context
-  const found = await openLink(context, store, secret)
-  if ('reason' in found) return found
-  const { link, tenant, invitation, invited } = found
+  const { number, tenant, invitation } = await openLink(context, store, secret)
   const person = { email: invitation.email, ...names, role: invitation.role }
-  const record = await addMember(store, tenant, person, createUuid)
-  await store.remove('invitation', link.tenant, invitation.id)
-  await endLink(store, link.id, 'used')
-  await dropSecrets(store, link.tenant, invitation.id)
-  await logAcceptance(store, found, record, traceId)
-  return { member: await viewMember(store, record), invited }
+  const member = await addMember(store, tenant, person, createUuid)
+  await store.remove('invitation', number, invitation.id)
+  await endLink(store, number, invitation, 'used')
+  const records = [
+    ['invitation', invitation.id, 'update', 'Invitation accepted'],
+    ['member', member.id, 'create', 'Member created'],
+  ] as const
+  for (const [entity_type, entity_id, operation, message] of records)
+    await store.log(number, {
+      tenant_id: tenant.id,
+      actor_id: member.user_id,
+      actor_type: 'user',
+      entity_type,
+      entity_id,
+      operation,
+      message,
+      created_at: formatDate(store.now),
+      trace_id: traceId,
+    })
+  return viewMember(store, member)
 }
 
-export const DEAD_LINKS: Readonly<
-  Record<DeadLink, { title: string; advice: string; status: 404 | 409 | 410 }>
-> = {
-  unknown: {
-    status: 404,
-    title: 'This link is unknown',
-    advice: 'Open the complete link from the mail, or ask the person who invited you to send it again.',
-  },
-  used: {
-    status: 410,
-    title: 'This link has been used',
-    advice:
-      'The invitation was accepted with it. If it was not you who accepted, tell the person who invited you.',
-  },
-  replaced: {
-    status: 410,
-    title: 'There is a newer link',
-    advice: 'The invitation was sent again. Open the link in the latest mail.',
-  },
-  withdrawn: {
-    status: 410,
-    title: 'This invitation was withdrawn',
-    advice: 'Ask the person who invited you for a new one.',
-  },
-  expired: {
-    status: 410,
-    title: 'This invitation has expired',
-    advice: 'Ask the person who invited you to send it again.',
-  },
-  member: {
-    status: 409,
-    title: 'You are already a member',
-    advice: 'A person with this e-mail address has joined the tenant. There is nothing to do.',
-  },
-}
-
-type OpenLink = { link: LinkRecord; tenant: TenantRecord; invitation: InvitationRecord; invited: Invited }
-
-async function openLink(
-  context: SecretHashing,
-  reader: StoreReader,
-  secret: string,
-): Promise<OpenLink | Refused> {
-  if (!isLinkSecret(secret)) return { reason: 'unknown' }
-  const link = await findLink(context, reader, secret)
-  if (link === undefined) return { reason: 'unknown' }
-  if (link.ended !== undefined) return { reason: link.ended }
-  const tenant = await reader.get('tenant', 0, String(link.tenant))
-  if (tenant === undefined) return { reason: 'withdrawn' }
-  const invitation = await reader.get('invitation', link.tenant, link.invitation_id)
-  if (invitation === undefined) return { reason: 'withdrawn' }
-  if (isExpired(invitation, reader.now)) return { reason: 'expired' }
-  if (await isMember(reader, link.tenant, invitation.email)) return { reason: 'member' }
-  const { email, expires_at: expiresAt } = invitation
-  return { link, tenant, invitation, invited: { tenantName: tenant.name, email, expiresAt } }
-}
-
-async function logAcceptance(
-  store: StoreWriter,
-  { link, tenant, invitation }: OpenLink,
-  member: MemberRecord,
-  traceId: string,
-): Promise<void> {
-  const by = { tenant_id: tenant.id, actor_id: member.user_id, actor_type: 'user' } as const
-  const about = { created_at: formatDate(store.now), trace_id: traceId }
-  const invited = { entity_type: 'invitation', entity_id: invitation.id, operation: 'update' } as const
-  const joined = { entity_type: 'member', entity_id: member.id, operation: 'create' } as const
-  await store.log(link.tenant, { ...by, ...invited, message: 'Invitation accepted', ...about })
-  await store.log(link.tenant, { ...by, ...joined, message: 'Member created', ...about })
+/** @throws DeadLink */
+async function openLink(context: SecretHashing, reader: StoreReader, secret: string) {
+  if (!isLinkSecret(secret)) throw new DeadLink('unknown')
+  const hash = await context.hashSecret(secret, reader)
+  const link = await reader.get('link', 0, hash)
+  if (link === undefined || !context.isEqualSecret(link.id, hash)) throw new DeadLink('unknown')
+  if (link.ended !== undefined) throw new DeadLink(link.ended)
+  const { tenant: number } = link
+  const tenant = await reader.get('tenant', 0, String(number))
+  const invitation = tenant && (await reader.get('invitation', number, link.invitation_id))
+  if (tenant === undefined || invitation === undefined) throw new DeadLink('withdrawn')
+  if (isExpired(invitation, reader.now)) throw new DeadLink('expired')
+  if (await isMember(reader, number, invitation.email)) throw new DeadLink('member')
+  return { number, tenant, invitation }
 }

@@ -1,13 +1,14 @@
-/** The mail of invitations: written with the invitation, sent by `src/mail` after the commit, then updated. */
-import { formatDate } from '../../domain/dates.js'
-import { formatLink } from '../../domain/invitation/invitation.js'
+/** Invitation links and their mail, which is written with the invitation and sent by `src/mail` after the commit. */
+import type { RandomSource } from '../../crypto/ports.js'
+import { formatLink, LINK_SECRET_BYTES } from '../../domain/invitation/invitation.js'
 import { composeLetter, type Letter } from '../../domain/invitation/letter.js'
 import { defaultSender, readSender } from '../../domain/invitation/mail-server.js'
-import type { InvitationRecord, MailRecord } from '../../domain/records/records.js'
+import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
+import type { Context } from '../../framework/operation.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
-import { readSettings } from '../config/settings-record.js'
+import { readSettings } from '../tenant/tenant-create.js'
 
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>
 
@@ -24,35 +25,52 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
   }
 }
 
-/** Writes the mail of `invitation`, to be sent after the commit; without a mail server, to the outbox. */
-export async function writeMail(
-  store: StoreWriter,
-  tenant: number,
-  invitation: InvitationRecord,
-  mail: Pick<MailRecord, 'id' | 'tenant_name' | 'secret'>,
-): Promise<void> {
+/** Adds a new link to the invitation, and writes its mail, which has the only copy of the link's secret. */
+export async function linkInvitation(
+  { store, caller, random, hashSecret, createUuid, tenant, date }: Context,
+  draft: Omit<InvitationRecord, 'link'>,
+): Promise<InvitationRecord> {
+  const secret = randomSecret(random)
+  const invitation = { ...draft, link: await hashSecret(secret) }
+  const link: LinkRecord = { id: invitation.link, tenant: caller.tenant, invitation_id: draft.id }
+  await store.insert('link', 0, link, { fresh: true })
   const { url } = await readMailSettings(store)
-  const record: MailRecord = {
-    ...mail,
-    invitation_id: invitation.id,
-    to: invitation.email,
-    link_expires_at: invitation.expires_at,
+  const mail: MailRecord = {
+    id: createUuid(),
+    tenant_name: (await tenant()).name,
+    secret,
+    invitation_id: draft.id,
+    to: draft.email,
+    link_expires_at: draft.expires_at,
     attempts: 0,
-    created_at: formatDate(store.now),
-    ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: formatDate(store.now) }),
+    created_at: date,
+    ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: date }),
   }
-  await store.insert('mail', tenant, record, { fresh: true })
+  await store.insert('mail', caller.tenant, mail, { fresh: true })
+  return invitation
 }
 
-/** Removes the secret of an ended link from the mail of the invitation; waiting mail is not sent. */
-export async function dropSecrets(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
-  for (const mail of await readAll(store, 'mail', tenant, { field: 'invitation', value: invitationId }))
+/** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */
+export function randomSecret(random: RandomSource): string {
+  const secret = Buffer.from(random.bytes(LINK_SECRET_BYTES)).toString('base64url')
+  return secret.startsWith('-') ? randomSecret(random) : secret
+}
+
+/** Ends the link of the invitation, and removes its secret from the mail. Waiting mail is not sent. */
+export async function endLink(
+  store: StoreWriter,
+  tenant: number,
+  { id, link: hash }: InvitationRecord,
+  ended: NonNullable<LinkRecord['ended']>,
+): Promise<void> {
+  const link = await store.get('link', 0, hash)
+  if (link !== undefined) await store.replace('link', 0, { ...link, ended })
+  for (const mail of await readMails(store, tenant, id))
     if (mail.secret !== undefined) await store.replace('mail', tenant, withoutSecret(mail))
 }
 
-export async function removeMail(store: StoreWriter, tenant: number, invitationId: string): Promise<void> {
-  for (const { id } of await readAll(store, 'mail', tenant, { field: 'invitation', value: invitationId }))
-    await store.remove('mail', tenant, id)
+export function readMails(reader: StoreReader, tenant: number, invitationId: string): Promise<MailRecord[]> {
+  return readAll(reader, 'mail', tenant, { field: 'invitation', value: invitationId })
 }
 
 /** A waiting mail is not sent without its link. */
@@ -62,6 +80,31 @@ export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): M
 
 export function letterOf(mail: MailRecord, publicUrl: string): Letter {
   const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt, secret } = mail
-  const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
-  return composeLetter({ tenantName, email, linkExpiresAt, ...link })
+  const link = secret && formatLink(publicUrl, secret)
+  return composeLetter({ tenantName, email, linkExpiresAt, ...(link && { link }) })
+}
+
+/** Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the original. */
+export async function renewLinks(
+  { random, hashSecret }: { random: RandomSource; hashSecret: SecretHashing['hashSecret'] },
+  store: StoreWriter,
+  tenant: number,
+): Promise<void> {
+  for (const mail of await readAll(store, 'mail', tenant)) {
+    if (mail.secret === undefined) continue
+    const invitation = await store.get('invitation', tenant, mail.invitation_id)
+    const link = await store.get('link', 0, await hashSecret(mail.secret, store))
+    if (invitation === undefined || link === undefined) continue
+    const secret = randomSecret(random)
+    const id = await hashSecret(secret, store)
+    await store.remove('link', 0, link.id)
+    await store.insert('link', 0, { ...link, id }, { fresh: true })
+    await store.replace('invitation', tenant, { ...invitation, link: id })
+    await store.replace('mail', tenant, { ...mail, secret })
+  }
+}
+
+export interface SecretHashing {
+  hashSecret(text: string, reader: StoreReader): Promise<string>
+  isEqualSecret(a: string, b: string): boolean
 }

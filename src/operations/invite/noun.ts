@@ -1,16 +1,201 @@
+/** Invitations to join the tenant, each with one valid link, and the outbox of their mail. */
+import { DEFAULT_ROLE, GIVEN_ROLES } from '../../domain/access/permissions.js'
+import { formatDate } from '../../domain/dates.js'
+import {
+  extendExpiry,
+  formatLink,
+  type InvitationView,
+  STATUSES,
+  viewInvitation,
+} from '../../domain/invitation/invitation.js'
+import { checkEmail } from '../../domain/invitation/mail-server.js'
+import { about } from '../../domain/property-errors.js'
+import type { MailRecord } from '../../domain/records/records.js'
+import { CofferError, conflict } from '../../errors.js'
+import { type Context, operation, type Session } from '../../framework/operation.js'
+import { anyJson, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
+import { type List, listOf, pageInput } from '../../framework/page.js'
+import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
+import { created, manage, modified } from '../manage.js'
+import { isMember } from '../member/noun.js'
 import { acceptInvitationLink } from './accept-invitation.js'
-import * as invite from './invite.js'
-import { readOutbox } from './outbox.js'
+import { endLink, letterOf, linkInvitation, readMailSettings, readMails } from './mail.js'
+
+const columns = ['id', 'email', 'role', 'status', 'expires_at', 'created_at']
+const invitationOutput = component('Invitation', columns, {
+  id: uuid,
+  tenant_id: uuid,
+  email: text,
+  role: enumOf(...GIVEN_ROLES),
+  status: enumOf(...STATUSES),
+  expires_at: date,
+  ...optionalAudit,
+})
+const invitations = manage({
+  name: 'invite',
+  called: 'an invitation',
+  title: 'Invitation',
+  kind: 'invitation',
+  path: '/tenants/self/invitations',
+  permission: 'tenant:invitation',
+  id: idOf('invite', 'The id of the invitation, or its e-mail address.'),
+  output: invitationOutput,
+  view: ({ now }, record) => viewInvitation(record, now),
+})
+
+const invitationInput = inputSchema(['email'], {
+  email: { type: 'string', description: 'Their e-mail address.' },
+  role: {
+    type: 'string',
+    enum: GIVEN_ROLES,
+    default: DEFAULT_ROLE,
+    description: `Their role as a member: one of ${GIVEN_ROLES.join(', ')}.`,
+  },
+})
+
+export const createInvitation = operation({
+  ...invitations.creating,
+  summary: 'Invite a person to your tenant by e-mail.',
+  details:
+    'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
+  input: invitationInput,
+  examples: ['coffer invite create --email alan@example.com --role READ_ONLY'],
+  check: ({ email }) => {
+    if (email !== undefined) about('email', () => checkEmail(email))
+  },
+  runDetached: (session, input) => mailAfter(session, (context) => addInvitation(context, input)),
+})
+
+/** Creates an invitation and its mail, which the caller enqueues when the unit is committed. */
+export async function addInvitation(
+  context: Context,
+  { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,
+): Promise<InvitationView> {
+  await refuseMember(context, email)
+  const { id: tenant_id } = await context.tenant()
+  const expires_at = formatDate(extendExpiry(context.now))
+  const draft = { id: context.createUuid(), tenant_id, email, role, expires_at, ...created(context) }
+  const record = await invitations.add(context, await linkInvitation(context, draft))
+  return viewInvitation(record, context.now)
+}
+
+const listInvitations = operation({
+  ...invitations.listing,
+  summary: 'List invitations that were not accepted yet, newest first.',
+  input: inputSchema([], {
+    status: { type: 'string', enum: STATUSES, description: `Only those that are ${STATUSES.join(' or ')}.` },
+    ...pageInput(100),
+  }),
+  examples: ['coffer invite list', 'coffer invite list --status PENDING'],
+  runDetached: (session, { status, ...asked }) =>
+    invitations.list(session, {
+      ...asked,
+      matches: status && ((record, { now }) => viewInvitation(record, now).status === status),
+    }),
+})
+
+const resendInvitation = operation({
+  name: 'invite resend',
+  summary: 'Send an invitation again with a new link; earlier links become invalid.',
+  details:
+    'Extends the expiry by 72 hours, counted from the previous expiry or from now, whichever is later.',
+  permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
+  route: 'POST /tenants/self/invitations/{id}/resend',
+  input: invitations.one,
+  output: invitationOutput,
+  examples: ['coffer invite resend grace@example.com'],
+  log: { operation: 'update', message: 'Invitation resent' },
+  runDetached: (session, { id }) =>
+    mailAfter(session, async (context) => {
+      const before = await invitations.require(context, id)
+      await refuseMember(context, before.email)
+      await endLink(context.store, context.caller.tenant, before, 'replaced')
+      const expires_at = formatDate(extendExpiry(context.now, before.expires_at))
+      const record = await linkInvitation(context, { ...before, expires_at, ...modified(context) })
+      return viewInvitation(await invitations.replace(context, record), context.now)
+    }),
+})
+
+const deleteInvitation = invitations.delete({
+  summary: 'Delete an invitation; its links become invalid.',
+  examples: ['coffer invite delete grace@example.com --yes'],
+  destroys: 'This withdraws the invitation',
+  async before({ store, caller: { tenant } }, invitation) {
+    await endLink(store, tenant, invitation, 'withdrawn')
+    for (const { id } of await readMails(store, tenant, invitation.id)) await store.remove('mail', tenant, id)
+  },
+})
+
+/** Sends the mail that `work` writes, when its unit is committed. */
+async function mailAfter<T>(session: Session, work: (context: Context) => Promise<T>): Promise<T> {
+  const view = await session.conclude(work)
+  session.mail.enqueue(session.caller.tenant)
+  return view
+}
+
+/** @throws CofferError `conflict` */
+async function refuseMember(context: Context, email: string): Promise<void> {
+  if (await isMember(context.store, context.caller.tenant, email))
+    throw conflict('A person with this e-mail address is already a member.')
+}
+
+/** `link` is present until the mail is sent or the link ends. */
+export type OutboxMail = Omit<MailRecord, 'secret' | 'tenant_name'> & { subject: string; link?: string }
+
+export type OutboxLetter = OutboxMail & { text: string; html: string }
+
+export const readOutbox = operation({
+  name: 'invite outbox',
+  audience: 'owner',
+  summary: 'List mail with its delivery state, or print one.',
+  details:
+    'Without a mail server, mail stays here. When a mail is sent or its link ends, the link is removed from the vault.',
+  input: closedInput([], {
+    id: { type: 'string', refersTo: 'invite', description: 'The id of the mail, or of its invitation.' },
+    wait: { type: 'boolean', description: 'Wait until pending mail was attempted.' },
+    ...pageInput(100),
+  }),
+  positionals: ['id'],
+  output: anyJson('A page of mails, or one mail with its text.'),
+  columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
+  examples: ['coffer invite outbox', 'coffer invite outbox grace@example.com'],
+  runDetached: async ({ inUnit, mail: queue, caller }, { id, wait, page = 1, size = 20 }) => {
+    if (wait === true) await queue.settle()
+    return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
+      const { publicUrl } = await readMailSettings(store, queue.publicUrl)
+      const { tenant } = caller
+      if (id !== undefined) {
+        const mail = (await store.get('mail', tenant, id)) ?? (await readMails(store, tenant, id))[0]
+        if (mail !== undefined) return viewLetter(mail, publicUrl)
+        const message = 'There is no mail with this id, and none of an invitation with it.'
+        throw new CofferError('not_found', message)
+      }
+      const { records, total } = await store.find('mail', tenant, { page, size })
+      const data = records.map((mail) => {
+        const { text: _, html: __, ...summary } = viewLetter(mail, publicUrl)
+        return summary
+      })
+      return listOf(data, total, { page, size })
+    })
+  },
+})
+
+function viewLetter(mail: MailRecord, publicUrl: string): OutboxLetter {
+  const { secret, tenant_name: _, id, invitation_id, to, state, ...rest } = mail
+  const { subject, text, html } = letterOf(mail, publicUrl)
+  const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
+  return { id, invitation_id, to, subject, state, ...rest, ...link, text, html }
+}
 
 export const noun = {
   name: 'invite',
   summary: 'Invite people to your tenant',
   operations: [
-    invite.createInvitation,
-    invite.listInvitations,
-    invite.getInvitation,
-    invite.resendInvitation,
-    invite.deleteInvitation,
+    createInvitation,
+    listInvitations,
+    invitations.get('coffer invite get grace@example.com'),
+    resendInvitation,
+    deleteInvitation,
     readOutbox,
     acceptInvitationLink,
   ],

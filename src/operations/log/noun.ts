@@ -1,7 +1,216 @@
-import * as log from './log.js'
+/** The audit log: reading and verifying it. */
+import { parseLogDate } from '../../domain/dates.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { collect, refuseErrors } from '../../domain/property-errors.js'
+import { ENTITY_TYPES } from '../../domain/records/log-record.js'
+import type { LogRecord } from '../../domain/records/records.js'
+import type { PropertyErrors } from '../../errors.js'
+import { readList } from '../../framework/list.js'
+import { operation } from '../../framework/operation.js'
+import {
+  arrayOf,
+  boolean,
+  component,
+  count,
+  date,
+  enumOf,
+  object,
+  text,
+  uuid,
+} from '../../framework/output.js'
+import { type List, listOutput, pageInput } from '../../framework/page.js'
+import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
+import type { Condition } from '../../storage/store.js'
+
+const logOutput = component(
+  'Log',
+  ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
+  {
+    tenant_id: uuid,
+    'actor_id?': text,
+    'actor_type?': enumOf('application', 'user', 'system'),
+    entity_type: text,
+    entity_id: text,
+    operation: enumOf('create', 'read', 'update', 'delete', 'use', 'react'),
+    message: text,
+    created_at: date,
+  },
+)
+const entityTypeOutput = component('EntityType', ['display_name', 'value'], {
+  display_name: text,
+  value: text,
+})
+const LARGEST_PAGE = 10_000
+
+const filters = {
+  entity_type: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 100,
+    description: 'Only this type of entity; token includes cards and banks.',
+  },
+  entity_id: {
+    type: 'string',
+    minLength: 1,
+    maxLength: 400,
+    description: 'Only the entity with this id.',
+  },
+  start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
+  end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },
+} as const
+
+type LogFilters = Infer<{ type: 'object'; properties: typeof filters }>
+
+const listLogs = operation({
+  name: 'log list',
+  summary: 'List log records, newest first.',
+  permissions: ['log:read'],
+  route: 'GET /logs',
+  input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
+  output: listOutput(logOutput),
+  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 24h'],
+  check: dateConditions,
+  runDetached(session, input, dates) {
+    const and = [...entityConditions(input), ...dates]
+    const where = async () => (and.length === 0 ? undefined : { and })
+    return readList(session, { kind: 'log', where, show: (_, record) => viewLog(record) }, input)
+  },
+})
+
+const listEntityTypes = operation({
+  name: 'log entity-types',
+  summary: 'List the entity types of the log.',
+  permissions: ['log:read'],
+  route: 'GET /logs/entity-types',
+  input: inputSchema([], {}),
+  output: arrayOf(entityTypeOutput),
+  examples: ['coffer log entity-types'],
+  run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
+})
+
+const tailLog = operation({
+  name: 'log tail',
+  audience: 'command',
+  summary: 'Print the newest log records, oldest first; with -f also new ones as they are written.',
+  permissions: ['log:read'],
+  input: closedInput([], {
+    number: {
+      type: 'integer',
+      minimum: 0,
+      maximum: LARGEST_PAGE,
+      default: 20,
+      short: 'n',
+      description: 'The number of records.',
+    },
+  }),
+  output: listOutput(logOutput),
+  examples: ['coffer log tail -n 50', 'coffer log tail -f & sleep 1; kill $!; wait'],
+  runDetached: async ({ caller, perform }, { number = 20 }) => {
+    const list = await perform(caller, listLogs, { size: Math.max(1, number) })
+    const { pagination, data } = list as List<ReturnType<typeof viewLog>>
+    return { pagination, data: data.slice(0, number).toReversed() }
+  },
+})
+
+const verifyLog = operation({
+  name: 'log verify',
+  audience: 'owner',
+  summary: 'Verify that no log record was changed, removed, inserted or reordered.',
+  details: 'Reads the whole log of the tenant; a server that has the vault open does not answer meanwhile.',
+  input: closedInput([], {}),
+  output: object({
+    tenant: object({ id: uuid, name: text }),
+    is_whole: boolean,
+    records: count,
+    'broken_at?': count,
+  }),
+  examples: ['coffer log verify'],
+  runDetached: async (session) => {
+    const tenant = await session.inUnit(async (context) => {
+      const { id, name } = await context.tenant()
+      return { id, name }
+    })
+    const { count, brokenAt } = await session.vault().store.verifyLogs(session.caller.tenant)
+    const isWhole = brokenAt === undefined
+    return { tenant, is_whole: isWhole, records: count, ...omitUndefined({ broken_at: brokenAt }) }
+  },
+})
+
+const MOST_GROUPED = 10_000
+export const revealsInput = closedInput(['token'], {
+  token: {
+    type: 'string',
+    isTokenId: true,
+    minLength: 1,
+    maxLength: 400,
+    description: 'The id of the token, deleted or not.',
+  },
+})
+export const revealsOutput = object({
+  count,
+  seen_by: arrayOf(object({ 'actor_type?': text, 'actor_id?': text, operation: text, count, last_at: date })),
+})
+
+export const countReveals = operation({
+  name: 'log reveals',
+  audience: 'command',
+  summary: 'Count how often the data of a token was given in the clear, and to whom.',
+  details:
+    'Counted are reads that revealed it, and uses by reactors and proxies, which always are given the data itself. The\n' +
+    'count is of all log records; who it was, of the newest 10,000 of them.',
+  permissions: ['log:read'],
+  input: revealsInput,
+  positionals: ['token'],
+  output: revealsOutput,
+  examples: ['coffer log reveals card-1'],
+  runDetached: async ({ inUnit, caller }, { token }) => {
+    const where = {
+      and: [
+        { field: 'type_entity', value: `token:${token}` },
+        { field: 'transform', value: 'reveal' },
+      ],
+    }
+    const page = { where, page: 1, size: MOST_GROUPED }
+    const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
+    const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
+    for (const { actor_type, actor_id, operation, created_at } of records) {
+      const key = JSON.stringify([actor_id, operation])
+      // Records are newest first, so the first one of a group has its last date.
+      const first = { ...omitUndefined({ actor_type, actor_id }), operation, count: 0, last_at: created_at }
+      const known = seen.get(key) ?? first
+      seen.set(key, { ...known, count: known.count + 1 })
+    }
+    return { count: total, seen_by: [...seen.values()] }
+  },
+})
+
+/** The API's log object has no trace id, and does not say how a token was shown. */
+function viewLog({ trace_id: _, transform: _transform, ...view }: LogRecord): Infer<typeof logOutput> {
+  return view
+}
+
+function entityConditions({ entity_type: type, entity_id: id }: LogFilters): Condition[] {
+  const ids = id === undefined ? [] : [{ field: 'entity', value: id }]
+  if (type === undefined) return ids
+  // The log of one token is a single index look-up.
+  if (type === 'token' && id !== undefined) return [{ field: 'type_entity', value: `token:${id}` }]
+  return [{ field: type === 'token' ? 'class' : 'type', value: type }, ...ids]
+}
+
+/** @throws CofferError `validation` naming each invalid date */
+function dateConditions({ start_date, end_date }: Lenient<LogFilters>): Condition[] {
+  const errors: PropertyErrors = {}
+  const read = (property: string, text: string | undefined) =>
+    text === undefined ? undefined : collect(errors, property, () => parseLogDate(text))
+  const from = read('start_date', start_date)
+  const below = read('end_date', end_date)
+  refuseErrors(errors)
+  if (from === undefined && below === undefined) return []
+  return [{ range: 'created', ...omitUndefined({ from, below }) }]
+}
 
 export const noun = {
   name: 'log',
   summary: 'Read and verify the audit log',
-  operations: [log.listLogs, log.listEntityTypes, log.tailLog, log.countReveals, log.verifyLog],
+  operations: [listLogs, listEntityTypes, tailLog, countReveals, verifyLog],
 }

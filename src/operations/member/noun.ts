@@ -1,7 +1,158 @@
-import * as member from './member.js'
+/** Members of the tenant. Accepting an invitation creates one. */
+import { GIVEN_ROLES, ROLES, type Role } from '../../domain/access/permissions.js'
+import { formatDate } from '../../domain/dates.js'
+import type { PersonNames } from '../../domain/invitation/invitation.js'
+import { normalizeEmail } from '../../domain/invitation/mail-server.js'
+import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records/records.js'
+import { CofferError } from '../../errors.js'
+import { operation } from '../../framework/operation.js'
+import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
+import { pageInput } from '../../framework/page.js'
+import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
+import { findNewest, readAll } from '../../storage/pages.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { anyOf, manage, modified } from '../manage.js'
+
+const userOutput = component('User', [], {
+  id: uuid,
+  'email?': text,
+  'first_name?': text,
+  'last_name?': text,
+  'picture?': text,
+})
+const columns = ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at']
+export const memberOutput = component('Member', columns, {
+  id: uuid,
+  tenant_id: uuid,
+  role: enumOf(...ROLES),
+  user: userOutput,
+  ...optionalAudit,
+})
+
+export type MemberView = Infer<typeof memberOutput>
+
+const id = idOf('member', 'The id of the membership, not of the user; or the e-mail address.')
+
+const members = manage({
+  name: 'member',
+  called: 'a member',
+  title: 'Member',
+  kind: 'member',
+  path: '/tenants/self/members',
+  permission: 'tenant:member',
+  id,
+  output: memberOutput,
+  view: ({ store }, record) => viewMember(store, record),
+})
+
+const listMembers = operation({
+  ...members.listing,
+  summary: 'List the members of your tenant, newest first.',
+  input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
+  examples: ['coffer member list'],
+  runDetached: (session, { user_id, ...asked }) =>
+    members.list(session, { ...asked, where: anyOf('user', user_id) }),
+})
+
+const updateMember = operation({
+  ...members.updating,
+  summary: 'Change the role of a member.',
+  details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
+  alsoContentType: 'application/json-patch+json',
+  input: inputSchema(['id', 'role'], {
+    id,
+    role: { type: 'string', enum: GIVEN_ROLES, description: `One of ${GIVEN_ROLES.join(', ')}.` },
+  }),
+  examples: ['coffer member update ada@example.com --role READ_ONLY'],
+  async run(context, input) {
+    const before = await members.require(context, input.id)
+    if (before.role === 'OWNER')
+      throw new CofferError('unprocessable', 'The role of the owner of a tenant cannot be changed.')
+    const record = { ...before, role: input.role, ...modified(context) }
+    return viewMember(context.store, await members.replace(context, record))
+  },
+})
+
+const listRoles = operation({
+  name: 'member roles',
+  summary: 'List the roles of members.',
+  permissions: [],
+  route: 'GET /roles',
+  input: inputSchema([], {}),
+  output: arrayOf(component('Role', ['name'], { name: enumOf(...ROLES) })),
+  examples: ['coffer member roles'],
+  run: async () => ROLES.map((name) => ({ name })),
+})
+
+const deleteMember = members.delete({
+  summary: 'Remove a member, with all access to your tenant.',
+  details: 'The owner cannot be removed.',
+  examples: ['coffer member delete ada@example.com --yes'],
+  destroys: 'This removes all access of member',
+  async before({ store, caller }, { role, user_id }) {
+    if (role === 'OWNER')
+      throw new CofferError('unprocessable', 'The owner of a tenant cannot be removed from it.')
+    await leaveTenant(store, caller.tenant, user_id)
+  },
+})
+
+export async function viewMember(
+  reader: StoreReader,
+  { id, tenant_id, role, user_id, ...made }: MemberRecord,
+): Promise<MemberView> {
+  const user = await reader.get('user', 0, user_id)
+  const { tenants: _, created_at: __, ...view } = user ?? { id: user_id, created_at: '' }
+  return { id, tenant_id, role, user: view, ...made }
+}
+
+/** Called before a tenant is deleted, because records of the vault refer to its members and invitation links. */
+export async function removePeople(store: StoreReader & StoreWriter, tenant: number): Promise<void> {
+  for (const { user_id } of await readAll(store, 'member', tenant)) await leaveTenant(store, tenant, user_id)
+  const where = { field: 'tenant', value: String(tenant) }
+  for (const { id } of await readAll(store, 'link', 0, where)) await store.remove('link', 0, id)
+}
+
+function findUser(reader: StoreReader, email: string): Promise<UserRecord | undefined> {
+  return findNewest(reader, 'user', 0, { field: 'email', value: normalizeEmail(email) })
+}
+
+export async function isMember(reader: StoreReader, tenant: number, email: string): Promise<boolean> {
+  const user = await findUser(reader, email)
+  if (user === undefined) return false
+  return (await findNewest(reader, 'member', tenant, { field: 'user', value: user.id })) !== undefined
+}
+
+/** Adds the tenant to the user with this address, whose names are kept, or to a new user. `createdBy`: default: the user. */
+export async function addMember(
+  store: StoreWriter,
+  { number, id: tenant_id }: TenantRecord,
+  person: PersonNames & { email: string; role: Role; createdBy?: string },
+  createUuid: () => string,
+): Promise<MemberRecord> {
+  const { email, role, createdBy, ...names } = person
+  const created_at = formatDate(store.now)
+  const known = await findUser(store, email)
+  const tenants = [...new Set([...(known?.tenants ?? []), number])]
+  const user: UserRecord = { id: createUuid(), email, ...names, created_at, ...known, tenants }
+  if (known === undefined) await store.insert('user', 0, user, { fresh: true })
+  else await store.replace('user', 0, user)
+  const made = { created_by: createdBy ?? user.id, created_at }
+  const member: MemberRecord = { id: createUuid(), tenant_id, role, user_id: user.id, ...made }
+  await store.insert('member', number, member, { fresh: true })
+  return member
+}
+
+/** Removes the tenant from the user; a user without tenants is removed, the vault's owner excepted. */
+export async function leaveTenant(store: StoreWriter, tenant: number, userId: string): Promise<void> {
+  const user = await store.get('user', 0, userId)
+  if (user?.tenants === undefined) return
+  const tenants = user.tenants.filter((each) => each !== tenant)
+  if (tenants.length === 0) await store.remove('user', 0, userId)
+  else await store.replace('user', 0, { ...user, tenants })
+}
 
 export const noun = {
   name: 'member',
   summary: 'List, change and remove members of your tenant',
-  operations: [member.listMembers, member.updateMember, member.deleteMember, member.listRoles],
+  operations: [listMembers, updateMember, deleteMember, listRoles],
 }

@@ -1,8 +1,5 @@
-/** Calls through proxies, over HTTP and as a command. */
-
-import { canonicalJson, tryJson } from '../../domain/json/json.js'
-import { type CodeAnswer, readHeaders } from '../../domain/proxy/code-answer.js'
-import { isJsonContent, textOfBody } from '../../domain/proxy/proxy-body.js'
+import { canonicalJson } from '../../domain/json/json.js'
+import { type HeaderMap, readHeaders, readJsonBody, textOfBody } from '../../domain/proxy/code-answer.js'
 import { isKey } from '../../domain/text/base58.js'
 import { validationError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
@@ -10,8 +7,7 @@ import { type Caller, decideBy } from '../../framework/caller/caller.js'
 import { operation, type Relay } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component, text, textMap } from '../../framework/output.js'
-import type { OutboundAnswer } from '../../framework/ports/outbound.js'
-import type { RelayRequest } from '../../framework/relay.js'
+import type { RelayRequest } from '../../framework/ports/outbound.js'
 import { inputSchema } from '../../framework/schema.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
@@ -26,18 +22,17 @@ const relay: Relay = {
   describeError: (problem) => ({ proxy_error: problem }),
   admit: (store, hashSecret, request) =>
     store.read(async (reader) => {
-      const { key } = readKey(request)
-      if (key === undefined) return undefined
+      const { key = '' } = readKey(request)
       const entry = await findKey(reader, (secret) => hashSecret(secret, reader), key)
-      const proxy = entry && (await reader.get('proxy', entry.tenant, entry.proxy_id))
-      if (entry === undefined || proxy?.require_auth !== false) return undefined
-      const { application_id: bound } = proxy
-      const application =
-        bound === undefined ? undefined : await reader.get('application', entry.tenant, bound)
-      const isUsable = application !== undefined && !isExpiredApplication(application, reader.now)
-      if (isUsable) return applicationCaller(entry.tenant, application)
+      if (entry === undefined) return undefined
+      const { tenant } = entry
+      const proxy = await reader.get('proxy', tenant, entry.proxy_id)
+      if (proxy?.require_auth !== false) return undefined
+      const application = await reader.get('application', tenant, proxy.application_id ?? '')
+      if (application !== undefined && !isExpiredApplication(application, reader.now))
+        return applicationCaller(tenant, application)
       const actor: Caller['actor'] = { type: 'system', id: proxy.id }
-      return { tenant: entry.tenant, actor, ...decideBy({ permissions: [], rules: [] }) }
+      return { tenant, actor, ...decideBy({ permissions: [], rules: [] }) }
     }),
   run: (session, request) => {
     const { key, query } = readKey(request)
@@ -93,16 +88,17 @@ export const callProxy = operation({
   ],
   mayAnswerHttp: true,
   relay,
-  async runDetached(session, { target: named, body, dry_run, ...input }) {
-    const request = toRequest(input, body)
-    const target: Target = named.includes('://')
-      ? { url: named }
-      : isKey(named)
-        ? { key: named }
-        : { id: named }
+  async runDetached(session, { target: named, body: sent, dry_run, ...input }) {
+    const request = toRequest(input, sent)
+    const kind = named.includes('://') ? 'url' : isKey(named) ? 'key' : 'id'
+    const target = { [kind]: named } as Target
     if (dry_run === true) return describeCall(session, request, target)
-    const answer = await callDestination(session, request, target)
-    return new HttpAnswer(await print(answer))
+    const { status, headers, collect } = await callDestination(session, request, target)
+    const bytes = await collect(MOST_PRINTED_BYTES)
+    const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
+    const json = readJsonBody(headers, text)
+    const body = json === undefined ? text : json
+    return new HttpAnswer({ statusCode: status, headers, ...(text === '' ? {} : { body }) })
   },
 })
 
@@ -117,16 +113,14 @@ function readKey({ headers, query, prefix }: RelayRequest): { key: string | unde
 }
 
 function toRequest(
-  input: { method?: string; path?: string; headers?: Record<string, string> },
+  { method = 'POST', path = '', headers = {} }: { method?: string; path?: string; headers?: HeaderMap },
   body: unknown,
 ): RelayRequest {
-  const { method = 'POST', path = '', headers = {} } = input
   const [, before = '', query = ''] = /^([^?]*)\??(.*)$/s.exec(path)!
   const given = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value])
-  const type = body === undefined || typeof body === 'string' ? {} : { 'content-type': 'application/json' }
-  const bytes = new TextEncoder().encode(
-    body === undefined ? '' : typeof body === 'string' ? body : canonicalJson(body),
-  )
+  const isJson = body !== undefined && typeof body !== 'string'
+  const type = isJson ? { 'content-type': 'application/json' } : {}
+  const bytes = new TextEncoder().encode(isJson ? canonicalJson(body) : body)
   return {
     method,
     path: before === '' || before.startsWith('/') ? before : `/${before}`,
@@ -135,12 +129,4 @@ function toRequest(
     prefix: COMMAND_PREFIX,
     readBody: async () => bytes,
   }
-}
-
-async function print({ status, headers, collect }: OutboundAnswer): Promise<CodeAnswer> {
-  const bytes = await collect(MOST_PRINTED_BYTES)
-  const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
-  const value = isJsonContent(headers, text) ? tryJson(text) : undefined
-  const body = value === undefined ? text : value
-  return { statusCode: status, headers, ...(text === '' ? {} : { body }) }
 }

@@ -1,128 +1,144 @@
-/** Runs the transforms of a proxy, in the sandbox where code of reactors runs. */
-import { passAnswerHeaders, readCodeAnswer } from '../../domain/proxy/code-answer.js'
-import type { ProxyTransform } from '../../domain/proxy/proxy.js'
-import { textOfBody } from '../../domain/proxy/proxy-body.js'
-import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import {
-  MASK_PROGRAM,
-  orFailed,
-  type ProxyMessage,
-  readReturnedHeaders,
-} from '../../domain/proxy/proxy-transform.js'
+  type HeaderMap,
+  passAnswerHeaders,
+  readCodeAnswer,
+  readHeaders,
+  textOfBody,
+} from '../../domain/proxy/code-answer.js'
+import type { ProxyTransform } from '../../domain/proxy/proxy.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
 import { CofferError, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
-import type { Invocation, Transformed, TransformInput } from '../../framework/ports/reactors.js'
+import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
 import { nameCaller } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 
 /** Statuses whose answers have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
+/** Headers that keep a browser from running what others made as ours. */
+export const CONTAINED = {
+  'content-security-policy': 'sandbox',
+  'x-content-type-options': 'nosniff',
+} as const
 
-export interface TransformContext {
+export interface OpenProxy {
+  base: URL
   proxy: ProxyRecord | undefined
   /** The application that the client of code acts as. */
   bound: Caller | undefined
   settings: Readonly<Record<string, unknown>>
+  prefix: string
 }
 
-/** Returns what to send, or an answer. @throws CofferError that of the code, `validation` for a body that is no text */
-export async function transformRequest(
+/**
+ * The message after all transforms of its direction, or the answer that one of a request gives instead.
+ * @throws CofferError that of the code; `validation` or `bad_gateway` for a body that is no text
+ */
+export async function transform(
   session: Session,
-  context: TransformContext,
-  filled: ProxyRequest,
-  prefix: string,
-): Promise<{ sending: ProxyMessage } | { answer: OutboundAnswer }> {
-  const { method, path } = filled
-  const query = filled.query === '' ? '' : `?${filled.query}`
-  let sending: ProxyMessage = filled
-  for (const [index, transform] of (context.proxy?.request_transforms ?? []).entries()) {
-    if (textOfBody(sending.headers, sending.body) === undefined)
-      throw validationError('A transform needs a body that is UTF-8 text.')
-    const { headers, body } = sending
-    const input: TransformInput = { direction: 'request', headers, body, method, path, query }
-    const { raw, body: made } = await run(session, context, transform, index, input)
-    if (raw.answer !== undefined) return { answer: toAnswer(raw, made, prefix) }
-    sending = merge(sending, raw, made)
+  opened: OpenProxy,
+  given: TransformInput,
+): Promise<{ message: { headers: HeaderMap; body: Uint8Array }; answer?: OutboundAnswer }> {
+  const { direction } = given
+  let message = given
+  for (const [index, each] of (opened.proxy?.[`${direction}_transforms`] ?? []).entries()) {
+    if (textOfBody(message.headers, message.body) === undefined)
+      throw direction === 'request'
+        ? validationError('A transform needs a body that is UTF-8 text.')
+        : new CofferError('bad_gateway', 'The answer of the destination is not text.')
+    const [{ headers, answer }, body] = await run(session, opened, each, index, message)
+    if (answer !== undefined)
+      return { message, answer: orFailed(() => toAnswer(answer, headers, body, opened.prefix)) }
+    message = {
+      ...message,
+      headers: headers === undefined ? message.headers : orFailed(() => readHeaders(headers, 'headers')),
+      body: body ?? message.body,
+    }
   }
-  return { sending }
+  return { message }
 }
 
-/** @throws CofferError that of the code, `bad_gateway` for a body that is no text */
-export async function transformAnswer(
-  session: Session,
-  context: TransformContext,
-  given: ProxyMessage,
-): Promise<ProxyMessage> {
-  let answer = given
-  for (const [index, transform] of (context.proxy?.response_transforms ?? []).entries()) {
-    if (textOfBody(answer.headers, answer.body) === undefined)
-      throw new CofferError('bad_gateway', 'The answer of the destination is not text.')
-    const { raw, body } = await run(session, context, transform, index, { direction: 'response', ...answer })
-    answer = merge(answer, raw, body)
-  }
-  return answer
-}
-
-function merge(before: ProxyMessage, { headers }: Transformed, body: Uint8Array = before.body): ProxyMessage {
-  return { headers: headers === undefined ? before.headers : readReturnedHeaders(headers), body }
-}
-
-/** @throws CofferError `reactor_failed` for a status or headers that an answer cannot have */
+/** @throws CofferError `validation` for a status or headers that an answer cannot have */
 function toAnswer(
-  { answer, headers }: Transformed,
+  { statusCode: givenStatus, isJson }: NonNullable<Transformed['answer']>,
+  givenHeaders: unknown,
   body: Uint8Array | undefined,
   prefix: string,
 ): OutboundAnswer {
-  const read = orFailed(() => readCodeAnswer({ statusCode: answer!.statusCode, headers }, prefix))
-  const isBare = body === undefined || WITHOUT_BODY.includes(read.statusCode)
-  const type = answer!.isJson ? 'application/json' : 'text/plain'
-  const headersOf = {
-    ...(isBare ? {} : { 'content-type': `${type}; charset=utf-8` }),
+  const { statusCode, headers } = readCodeAnswer({ statusCode: givenStatus, headers: givenHeaders }, prefix)
+  const isBare = body === undefined || WITHOUT_BODY.includes(statusCode)
+  const type = `${isJson ? 'application/json' : 'text/plain'}; charset=utf-8`
+  const allHeaders = {
+    ...(isBare ? {} : { 'content-type': type }),
     'cache-control': 'no-store',
-    ...passAnswerHeaders(read.headers, prefix),
-    'content-security-policy': 'sandbox',
-    'x-content-type-options': 'nosniff',
+    ...passAnswerHeaders(headers, prefix),
+    ...CONTAINED,
   }
-  return answerWhole(read.statusCode, headersOf, isBare ? new Uint8Array() : body)
+  return answerWhole(statusCode, allHeaders, isBare ? new Uint8Array() : body)
 }
 
-/** @throws CofferError that of the code */
+/** Calls `read`. Turns its CofferError into `reactor_failed`. */
+function orFailed<T>(read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    const errors = { error: [error.message] }
+    throw new CofferError('reactor_failed', "The proxy's code failed.", { errors })
+  }
+}
+
 async function run(
   session: Session,
-  { proxy, bound, settings }: TransformContext,
+  { proxy, bound, settings }: OpenProxy,
   transform: ProxyTransform,
   index: number,
   message: TransformInput,
-): Promise<{ raw: Transformed; body: Uint8Array | undefined }> {
+): Promise<[Transformed, body: Uint8Array | undefined]> {
   const { caller } = session
-  const client = transform.type === 'code' ? bound : undefined
-  const program =
-    transform.type === 'code'
-      ? { code: transform.code, configuration: proxy?.configuration ?? {}, message }
-      : describeMask(transform, message)
-  const invocation: Invocation = {
+  const isCode = transform.type === 'code'
+  const client = isCode ? bound : undefined
+  const reactors = await session.reactors(settings)
+  const { outcome } = await reactors.run({
     tenant: caller.tenant,
     caller: nameCaller(caller),
     session: caller.session?.id,
     rights: client?.actor.id,
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
-    ...program,
+    code: isCode ? transform.code : MASK_PROGRAM,
+    configuration: isCode ? (proxy?.configuration ?? {}) : transform,
+    // A mask is applied to text, whatever the type of the answer.
+    message: isCode ? message : { ...message, headers: { 'content-type': 'text/plain' } },
     client: client === undefined ? null : createClientCall(session, client),
-  }
-  const { outcome } = await (await session.reactors(settings)).run(invocation)
+  })
   if (outcome.kind === 'failure') throw outcome.error
-  return { raw: (outcome.raw ?? {}) as Transformed, body: outcome.body }
+  return [(outcome.raw ?? {}) as Transformed, outcome.body]
 }
 
-function describeMask(
-  { expression, replacement }: Extract<ProxyTransform, { type: 'mask' }>,
-  message: TransformInput,
-) {
-  // A mask is applied to text, whatever the type of the answer.
-  const text = { ...message, headers: { 'content-type': 'text/plain' } }
-  return { code: MASK_PROGRAM, configuration: { expression, replacement }, message: text }
-}
+/**
+ * Replaces every character that a group of `expression` matches. It runs where time and memory are limited, because an
+ * expression may backtrack. Half of a surrogate pair stands for the whole character.
+ */
+export const MASK_PROGRAM = `module.exports = async ({ args, configuration: { expression, replacement } }) => {
+  const text = args.body ?? ''
+  const isCovered = new Uint8Array(text.length + 1)
+  for (const { indices } of text.matchAll(new RegExp(expression, 'dg')))
+    for (const span of indices.slice(1)) if (span !== undefined) isCovered.fill(1, span[0], span[1])
+  const whole = []
+  let pieces = []
+  let kept = 0
+  for (let at = isCovered.indexOf(1); at >= 0; at = isCovered.indexOf(1, at)) {
+    if (at > kept && text.codePointAt(at - 1) > 0xffff) at -= 1
+    pieces.push(text.slice(kept, at))
+    for (kept = at; isCovered[kept] === 1 || kept === at; kept += text.codePointAt(kept) > 0xffff ? 2 : 1)
+      pieces.push(replacement)
+    at = kept
+    if (pieces.length < 100000) continue
+    whole.push(pieces.join(''))
+    pieces = []
+  }
+  return { body: whole.join('') + pieces.join('') + text.slice(kept) }
+}`

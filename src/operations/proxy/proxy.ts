@@ -1,21 +1,87 @@
 /** Proxies: calls to other servers, in which expressions stand for the data of tokens. */
-
+import { mergePatch } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
 import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy/proxy.js'
 import { readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
-import { drawKey } from '../../domain/text/base58.js'
-import { mergePatch } from '../../domain/token/merge-patch.js'
+import { randomKey } from '../../domain/text/base58.js'
 import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
+import {
+  arrayOf,
+  audit,
+  boolean,
+  component,
+  enumOf,
+  object,
+  text,
+  textMap,
+  uuid,
+} from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
+import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
-import { nameFilter } from '../formula/formula-attributes.js'
+import { displayName, nameFilter } from '../formula/formula.js'
 import { created, manage, modified } from '../manage.js'
-import { findApplicationOf, findBound } from '../reactor/reactor.js'
-import { proxyBody, proxyId, proxyOutput, proxyPatch, viewProxy } from './proxy-attributes.js'
+import { configurationOf, findApplicationOf, findBound, patchOf, reference } from '../reactor/reactor.js'
+
+const transform = object({
+  type: enumOf('code', 'mask'),
+  'code?': text,
+  'matcher?': text,
+  'expression?': text,
+  'replacement?': text,
+})
+
+const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 'created_at'], {
+  id: uuid,
+  tenant_id: uuid,
+  name: text,
+  key: { ...text, description: 'Chooses the proxy of a call.' },
+  state: enumOf('active'),
+  destination_url: text,
+  'application_id?': uuid,
+  configuration: textMap,
+  require_auth: boolean,
+  disable_detokenization: boolean,
+  request_transforms: arrayOf(transform),
+  'request_transform?': transform,
+  response_transforms: arrayOf(transform),
+  'response_transform?': transform,
+  ...audit,
+})
+
+const proxyId = idOf('proxy', 'The id of the proxy, or its name.')
+
+const proxyBody = {
+  name: displayName,
+  destination_url: { type: 'string', description: 'Where calls go: https://api.example.com/v1.' },
+  application: reference(
+    'app',
+    'The application that the client of its code acts as: its id or name, or {"id":"…"}.',
+  ),
+  configuration: configurationOf('A configuration parameter of its code: KEY=value.'),
+  require_auth: {
+    type: 'boolean',
+    description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
+  },
+  disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on as they are.' },
+  request_transforms: { description: 'Code that changes requests, as JSON: [{"type":"code","code":"…"}].' },
+  request_transform: { description: 'The same, one.' },
+  response_transforms: {
+    description:
+      'Code that changes answers, or masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
+  },
+  response_transform: { description: 'The same, one.' },
+} as const
+
+/** For the two booleans null means absent, as elsewhere. */
+const proxyPatch = {
+  ...patchOf(proxyBody, ['name', 'destination_url']),
+  require_auth: proxyBody.require_auth,
+  disable_detokenization: proxyBody.disable_detokenization,
+}
 
 const proxies = manage({
   name: 'proxy',
@@ -26,12 +92,7 @@ const proxies = manage({
   permission: 'proxy',
   id: proxyId,
   output: proxyOutput,
-  // An application that was deleted meanwhile is left out.
-  view: async (context, record) => {
-    const { application_id: _, ...rest } = record
-    const bound = await findApplicationOf(context, record)
-    return viewProxy({ ...rest, ...omitUndefined({ application_id: bound?.id }) })
-  },
+  view: viewProxy,
 })
 
 export const createProxy = operation({
@@ -45,13 +106,12 @@ export const createProxy = operation({
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkProxy,
   async run(context, input) {
-    const key = drawKey(context.random)
-    const id = context.createUuid()
-    const tenant_id = (await context.tenant()).id
+    const [id, key] = [context.createUuid(), randomKey(context.random)]
+    const { id: tenant_id, number: tenant } = await context.tenant()
     const record = { id, tenant_id, key, ...(await readBody(context, input)), ...created(context) }
-    const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: id }
+    const entry = { id: await context.hashSecret(key), tenant, proxy_id: id }
     await context.store.insert('api_key', 0, entry, { fresh: true })
-    return viewProxy(await proxies.add(context, record))
+    return viewProxy(context, await proxies.add(context, record))
   },
 })
 
@@ -76,7 +136,7 @@ export const updateProxy = operation({
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
   check: checkProxy,
   run: async (context, input) =>
-    viewProxy(await replace(context, await proxies.require(context, input.id), input)),
+    viewProxy(context, await replace(context, await proxies.require(context, input.id), input)),
 })
 
 export const patchProxy = operation({
@@ -90,17 +150,13 @@ export const patchProxy = operation({
   check: checkProxy,
   async run(context, input) {
     const before = await proxies.require(context, input.id)
-    const { name, destination_url, configuration, require_auth, disable_detokenization } = before
-    const { request_transforms, response_transforms } = before
     // An application that was deleted meanwhile is left out.
     const bound = await findApplicationOf(context, before)
-    const application = bound && { id: bound.id }
-    const transforms: Record<string, unknown> = { request_transforms, response_transforms }
+    const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
     // A patch with the singular form replaces the transforms.
     for (const direction of DIRECTIONS)
-      if (`${direction}_transform` in input) delete transforms[`${direction}_transforms`]
-    const rest = { name, destination_url, configuration, require_auth, disable_detokenization }
-    const patched = mergePatch(omitUndefined({ ...rest, application, ...transforms }), input)
+      if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
+    const patched = mergePatch(replaceable, input)
     await replace(context, before, patched as Given)
     return undefined
   },
@@ -146,4 +202,15 @@ async function readBody(context: Context, given: Given) {
     request_transforms: readTransforms(given, 'request'),
     response_transforms: readTransforms(given, 'response'),
   }
+}
+
+async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
+  const { application_id: _, ...rest } = record
+  // An application that was deleted meanwhile is left out.
+  const application_id = (await findApplicationOf(context, record))?.id
+  const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
+  const request_transform = onlyOf(record.request_transforms)
+  const response_transform = onlyOf(record.response_transforms)
+  const optional = omitUndefined({ application_id, request_transform, response_transform })
+  return { ...rest, state: 'active', ...optional }
 }

@@ -3,12 +3,12 @@ import { sizeOf } from '../../domain/expression/budget.js'
 import type { ReactorResultRecord } from '../../domain/records/records.js'
 import { CofferError, fromSent, toSent } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
-import { type Context, operation, type Session } from '../../framework/operation.js'
+import { operation, type Session } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { object, uuid } from '../../framework/output.js'
-import type { Claim } from '../../framework/ports/claims.js'
-import { requireRecord } from '../../framework/require-record.js'
+import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
+import { requireRecord } from '../../framework/unit.js'
 import {
   checkRequest,
   invoke,
@@ -21,11 +21,10 @@ import {
   responseOutput,
   SENT_BODY,
 } from './react.js'
-import { reactorId } from './reactor-attributes.js'
+import { reactorId } from './reactor.js'
 
+/** How long a result is kept; and how long a run may wait and last: 1,000 runs take less, four at a time. */
 const KEPT_MS = 24 * 60 * 60 * 1000
-/** How long a run may wait and last: 1,000 runs take less, four at a time. */
-const MOST_RUNNING_MS = KEPT_MS
 
 export const reactLater = operation({
   name: 'reactor react-async',
@@ -56,13 +55,9 @@ export const reactLater = operation({
         prepared = await prepare(context, session, input, found)
         const { args, rest, code } = prepared.invocation
         place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
-        const record: ReactorResultRecord = {
-          id,
-          reactor_id: input.id,
-          started_by: nameStarter(caller),
-          created_at: context.date,
-        }
-        const options = { expires: context.now + MOST_RUNNING_MS + KEPT_MS, fresh: true }
+        const started_by = nameStarter(caller)
+        const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
+        const options = { expires: context.now + 2 * KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
         // The run is logged when it succeeds; this makes the reactor a subject of the answer to an idempotency key.
         context.audit.record('reactor', input.id, null)
@@ -121,30 +116,23 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
   error: { code: 'reactor_failed', message: 'Reactor interrupted', status: 500 },
 }
 
-/** Never rejects. A run whose result cannot be stored counts as interrupted. */
+/** Never rejects. A run whose result cannot be stored counts as interrupted, as one that a stop of the server ended. */
 async function runAndKeep(session: Session, id: string, prepared: Prepared): Promise<void> {
-  const keep: Keep = (context, answer) => keepResult(context, session, id, answer)
+  const { background } = session
+  const keep: Keep = async ({ store, caller, now }, answer) => {
+    const record = await store.get('reactor_result', caller.tenant, id)
+    const isError = answer instanceof CofferError
+    // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
+    if (record === undefined || record.ended !== undefined || (background.isClosed && isError)) return
+    const ended = isError
+      ? { error: toSent(answer) }
+      : answer instanceof HttpAnswer
+        ? { res: answer.answer }
+        : { result: answer }
+    await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
+  }
   const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
   await invoke(session, prepared, keep)
     .catch(keepError)
     .catch(() => undefined)
-}
-
-/** Stores the result, unless a stop of the server ended the run: a run without a result counts as interrupted. */
-async function keepResult(
-  { store, caller, now }: Context,
-  { background }: Session,
-  id: string,
-  answer: Response | HttpAnswer | CofferError,
-): Promise<void> {
-  const record = await store.get('reactor_result', caller.tenant, id)
-  const isError = answer instanceof CofferError
-  // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
-  if (record === undefined || record.ended !== undefined || (background.isClosed() && isError)) return
-  const ended = isError
-    ? { error: toSent(answer) }
-    : answer instanceof HttpAnswer
-      ? { res: answer.answer }
-      : { result: answer }
-  await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
 }

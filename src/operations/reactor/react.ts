@@ -1,6 +1,5 @@
 /** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
 
-import type { Permission } from '../../domain/access/permissions.js'
 import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
@@ -14,13 +13,12 @@ import { type Caller, decideBy, usingBy } from '../../framework/caller/caller.js
 import { type CheckTools, type Context, operation, type Session } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component } from '../../framework/output.js'
-import type { Invocation, ReactorRun } from '../../framework/ports/reactors.js'
-import { requireRecord } from '../../framework/require-record.js'
+import type { Invocation } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
+import { requireRecord } from '../../framework/unit.js'
 import { detokenize, type FoundExpressions, findExpressions } from '../token/detokenize.js'
 import { tokenize } from '../token/tokenize.js'
-import { findApplicationOf, findFormulaOf } from './reactor.js'
-import { reactorId } from './reactor-attributes.js'
+import { findApplicationOf, findFormulaOf, reactorId } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-log.js'
 
@@ -71,26 +69,43 @@ export const react = operation({
 /** Stores the answer of a run, in the unit that stores the run. */
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
-/** Runs the code. Without `keep`, its result is the answer of the operation. @throws CofferError that of the code */
+/**
+ * Runs the code, and creates all tokens of its result, or none, in the unit that stores the run. Without `keep` the result
+ * is the answer of the operation. @throws CofferError that of the code, those of tokenize
+ */
 export async function invoke(
   session: Session,
-  prepared: Prepared,
+  { invocation, settings, actor }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
-  const { invocation, settings } = prepared
   const reactors = await session.reactors(settings)
   const run = await reactors.run(invocation)
+  const { outcome } = run
+  const { reactor } = invocation
   try {
-    return await conclude(session, prepared, run, keep)
+    if (outcome.kind === 'failure') throw outcome.error
+    const { res, raw, tokenize: payload } = outcome
+    const create =
+      payload === undefined
+        ? undefined
+        : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
+    const conclude = async (context: Context) => {
+      const tokens = await create?.(context)
+      await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
+      context.audit.record('reactor', reactor)
+      const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
+      await keep?.(context, answer)
+      return answer
+    }
+    if (keep !== undefined) return await session.inUnit(conclude)
+    return await session.conclude(conclude, create === undefined ? 'soon' : 'now')
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    await session.inUnit(
-      async (context) => {
-        await keepRun(context, session, invocation.reactor, run, error)
-        await keep?.(context, error)
-      },
-      keep === undefined ? 'soon' : 'now',
-    )
+    const keepError = async (context: Context) => {
+      await keepRun(context, session, reactor, run, error)
+      await keep?.(context, error)
+    }
+    await session.inUnit(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
 }
@@ -136,20 +151,22 @@ export async function prepare(
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
   const using = { ...context, caller: usingBy('reactor:invoke', context.caller) }
   const { args: _, ...others } = bodyOf(request)
-  const { args: detokenized, ...rest } = await detokenize(
-    using,
-    { ...others, ...omitUndefined({ args: request.args }) },
-    found,
-  )
-  const bound = application === undefined ? undefined : boundCaller(context, application)
-  const client = bound ?? grantedCaller(context.caller, runtime.permissions)
+  const document = { ...others, ...omitUndefined({ args: request.args }) }
+  const { args: detokenized, ...rest } = await detokenize(using, document, found)
+  const { caller } = context
+  const { tenant, actor } = caller
+  const { permissions = [] } = runtime
+  const bound = application && boundCaller(context, application)
+  // On every container, instead of the permissions of the caller.
+  const granted = permissions.length > 0 && { tenant, actor, ...decideBy({ permissions, rules: [] }) }
+  const client = bound ?? (granted || undefined)
   return {
-    actor: bound ?? context.caller,
+    actor: bound ?? caller,
     settings,
     invocation: {
-      tenant: context.caller.tenant,
-      caller: nameCaller(context.caller),
-      session: context.caller.session?.id,
+      tenant,
+      caller: nameCaller(caller),
+      session: caller.session?.id,
       rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
       reactor: reactor.id,
       code: reactor.code ?? formula?.code ?? '',
@@ -175,45 +192,11 @@ export function boundCaller(
   { caller, now }: Pick<Context, 'caller' | 'now'>,
   application: ApplicationRecord,
 ): Caller {
-  const isExpired = isExpiredApplication(application, now)
-  return applicationCaller(
-    caller.tenant,
-    isExpired ? { ...application, permissions: [], rules: [] } : application,
-  )
+  const rights = isExpiredApplication(application, now) ? { permissions: [], rules: [] } : {}
+  return applicationCaller(caller.tenant, { ...application, ...rights })
 }
 
 export type Response = Infer<typeof responseOutput>
-
-/** Creates all tokens of a run, or none, in the unit that stores it. @throws CofferError that of the code, those of tokenize */
-async function conclude(
-  session: Session,
-  { invocation, actor }: Prepared,
-  run: ReactorRun,
-  keep: Keep | undefined,
-): Promise<Response | HttpAnswer> {
-  const { outcome } = run
-  if (outcome.kind === 'failure') throw outcome.error
-  const { res, raw, tokenize: payload } = outcome
-  const create =
-    payload === undefined ? undefined : await session.prepare(tokenizingCaller(actor), tokenize, { payload })
-  const inUnit = keep === undefined ? session.conclude : session.inUnit
-  return inUnit(
-    async (context) => {
-      const tokens = await create?.(context)
-      await keepRun(context, session, invocation.reactor, run, res?.statusCode ?? 200)
-      context.audit.record('reactor', invocation.reactor)
-      const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
-      await keep?.(context, answer)
-      return answer
-    },
-    create === undefined && keep === undefined ? 'soon' : 'now',
-  )
-}
-
-/** The caller with these permissions on every container, instead of its own. */
-function grantedCaller({ tenant, actor }: Caller, permissions: Permission[] = []): Caller | undefined {
-  return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
-}
 
 /** Adds token:create to a caller, because tokenizing the result needs no further permission. */
 function tokenizingCaller(caller: Caller): Caller {

@@ -1,20 +1,20 @@
 /** The client of reactor code: each method performs an operation as the reactor's application. */
+import { isObject } from '../../domain/json/json.js'
 import { CofferError, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
+import { LOCAL_LIMITS, type ResponseLimits } from '../../framework/limits.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/ports/reactors.js'
-import { LOCAL_RECIPIENT, type Recipient } from '../../framework/recipient.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
+import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
-import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/token.js'
 import { createAttributes, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
-const CODE: Recipient = { ...LOCAL_RECIPIENT, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
+const CODE: ResponseLimits = { ...LOCAL_LIMITS, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
 
-/** The operation, and the conversion of the method's arguments to its input. */
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
 
 const CALLS = new Map<string, Call>([
@@ -37,14 +37,13 @@ const CALLS = new Map<string, Call>([
 
 /** The names of attributes in JavaScript (camel case) and in the API. */
 const ATTRIBUTES = new Map([
-  ...Object.keys(createAttributes).map((name): [string, string] => [toCamelCase(name), name]),
+  ...Object.keys(createAttributes).map((name): [string, string] => [
+    name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+    name,
+  ]),
   ['pageNumber', 'page'],
   ['pageSize', 'size'],
 ])
-
-function toCamelCase(name: string): string {
-  return name.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase())
-}
 
 export function createClientCall(session: Session, application: Caller): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
@@ -59,8 +58,7 @@ export function createClientCall(session: Session, application: Caller): ClientC
 
 /** @throws CofferError `validation` if it is not an object */
 function readBody(body: unknown): OperationInput {
-  if (typeof body !== 'object' || body === null || Array.isArray(body))
-    throw validationError('This method takes an object of attributes.')
+  if (!isObject(body)) throw validationError('This method takes an object of attributes.')
   return Object.fromEntries(
     Object.entries(body).map(([name, value]) => [ATTRIBUTES.get(name) ?? name, value]),
   )

@@ -2,14 +2,16 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ReactorLogRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
-import type { Context, Session } from '../../framework/operation.js'
+import { type Context, operation, type Session } from '../../framework/operation.js'
+import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { closedInput } from '../../framework/schema.js'
+import { requireRecord } from '../../framework/unit.js'
+import type { StoreWriter } from '../../storage/store.js'
 
 /** Runs of one reactor that are listed. Older ones are removed in batches, because single removals are slow. */
-export const KEPT_RUNS = 100
+const KEPT_RUNS = 100
 const REMOVED_AT_ONCE = 100
-/** Limit of the stored console text of a run, in characters. */
 const KEPT_CHARACTERS = 32 * 1024
 
 /** Stores `run`, which ended with this error or status of its answer, and removes runs beyond {@link KEPT_RUNS}. */
@@ -20,19 +22,14 @@ export async function keepRun(
   run: ReactorRun,
   ended: CofferError | number,
 ): Promise<void> {
-  const ending =
-    typeof ended === 'number'
-      ? { outcome: 'done', status: ended }
-      : {
-          outcome: ended.code,
-          status: ended.status,
-          detail: ended.message,
-          ...omitUndefined({ errors: ended.errors }),
-        }
+  const { code, status, message, errors } =
+    typeof ended === 'number' ? { code: 'done', status: ended } : ended
   const record: ReactorLogRecord = {
     id: createUuid(),
     reactor_id,
-    ...ending,
+    outcome: code,
+    status,
+    ...omitUndefined({ detail: message, errors }),
     duration_ms: Math.round(run.durationMs * 10) / 10,
     memory_mib: Math.round(run.memoryMiB * 10) / 10,
     console: cutConsole(run.console),
@@ -56,19 +53,20 @@ function cutConsole(lines: ReactorRun['console']): ReactorLogRecord['console'] {
   return kept
 }
 
+const whereReactor = (value: string) => ({ where: { field: 'reactor', value } })
+
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
-  const where = { field: 'reactor', value: reactorId }
+  const where = whereReactor(reactorId)
   // Reads one record only: a run at this position exists when a batch is due.
-  const last = await store.find('reactor_log', tenant, { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 })
-  if (last.records.length === 0) return
-  const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
+  const position = { ...where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
+  if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
+  const { records } = await store.find('reactor_log', tenant, { ...where, page: 2, size: KEPT_RUNS })
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 
-/** Removes every run of a reactor, and every result. */
+/** Also removes every result. */
 export async function removeRuns(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
-  const where = { field: 'reactor', value: reactorId }
-  const request = { where, page: 1, size: REMOVED_AT_ONCE }
+  const request = { ...whereReactor(reactorId), page: 1, size: REMOVED_AT_ONCE }
   for (const kind of ['reactor_log', 'reactor_result'] as const)
     for (;;) {
       const { records } = await store.find(kind, tenant, request)
@@ -77,8 +75,68 @@ export async function removeRuns(store: StoreWriter, tenant: number, reactorId: 
     }
 }
 
-/** Newest first, at most {@link KEPT_RUNS}. */
-export async function listRuns(store: StoreReader, tenant: number, reactorId: string) {
-  const where = { field: 'reactor', value: reactorId }
-  return (await store.find('reactor_log', tenant, { where, page: 1, size: KEPT_RUNS })).records
-}
+export const listReactorRuns = operation({
+  name: 'reactor logs',
+  audience: 'owner',
+  summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
+  details:
+    'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
+  input: closedInput(['id'], {
+    id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
+    number: {
+      type: 'integer',
+      minimum: 0,
+      maximum: KEPT_RUNS,
+      default: 20,
+      short: 'n',
+      description: 'The number of runs.',
+    },
+  }),
+  positionals: ['id'],
+  output: arrayOf(
+    object({
+      id: text,
+      reactor_id: text,
+      outcome: text,
+      status: count,
+      'detail?': text,
+      'errors?': { type: 'object', additionalProperties: texts },
+      duration_ms: number,
+      memory_mib: number,
+      console: arrayOf(object({ level: text, text })),
+      'stack?': text,
+      created_at: date,
+      trace_id: text,
+    }),
+  ),
+  columns: ['created_at', 'outcome', 'status', 'duration_ms', 'memory_mib'],
+  examples: ['coffer reactor logs greet', 'coffer reactor logs greet -n 1 -o ndjson'],
+  run: async (context, { id, number: most = 20 }) => {
+    await requireRecord(context, 'reactor', id)
+    const request = { ...whereReactor(id), page: 1, size: Math.max(1, most) }
+    const { records } = await context.store.find('reactor_log', context.caller.tenant, request)
+    return records.slice(0, most).toReversed()
+  },
+})
+
+const map = { type: 'object', additionalProperties: true } as const
+
+export const developReactor = operation({
+  name: 'reactor dev',
+  audience: 'owner',
+  summary: 'Run a file as a reactor; with --watch again on every save.',
+  details:
+    'The same runtime and limits as in a vault, but without one: arguments are not detokenized, and the code has no\n' +
+    'client. Console output goes to standard error, the result to standard output.',
+  input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
+  output: anyJson('The result of the code: `raw` and `tokenize`.'),
+  examples: [
+    `echo 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })' > greet.js && coffer reactor dev greet.js --args name=Ada`,
+  ],
+  runOffline: async ({ reactors }, { code, args = {}, configuration = {} }) => {
+    const runtime = await reactors()
+    const given = { code, args, rest: {}, configuration, client: null }
+    const run = await runtime.run({ tenant: 0, reactor: 'dev', ...given })
+    return { ...run, sandbox: runtime.sandbox }
+  },
+})

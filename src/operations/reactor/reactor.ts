@@ -1,21 +1,109 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
-
+import { PERMISSIONS, type Permission } from '../../domain/access/permissions.js'
 import { castConfiguration, toTexts } from '../../domain/contract.js'
+import { mergePatch } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
-import { checkReactor, DEFAULT_IMAGE, readConfiguration } from '../../domain/reactor/reactor.js'
-import type { Audit } from '../../domain/records/audit.js'
+import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
+import { checkReactor, DEFAULT_IMAGE, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
-import { mergePatch } from '../../domain/token/merge-patch.js'
+import type { Audit } from '../../domain/records/token-record.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
+import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, inputSchema } from '../../framework/schema.js'
-import { findFormula } from '../formula/formula.js'
-import { nameFilter } from '../formula/formula-attributes.js'
+import { filterBy, type Infer, idOf, inputSchema, type Schema } from '../../framework/schema.js'
+import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/formula.js'
 import { created, manage, modified } from '../manage.js'
-import { reactorBody, reactorId, reactorOutput, reactorPatch, reference } from './reactor-attributes.js'
 import { removeRuns } from './reactor-log.js'
+
+const TOKEN_PERMISSIONS = (Object.keys(PERMISSIONS) as Permission[]).filter((name) => /^token:/.test(name))
+
+const { arrayOf, boolean, component, enumOf, number, object, text, textMap, uuid } = output
+
+const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
+  id: uuid,
+  tenant_id: uuid,
+  name: text,
+  state: enumOf('active'),
+  'formula?': formulaOutput,
+  'code?': text,
+  configuration: textMap,
+  'application?': object({ id: uuid, name: text, type: enumOf('public', 'private') }),
+  'runtime?': object({
+    image: enumOf(...IMAGES),
+    'async?': boolean,
+    'dependencies?': textMap,
+    'resolutions?': textMap,
+    'warm_concurrency?': number,
+    'timeout?': number,
+    'resources?': text,
+    'permissions?': arrayOf({ enum: TOKEN_PERMISSIONS }),
+  }),
+  ...output.optionalAudit,
+})
+
+export const reactorId = idOf('reactor', 'The id of the reactor, or its name.')
+
+export function reference(refersTo: string, description: string) {
+  return { ...inputSchema(['id'], { id: { type: 'string' } }), refersTo, description } as const
+}
+
+/** Values of a reactor or proxy by their names. */
+export function configurationOf(description: string) {
+  const map = { type: 'object', additionalProperties: {}, maxProperties: MAX_ELEMENTS } as const
+  return { ...map, sensitive: true, description } as const
+}
+
+const shortText = { type: 'string', maxLength: MAX_NAME_LENGTH } as const
+const packages = { type: 'object', additionalProperties: shortText, maxProperties: MAX_ELEMENTS } as const
+
+const runtimeProperties = {
+  image: { type: 'string', enum: IMAGES },
+  async: { type: 'boolean' },
+  dependencies: packages,
+  resolutions: packages,
+  warm_concurrency: { type: 'integer', minimum: 0, maximum: 100 },
+  timeout: { type: 'integer', minimum: 1, maximum: 600 },
+  resources: shortText,
+  permissions: { type: 'array', items: { type: 'string', enum: TOKEN_PERMISSIONS }, maxItems: 20 },
+} as const
+
+const reactorBody = {
+  name: displayName,
+  code: {
+    ...codeText,
+    description:
+      'A CommonJS module that exports an asynchronous function, instead of a formula: @reactor.js.',
+  },
+  configuration: configurationOf('A configuration parameter: KEY=value.'),
+  application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
+  runtime: {
+    type: 'object',
+    properties: runtimeProperties,
+    additionalProperties: false,
+    description:
+      'How it runs, as JSON: timeout (seconds), permissions of its client without an application, image.',
+  },
+} as const
+
+const reactorPatch = {
+  ...patchOf(reactorBody, ['name', 'code']),
+  runtime: { ...reactorBody.runtime, nullable: true, properties: patchOf(runtimeProperties) },
+}
+
+/** Schemas of a merge patch: null removes a value, or an entry of a map, and is refused for the `required`. */
+export function patchOf<P extends Readonly<Record<string, Schema>>>(
+  properties: P,
+  required: readonly string[] = [],
+): P {
+  const entries = Object.entries(properties).map(([name, schema]) => {
+    const { additionalProperties: others } = schema.type === 'object' ? schema : {}
+    const map = typeof others === 'object' ? { additionalProperties: { ...others, nullable: true } } : {}
+    return [name, { ...schema, ...map, nullable: !required.includes(name) }]
+  })
+  return Object.fromEntries(entries) as P
+}
 
 const reactors = manage({
   name: 'reactor',
@@ -191,23 +279,9 @@ export async function findBound(
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
-  const { formula_id: _, application_id: __, code, configuration, runtime, ...rest } = record
-  const { id, tenant_id, name, ...dates } = rest
+  const { formula_id: _, application_id: __, ...rest } = record
   const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
-  const application = bound && {
-    id: bound.id,
-    name: bound.name,
-    type: bound.type as 'public' | 'private',
-  }
-  return {
-    id,
-    tenant_id,
-    name,
-    state: 'active',
-    ...omitUndefined({ formula, code }),
-    configuration,
-    ...omitUndefined({ application, runtime }),
-    ...dates,
-  }
+  const application = bound && { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' }
+  return { ...rest, state: 'active', ...omitUndefined({ formula, application }) }
 }

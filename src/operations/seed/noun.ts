@@ -1,5 +1,114 @@
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { TokenRecord } from '../../domain/records/records.js'
+import { createDraw, replaceData } from '../../domain/token/synthetic.js'
+import type { TokenTypeName } from '../../domain/token/token-types.js'
+import { CofferError } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { anyJson } from '../../framework/output.js'
+import { closedInput } from '../../framework/schema.js'
+import { readAll } from '../../storage/pages.js'
+import { recordAccess } from '../token/token-access.js'
+import { viewToken } from '../token/token-attributes.js'
 import { applySeed } from './apply-seed.js'
-import { exportSeed } from './export-seed.js'
+import { MOST_SEEDED_TOKENS } from './seed-schema.js'
+
+/** The attributes of records that a seed has; `formula` and `application` are names. */
+const ATTRIBUTES = {
+  application: 'name type permissions rules expires_at',
+  formula: 'name description type icon code configuration request_parameters',
+  association: 'parent_id child_id',
+  reactor: 'name formula code runtime application configuration',
+  proxy:
+    'name destination_url application configuration require_auth disable_detokenization request_transforms response_transforms',
+  invitation: 'email role',
+} as const
+
+const exportSeed = operation({
+  name: 'seed export',
+  audience: 'owner',
+  summary: 'Write your tenant down as a seed, without any key.',
+  details:
+    'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
+    'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
+  input: closedInput([], {
+    synthesize: { type: 'boolean', description: 'Put made-up data in the place of data.' },
+  }),
+  output: anyJson('A seed.'),
+  isRevealable: true,
+  log: { operation: 'read', message: 'Seed exported' },
+  examples: ['coffer seed export --synthesize'],
+  async run(context, { synthesize = false }) {
+    const { store, caller } = context
+    const { total } = await store.find('token', caller.tenant, { page: 1, size: 1 })
+    if (total > MOST_SEEDED_TOKENS)
+      throw new CofferError(
+        'unprocessable',
+        `A seed has at most ${MOST_SEEDED_TOKENS} tokens; here are ${total}.`,
+      )
+    const isRevealed = !synthesize && caller.transform('token:read', { containers: ['/'] }) === 'reveal'
+    const names = new Map<unknown, string>()
+    for (const tenant of [0, caller.tenant])
+      for (const kind of ['application', 'formula'] as const)
+        for (const { id, name } of await readAll(store, kind, tenant)) names.set(id, name)
+    // Oldest first, so that they are created in the same order.
+    const read = async (kind: keyof typeof ATTRIBUTES) =>
+      (await readAll(store, kind, caller.tenant)).reverse().map((record) => {
+        const given = record as unknown as Readonly<Record<string, unknown>>
+        const { application_id, formula_id, configuration } = given
+        const isHidden = !isRevealed && (kind === 'reactor' || kind === 'proxy')
+        const values: Record<string, unknown> = {
+          ...given,
+          application: names.get(application_id),
+          formula: names.get(formula_id),
+          configuration: isHidden ? conceal(configuration as object) : configuration,
+        }
+        const entries = ATTRIBUTES[kind].split(' ').map((name) => [name, values[name]])
+        return omitUndefined(Object.fromEntries(entries) as object)
+      })
+    const { name, settings } = await context.tenant()
+    const tokens: unknown[] = []
+    for (const record of (await readAll(store, 'token', caller.tenant)).reverse())
+      tokens.push(await exportToken(context, record, synthesize))
+    return {
+      name,
+      settings,
+      applications: await read('application'),
+      formulas: await read('formula'),
+      tokens,
+      associations: await read('association'),
+      reactors: await read('reactor'),
+      proxies: await read('proxy'),
+      members: await exportMembers(context),
+      invitations: await read('invitation'),
+    }
+  },
+})
+
+function conceal(configuration: object): object {
+  return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
+}
+
+async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
+  const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')
+  await recordAccess(context, record, { operation: 'read', message: 'Token exported' }, transform)
+  const data = synthesize
+    ? replaceData(record.type as TokenTypeName, record.data, createDraw(record.id))
+    : viewToken(record, transform).data
+  const { id, type, mask = null, containers, deduplicate_token } = record
+  const { metadata, search_indexes, fingerprint_expression, expires_at } = record
+  const rest = { metadata, search_indexes, fingerprint_expression, expires_at, deduplicate_token }
+  return { id, type, mask, containers, ...omitUndefined({ data, ...rest }) }
+}
+
+async function exportMembers({ store, caller }: Context): Promise<object[]> {
+  const members: object[] = []
+  for (const { user_id, role } of (await readAll(store, 'member', caller.tenant)).reverse()) {
+    const { email, first_name, last_name } = (await store.get('user', 0, user_id)) ?? {}
+    if (role !== 'OWNER' && email !== undefined)
+      members.push(omitUndefined({ email, role, first_name, last_name }))
+  }
+  return members
+}
 
 export const noun = {
   name: 'seed',

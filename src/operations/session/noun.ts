@@ -1,4 +1,129 @@
-import { authorizeSession, createSession } from './session.js'
+/** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
+import {
+  LONGEST_SESSION_HOURS,
+  MOST_LIVE_SESSIONS,
+  SESSION_KEY,
+  SESSION_MINUTES,
+} from '../../domain/access/application.js'
+import { formatDate, parseLogDate } from '../../domain/dates.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { SessionRecord } from '../../domain/records/records.js'
+import { randomKey } from '../../domain/text/base58.js'
+import { CofferError, conflict, validationError } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import { component, date, text } from '../../framework/output.js'
+import { inputSchema } from '../../framework/schema.js'
+import { findNewest } from '../../storage/pages.js'
+import { checkRights, permissionList, readRights, ruleList } from '../application/application-record.js'
+
+const MINUTE_MS = 60_000
+const CREATE_SESSION =
+  'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin'
+const AUTHORIZE_SESSION = `${CREATE_SESSION} --fields nonce -o value > nonce.txt && coffer app key create "starter private" --fields key -o value | coffer session authorize --nonce @nonce.txt`
+/** Sessions are stored under tenant number 0, because a session key does not reveal the tenant. */
+const NO_TENANT = 0
+
+export const createSession = operation({
+  name: 'session create',
+  summary: 'Create a session: a key for a browser, which may do nothing until it is authorized.',
+  details:
+    `The key expires after ${SESSION_MINUTES} minutes. Give the nonce to your server, which authorizes the session with it.\n` +
+    'It acts as the public application whose key is in use.',
+  permissions: [],
+  onlyFor: 'public',
+  route: 'POST /sessions',
+  ignoresIdempotencyKey: true,
+  success: 201,
+  input: inputSchema([], {}),
+  output: component('Session', ['session_key', 'nonce', 'expires_at'], {
+    session_key: { ...text, description: 'Shown only here.' },
+    nonce: { ...text, description: 'Authorizes the session, once.' },
+    expires_at: date,
+  }),
+  examples: [CREATE_SESSION],
+  async run(context) {
+    const { caller, random, hashSecret } = context
+    const { tenant, actor } = caller
+    await requireRoom(context, 'application')
+    const key = randomKey(random, SESSION_KEY)
+    const nonce = randomKey(random)
+    const expires = context.now + SESSION_MINUTES * MINUTE_MS
+    const hashes = { id: await hashSecret(key), nonce: await hashSecret(nonce) }
+    const record = { ...hashes, tenant, application_id: actor.id, expires }
+    await context.store.insert('session', NO_TENANT, record, { expires, fresh: true })
+    return { session_key: key, nonce, expires_at: formatDate(expires) }
+  },
+})
+
+export const authorizeSession = operation({
+  name: 'session authorize',
+  summary: 'Say what a session may do, as a private application.',
+  details:
+    'By default the session never does what the application that authorizes it cannot do at that moment: the rules of\n' +
+    'both decide. With the setting sessions.beyond_authorizer true, those of the session alone do.',
+  permissions: [],
+  onlyFor: 'private',
+  route: 'POST /sessions/authorize',
+  success: 200,
+  input: {
+    ...inputSchema(['nonce'], {
+      nonce: { type: 'string', maxLength: 100, sensitive: true, description: 'The nonce of the session.' },
+      permissions: {
+        ...permissionList,
+        description: 'A permission of the session: token:…, reactor:invoke or proxy:invoke.',
+      },
+      rules: ruleList('An access rule as JSON, with a container or with conditions.', {
+        required: ['priority', 'transform', 'permissions'],
+        needsOneOf: ['container', 'conditions'],
+      }),
+      expires_at: {
+        type: 'string',
+        description: `When the session expires, at most ${LONGEST_SESSION_HOURS} hours ahead; by default as created.`,
+      },
+    }),
+    needsOneOf: ['permissions', 'rules'],
+  },
+  examples: [
+    `${AUTHORIZE_SESSION} --permission token:create --api-key-stdin`,
+    `${AUTHORIZE_SESSION} --rule '{"priority":1,"conditions":[{"attribute":"id","operator":"equals","value":"card-1"}],"transform":"mask","permissions":["token:update"]}' --api-key-stdin`,
+  ],
+  check: (input, tools) => checkRights('session', input, tools, readExpiry),
+  async run(context, { nonce, ...rights }, expires) {
+    const record = await requireSession(context, nonce)
+    if (record.authorized !== undefined) throw conflict('The session of this nonce is authorized already.')
+    await requireRoom(context, 'authorizer')
+    const authorized = { by: context.caller.actor.id, ...readRights(rights) }
+    const changed = { ...record, authorized, ...omitUndefined({ expires }) }
+    await context.store.replace('session', NO_TENANT, changed, { expires: changed.expires })
+    return undefined
+  },
+})
+
+/** @throws CofferError `validation` */
+function readExpiry(text: string, now: number): number {
+  const expires = parseLogDate(text)
+  const ahead = expires - now
+  if (ahead > 0 && ahead <= LONGEST_SESSION_HOURS * 60 * MINUTE_MS) return expires
+  throw validationError(`must be in the future, at most ${LONGEST_SESSION_HOURS} hours ahead`)
+}
+
+/** @throws CofferError `not_found`, also for the session of another tenant */
+async function requireSession(context: Context, nonce: string): Promise<SessionRecord> {
+  const value = await context.hashSecret(nonce)
+  const record = await findNewest(context.store, 'session', NO_TENANT, { field: 'nonce', value })
+  const isItsOwn = record?.tenant === context.caller.tenant
+  if (isItsOwn && context.isEqualSecret(record.nonce, value)) return record
+  throw new CofferError('not_found', 'No session has this nonce, or it has expired.')
+}
+
+/** Limits the live sessions that the calling application created, or authorized. */
+async function requireRoom({ store, caller }: Context, field: 'application' | 'authorizer'): Promise<void> {
+  const where = { field, value: caller.actor.id }
+  const { records } = await store.find('session', NO_TENANT, { where, page: MOST_LIVE_SESSIONS, size: 1 })
+  if (records.length === 0) return
+  const message = `This application has ${MOST_LIVE_SESSIONS} sessions. Try again when some have expired.`
+  throw new CofferError('rate_limited', message, { retryAfterSeconds: SESSION_MINUTES * 60 })
+}
 
 export const noun = {
   name: 'session',

@@ -1,16 +1,192 @@
-import { createTenant, listTenants, useTenant } from './owner-tenants.js'
-import * as tenant from './tenant.js'
+/** Tenants: the caller's own with its usage report, and those of the vault. */
+import { about } from '../../domain/property-errors.js'
+import type { TenantRecord } from '../../domain/records/records.js'
+import { settingOf } from '../../domain/settings.js'
+import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
+import { onVault, operation } from '../../framework/operation.js'
+import * as output from '../../framework/output.js'
+import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
+import { eachRecord, readAll } from '../../storage/pages.js'
+import { revokeKeys } from '../application/application-record.js'
+import { modified } from '../manage.js'
+import { removePeople } from '../member/noun.js'
+import { countActive, measureType } from '../token/lifetime.js'
+import {
+  checkTenantName,
+  createTenant as createRecords,
+  findTenant,
+  MAX_TENANT_NAME_LENGTH,
+  readSettings,
+} from './tenant-create.js'
+
+const { boolean, count, date, enumOf, object, text, uuid } = output
+
+const tenantAttributes = {
+  id: uuid,
+  owner_id: uuid,
+  name: text,
+  settings: object({
+    'deduplicate_tokens?': enumOf('true', 'false'),
+    'disable_ephemeral_proxy?': enumOf('true', 'false'),
+  }),
+  ...output.optionalAudit,
+} as const
+const tenantOutput = output.component(
+  'Tenant',
+  ['id', 'name', 'owner_id', 'settings', 'created_at'],
+  tenantAttributes,
+)
+
+export type TenantView = Infer<typeof tenantOutput>
+
+const usageOutput = output.component('UsageReport', [], {
+  token_report: object({
+    metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
+    included_monthly_active_tokens: count,
+    monthly_active_tokens: count,
+  }),
+})
+
+const getTenant = operation({
+  name: 'tenant get',
+  summary: 'Get your tenant.',
+  permissions: ['tenant:read'],
+  route: 'GET /tenants/self',
+  input: inputSchema([], {}),
+  output: tenantOutput,
+  examples: ['coffer tenant get'],
+  log: { operation: 'read', message: 'Tenant retrieved' },
+  async run(context) {
+    const tenant = await context.tenant()
+    context.audit.record('tenant', tenant.id)
+    return viewTenant(tenant)
+  },
+})
+
+const flag = { type: 'string', enum: ['true', 'false'] } as const
+
+export const updateTenant = operation({
+  name: 'tenant update',
+  summary: 'Rename your tenant or change its settings.',
+  permissions: ['tenant:update'],
+  route: 'PUT /tenants/self',
+  input: inputSchema(['name'], {
+    name: { type: 'string', minLength: 1, maxLength: MAX_TENANT_NAME_LENGTH, description: 'A display name.' },
+    settings: {
+      type: 'object',
+      properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
+      additionalProperties: false,
+      description:
+        'deduplicate_tokens and disable_ephemeral_proxy: "true" or "false" each; if omitted, the settings are not changed.',
+    },
+  }),
+  output: tenantOutput,
+  examples: [`coffer tenant update --name staging --settings '{"deduplicate_tokens":"true"}'`],
+  log: { operation: 'update', message: 'Tenant updated' },
+  check: ({ name }) => {
+    if (name !== undefined) about('name', () => checkTenantName(name))
+  },
+  async run(context, { name, settings }) {
+    const before = await context.tenant()
+    const record = { ...before, name, settings: settings ?? before.settings, ...modified(context) }
+    await context.store.replace('tenant', 0, record)
+    context.audit.record('tenant', record.id)
+    return viewTenant(record)
+  },
+})
+
+const deleteTenant = operation({
+  name: 'tenant delete',
+  summary: 'Delete your tenant with all its data, and destroy its keys.',
+  details: 'Earlier backups contain their own keys, so their data of this tenant remains readable.',
+  permissions: ['tenant:delete'],
+  route: 'DELETE /tenants/self',
+  input: inputSchema([], {}),
+  examples: ['coffer tenant delete --yes'],
+  destroys: 'This deletes the tenant with all of its tokens, applications and logs',
+  async run({ store, caller: { tenant } }) {
+    // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
+    for await (const { keys } of eachRecord(store, 'application', tenant)) await revokeKeys(store, keys)
+    await removePeople(store, tenant)
+    await store.removeTenant(tenant)
+    return undefined
+  },
+})
+
+const reportUsage = operation({
+  name: 'tenant usage',
+  summary: 'Report the number of tokens, and of those active this month.',
+  permissions: ['report:read'],
+  route: 'GET /tenants/self/reports/usage',
+  input: inputSchema([], {}),
+  output: usageOutput,
+  examples: ['coffer tenant usage'],
+  async run(context) {
+    const metrics_by_type: Record<string, { count: number; last_created_at: string }> = {}
+    for (const type of TOKEN_TYPE_NAMES) {
+      const metrics = await measureType(context, type)
+      if (metrics !== undefined) metrics_by_type[type] = metrics
+    }
+    const { values } = await readSettings(context.store)
+    return {
+      token_report: {
+        metrics_by_type,
+        included_monthly_active_tokens: settingOf(values, 'tokens.included_monthly_active'),
+        monthly_active_tokens: await countActive(context),
+      },
+    }
+  },
+})
+
+function viewTenant(tenant: TenantRecord): TenantView {
+  const { number: _number, keys: _keys, log_chains: _chains, ...view } = tenant
+  return view
+}
+
+const createTenant = operation({
+  ...onVault,
+  name: 'tenant create',
+  summary: 'Create another tenant in the vault.',
+  input: closedInput(['name'], { name: { type: 'string', description: 'The name of the tenant.' } }),
+  positionals: ['name'],
+  output: tenantOutput,
+  columns: ['name', 'id', 'created_at'],
+  examples: ['coffer tenant create staging'],
+  log: { operation: 'update', message: 'Another tenant created' },
+  check: ({ name }) => about('name', () => checkTenantName(String(name))),
+  run: async ({ store, createUuid, vault }, { name }) =>
+    viewTenant(await createRecords(store, { name, keys: vault().generateTenantKeys(), createUuid })),
+})
+
+const listTenants = operation({
+  ...onVault,
+  name: 'tenant list',
+  summary: 'List the tenants of the vault, newest first.',
+  output: output.arrayOf(object({ ...tenantAttributes, 'is_used?': boolean })),
+  columns: ['name', 'id', 'is_used', 'created_at'],
+  examples: ['coffer tenant list'],
+  run: async ({ store }) => (await readAll(store, 'tenant', 0)).map(viewTenant),
+})
+
+const useTenant = operation({
+  ...onVault,
+  name: 'tenant use',
+  summary: 'Set the default tenant of commands.',
+  details:
+    'The default is stored for this vault in your own configuration. --tenant and COFFER_TENANT override it.',
+  input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
+  positionals: ['name'],
+  output: object({ id: uuid, name: text, is_used: boolean }),
+  columns: ['name', 'id', 'is_used'],
+  examples: ['coffer tenant use demo'],
+  run: async ({ store }, { name: nameOrId }) => {
+    const { id, name } = await findTenant(store, nameOrId)
+    return { id, name, is_used: true }
+  },
+})
 
 export const noun = {
   name: 'tenant',
   summary: 'Manage tenants and report usage',
-  operations: [
-    tenant.getTenant,
-    tenant.updateTenant,
-    tenant.deleteTenant,
-    tenant.reportUsage,
-    createTenant,
-    listTenants,
-    useTenant,
-  ],
+  operations: [getTenant, updateTenant, deleteTenant, reportUsage, createTenant, listTenants, useTenant],
 }

@@ -1,29 +1,19 @@
 /** Creates and finds tenants. */
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
-import { CofferError, conflict, usage } from '../../errors.js'
-import { findNewest, readAll } from '../../storage/pages.js'
+import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
+import { findNewest } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
-import { readSettings } from '../config/settings-record.js'
 
 const MOST_TENANTS = 65_535
-/** Shorter text is not looked for as the beginning of an id. */
-const LEAST_BEGINNING = 4
 
 /** Creates the records of a new vault: its settings, and the user who owns it. */
 export async function createVaultRecords(
   store: StoreWriter,
-  { secretsKey, ownerId }: { secretsKey: string; ownerId: string },
+  { secretsKey: secrets_key, ownerId: owner_id }: { secretsKey: string; ownerId: string },
 ): Promise<void> {
-  const settings: SettingsRecord = {
-    id: 'vault',
-    secrets_key: secretsKey,
-    owner_id: ownerId,
-    next_tenant: 1,
-    values: {},
-  }
-  await store.insert('settings', 0, settings)
-  await store.insert('user', 0, { id: ownerId, created_at: formatDate(store.now) })
+  await store.insert('settings', 0, { id: 'vault', secrets_key, owner_id, next_tenant: 1, values: {} })
+  await store.insert('user', 0, { id: owner_id, created_at: formatDate(store.now) })
 }
 
 /** The vault's owner owns the tenant. @throws CofferError `conflict` for a name in use, `unprocessable` beyond the limit */
@@ -40,54 +30,53 @@ export async function createTenant(
     )
   const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
   if (sameName !== undefined) throw conflict('There is already a tenant with this name.')
-  const created_at = formatDate(store.now)
-  const tenant: TenantRecord = {
-    number,
-    id: createUuid(),
-    owner_id,
-    name,
-    settings: {},
-    keys,
-    created_by: owner_id,
-    created_at,
-  }
+  const made = { created_by: owner_id, created_at: formatDate(store.now) }
+  const tenant: TenantRecord = { number, id: createUuid(), owner_id, name, settings: {}, keys, ...made }
   await store.insert('tenant', 0, tenant, { fresh: true })
   await store.replace('settings', 0, { ...settings, next_tenant: number + 1 })
-  await store.insert('member', number, {
-    id: createUuid(),
-    tenant_id: tenant.id,
-    role: 'OWNER',
-    user_id: owner_id,
-    created_by: owner_id,
-    created_at,
-  })
+  const { id: tenant_id } = tenant
+  const member = { id: createUuid(), tenant_id, role: 'OWNER', user_id: owner_id, ...made } as const
+  await store.insert('member', number, member)
   await store.log(number, {
-    tenant_id: tenant.id,
+    tenant_id,
     actor_id: owner_id,
     actor_type: 'user',
     entity_type: 'tenant',
-    entity_id: tenant.id,
+    entity_id: tenant_id,
     operation: 'create',
     message: 'Tenant created',
-    created_at,
+    created_at: made.created_at,
     trace_id: createUuid(),
   })
   return tenant
 }
 
-/** Finds by id, name (in any case) or unique start of an id. @throws CofferError `not_found`, `usage` for a shared name */
+/** Finds by id, or by name in any case. @throws CofferError `not_found`, `usage` for a shared name */
 export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
-  for (const field of ['id', 'name']) {
-    const where = { field, value: field === 'name' ? nameOrId.toLowerCase() : nameOrId }
-    const { records, total } = await store.find('tenant', 0, { where, page: 1, size: 1 })
+  const values = { id: nameOrId, name: nameOrId.toLowerCase() }
+  for (const [field, value] of Object.entries(values)) {
+    const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
     // A tenant may rename itself to any name, because a refusal would disclose the names of other tenants.
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
-    const [tenant] = records
-    if (tenant !== undefined) return tenant
+    if (records[0] !== undefined) return records[0]
   }
-  const beginning = nameOrId.toLowerCase()
-  const all = beginning.length < LEAST_BEGINNING ? [] : await readAll(store, 'tenant', 0)
-  const [found, ...others] = all.filter(({ id }) => id.startsWith(beginning))
-  if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
+}
+
+export const MAX_TENANT_NAME_LENGTH = 200
+
+/** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
+export function checkTenantName(name: string): void {
+  const length = [...name].length
+  if (name.trim() === '' || length > MAX_TENANT_NAME_LENGTH)
+    throw validationError(`must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`)
+  if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
+    throw validationError('must be one line without control characters')
+}
+
+/** @throws CofferError `vault_damaged` */
+export async function readSettings(reader: Pick<StoreReader, 'get'>): Promise<SettingsRecord> {
+  const settings = await reader.get('settings', 0, 'vault')
+  if (settings !== undefined) return settings
+  throw damaged('The settings of the vault are missing')
 }

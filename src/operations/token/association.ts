@@ -1,19 +1,22 @@
-/** Associations: links from a parent token to a child token. */
+/** Links between tokens: a parent and its children. */
+import type { Permission } from '../../domain/access/permissions.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
-import { type AssociationRecord, associationId } from '../../domain/records/records.js'
+import { associationId, type TokenRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
+import { readList } from '../../framework/list.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { requireRecord } from '../../framework/require-record.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
-import { filterConditions, listTokensWhere, recordToken, requireTransform } from './token-access.js'
-import { checkFilters, createAttributes, tokenFilters, tokenId, tokenOutput } from './token-attributes.js'
-import { findChildLinks, isLinked } from './token-links.js'
+import { requireRecord } from '../../framework/unit.js'
+import { readAll } from '../../storage/pages.js'
+import { isLinked } from './lifetime.js'
+import { filterConditions, listGranted, recordToken, requireTransform } from './token-access.js'
+import * as attributes from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
-const parent_id = { ...tokenId, description: 'The id of the parent token.' } as const
-const child_id = { ...tokenId, description: 'The id of the child token.' } as const
+const parent_id = { ...attributes.tokenId, description: 'The id of the parent token.' } as const
+const child_id = { ...attributes.tokenId, description: 'The id of the child token.' } as const
 const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
 
 export const linkTokens = operation({
@@ -28,11 +31,11 @@ export const linkTokens = operation({
   log: { operation: 'update', message: 'Token association created' },
   check: refuseItself,
   async run(context, input) {
-    const { parent, child } = await requireBoth(context, input)
-    requireTransform(context, 'token:read', parent)
-    requireTransform(context, 'token:read', child)
-    await associate(context, parent.id, child.id)
-    for (const token of [parent, child]) recordToken(context, token)
+    const tokens = await requireBoth(context, input, 'token:read')
+    if (await isLinked(context.store, context.caller.tenant, input.parent_id, input.child_id))
+      throw conflict('These tokens are already linked.')
+    await associate(context, input)
+    for (const token of tokens) recordToken(context, token)
     return undefined
   },
 })
@@ -48,15 +51,13 @@ export const unlinkTokens = operation({
   log: { operation: 'update', message: 'Token association deleted' },
   check: refuseItself,
   async run(context, input) {
-    const { parent, child } = await requireBoth(context, input)
     // First, so that a caller who may not delete them does not learn whether they are linked.
-    requireTransform(context, 'token:delete', parent)
-    requireTransform(context, 'token:delete', child)
-    const { tenant } = context.caller
-    if (!(await isLinked(context.store, tenant, parent.id, child.id)))
+    const tokens = await requireBoth(context, input, 'token:delete')
+    const { store, caller } = context
+    if (!(await isLinked(store, caller.tenant, input.parent_id, input.child_id)))
       throw new CofferError('not_found', 'These tokens are not linked.')
-    await context.store.remove('association', tenant, associationId(parent.id, child.id))
-    for (const token of [parent, child]) recordToken(context, token)
+    await store.remove('association', caller.tenant, associationId(input.parent_id, input.child_id))
+    for (const token of tokens) recordToken(context, token)
     return undefined
   },
 })
@@ -67,13 +68,13 @@ export const createChild = operation({
   permissions: ['token:create', 'token:read'],
   route: 'POST /tokens/{parent_id}/children',
   success: 201,
-  input: inputSchema(['parent_id', 'type', 'data'], { parent_id, ...createAttributes }),
-  output: tokenOutput,
+  input: inputSchema(['parent_id', 'type', 'data'], { parent_id, ...attributes.createAttributes }),
+  output: attributes.tokenOutput,
   isExplainable: true,
   mayAnswerExisting: true,
   isRevealable: true,
   examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
-  log: { operation: 'create', message: 'Token created' },
+  log: attributes.CREATED,
   check: checkNewToken,
   async run(context, { parent_id }, draft) {
     const parent = await requireRecord(context, 'token', parent_id)
@@ -82,33 +83,33 @@ export const createChild = operation({
     const child = created instanceof Existing ? created.result : created
     // Linking requires token:read on both tokens, but not on one that the caller just created.
     if (created instanceof Existing) requireTransform(context, 'token:read', child)
-    if (child.id === parent.id)
+    if (child.id === parent_id)
       throw invalid('data', 'is that of the parent; a token cannot be its own child')
-    const isThere = await isLinked(context.store, context.caller.tenant, parent.id, child.id)
-    if (!isThere) await associate(context, parent.id, child.id)
+    if (!(await isLinked(context.store, context.caller.tenant, parent_id, child.id)))
+      await associate(context, { parent_id, child_id: child.id })
     return created
   },
 })
 
 export const listChildren = operation({
+  ...attributes.showingTokens,
   name: 'token children',
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens/{parent_id}/children',
-  input: inputSchema(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
-  output: listOutput(tokenOutput),
-  isExplainable: true,
-  isRevealable: true,
+  input: inputSchema(['parent_id'], { parent_id, ...attributes.tokenFilters, ...pageInput(100) }),
+  output: listOutput(attributes.tokenOutput),
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
-  log: { operation: 'read', message: 'Token retrieved' },
-  check: checkFilters,
-  runDetached: (session, { parent_id, ...filters }) =>
-    listTokensWhere(session, filters, async (context) => {
-      const parent = await requireRecord(context, 'token', parent_id)
-      requireTransform(context, 'token:read', parent)
-      const links = await findChildLinks(context.store, context.caller.tenant, parent.id)
+  check: attributes.checkFilters,
+  runDetached(session, { parent_id, ...filters }) {
+    const ofParent = async (context: Context) => {
+      requireTransform(context, 'token:read', await requireRecord(context, 'token', parent_id))
+      const where = { field: 'parent', value: parent_id }
+      const links = await readAll(context.store, 'association', context.caller.tenant, where)
       return [{ ids: links.map(({ child_id }) => child_id) }, ...(await filterConditions(context, filters))]
-    }),
+    }
+    return readList(session, listGranted(session.caller, ofParent), filters)
+  },
 })
 
 /** @throws CofferError `validation` for a link of a token to itself */
@@ -116,25 +117,17 @@ function refuseItself({ parent_id, child_id }: Lenient<Infer<typeof both>>): voi
   if (parent_id === child_id) throw invalid('child_id', 'must differ from the parent')
 }
 
-/** @throws CofferError `not_found` */
-async function requireBoth(
-  context: Context,
-  { parent_id, child_id }: { parent_id: string; child_id: string },
-) {
-  const parent = await requireRecord(context, 'token', parent_id)
-  return { parent, child: await requireRecord(context, 'token', child_id) }
+/** @throws CofferError `not_found`, `forbidden` without `permission` on both tokens */
+async function requireBoth(context: Context, input: Infer<typeof both>, permission: Permission) {
+  const tokens: TokenRecord[] = []
+  for (const id of [input.parent_id, input.child_id]) tokens.push(await requireRecord(context, 'token', id))
+  for (const token of tokens) requireTransform(context, permission, token)
+  return tokens
 }
 
-/** @throws CofferError `conflict` if the link exists */
-async function associate(context: Context, parentId: string, childId: string): Promise<void> {
-  if (await isLinked(context.store, context.caller.tenant, parentId, childId))
-    throw conflict('These tokens are already linked.')
-  const record: AssociationRecord = {
-    id: associationId(parentId, childId),
-    parent_id: parentId,
-    child_id: childId,
-    created_by: context.caller.actor.id,
-    created_at: context.date,
-  }
-  await context.store.insert('association', context.caller.tenant, record)
+async function associate(context: Context, link: Infer<typeof both>): Promise<void> {
+  const id = associationId(link.parent_id, link.child_id)
+  const made = { created_by: context.caller.actor.id, created_at: context.date }
+  const { parent_id, child_id } = link
+  await context.store.insert('association', context.caller.tenant, { id, parent_id, child_id, ...made })
 }

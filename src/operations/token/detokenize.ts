@@ -11,26 +11,16 @@ import { type CheckTools, type Context, type LogEntry, operation } from '../../f
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
 import { recordAccess, requireTransform } from './token-access.js'
-import { type TokenView, viewToken } from './token-attributes.js'
+import { READ, showingTokens, type TokenView, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
 /** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
 const MOST_SIZE = 16 * 1024 * 1024
 
-/** An expression and its path: `args.card.number`. */
-interface Found {
-  path: string
-  expression: Expression
-}
+export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
-/** The expressions in a document, by their text, and the budget that is left for them. */
-export interface FoundExpressions {
-  readonly byText: ReadonlyMap<string, Found>
-  readonly budget: Budget
-}
-
-/** The permission that a caller needs on each token, and how its use is logged. */
 interface Access {
+  /** Needed on each token. */
   permission: Permission
   /** Absent if `reached` logs the uses later. */
   log?: LogEntry
@@ -48,13 +38,10 @@ export const USE = {
   whole: 'args',
   transform: 'reveal',
 } as const satisfies Access
-const READ = {
-  permission: 'token:read',
-  log: { operation: 'read', message: 'Token retrieved' },
-  whole: 'payload',
-} as const satisfies Access
+const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
 export const detokenizeTokens = operation({
+  ...showingTokens,
   name: 'token detokenize',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
@@ -70,19 +57,15 @@ export const detokenizeTokens = operation({
     payload: { nullable: true, sensitive: true, description: 'The document: any JSON.' },
   }),
   output: anyJson('The body with every expression replaced.'),
-  isExplainable: true,
-  isRevealable: true,
   examples: [
     `echo '{"card":"{{ card-1 }}","text":"Dear {{ ada | json: \\"$.name\\" }}"}' | coffer token detokenize --reveal`,
   ],
-  log: READ.log,
-  check: ({ payload }, tools) => findExpressions(payload, tools, READ.whole),
-  run: (context, { payload }, found) => detokenize(context, payload, found, READ),
+  check: ({ payload }, tools) => findExpressions(payload, tools, SHOW.whole),
+  run: (context, { payload }, found) => detokenize(context, payload, found, SHOW),
 })
 
 /**
- * Compiles every expression in `document`, which error messages call `whole`; reads no token. `places` are names for
- * its texts; default: their paths in the document.
+ * Compiles every expression in `document`, which error messages call `whole`. `places`: names of its texts; default: paths.
  * @throws CofferError `validation` for each invalid expression, and for too many tokens; `too_much_work`
  */
 export async function findExpressions(
@@ -90,23 +73,21 @@ export async function findExpressions(
   tools: Pick<CheckTools, 'expressions' | 'turns'>,
   whole: string = USE.whole,
   most = MOST_TOKENS,
-  places: ReadonlyMap<string, string> = findTexts(document, '', new Map()),
-): Promise<FoundExpressions> {
+  places: ReadonlyMap<string, string> = findTexts(document, ''),
+) {
   checkOutputs(places.keys())
   const budget = new Budget(tools.turns)
   const errors: PropertyErrors = {}
-  const byText = new Map<string, Found>()
+  const byText = new Map<string, { path: string; expression: Expression }>()
   const tokens = new Set<string>()
   for (const [text, at] of places) {
     // Compiling all of them could take seconds.
     if (isFull(errors) || tokens.size > most) break
-    const place = at || whole
+    const path = at || whole
     const expressions = await tools.expressions()
-    const expression = await collectLater(errors, place, () =>
-      expressions.compile(text, 'detokenize', budget),
-    )
+    const expression = await collectLater(errors, path, () => expressions.compile(text, 'detokenize', budget))
     if (expression === undefined) continue
-    byText.set(text, { path: place, expression })
+    byText.set(text, { path, expression })
     for (const id of expression.references) tokens.add(id)
   }
   if (tokens.size > most)
@@ -132,7 +113,7 @@ export async function detokenize<T>(
   const errors: PropertyErrors = {}
   const values: unknown[] = []
   for (const text of listTexts(document)) {
-    if (budget.isTurnOver) await budget.pause()
+    if (budget.turns.isOver) await budget.turns.next()
     const { path, expression } = byText.get(text)!
     values.push(collect(errors, path, () => expression.render({ tokens }, budget)))
   }
@@ -146,28 +127,24 @@ function requireSize(size: number, { whole }: Access): void {
   if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-/** Every referenced token id, and the path of its first occurrence. */
-function pathsOfTokens(found: FoundExpressions): Map<string, string> {
-  const paths = new Map<string, string>()
-  for (const { path, expression } of found.byText.values())
-    for (const id of expression.references) if (!paths.has(id)) paths.set(id, path)
-  return paths
-}
-
 /** Every referenced token as the caller may see it, by its id. */
-async function readTokens(context: Context, found: FoundExpressions, access: Access) {
+async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { permission, log, reached, transform } = access
   const errors: PropertyErrors = {}
+  const read = new Set<string>()
   const records: TokenRecord[] = []
   let size = 0
-  for (const [id, path] of pathsOfTokens(found)) {
-    const record = await context.store.get('token', context.caller.tenant, id)
-    if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
-    else records.push(record)
-    // A mask, which is shown instead of the data, may be larger.
-    size += sizeOf(transform === undefined ? record : record?.data)
-    requireSize(size, access)
-  }
+  for (const { path, expression } of byText.values())
+    for (const id of expression.references) {
+      if (read.has(id)) continue
+      read.add(id)
+      const record = await context.store.get('token', context.caller.tenant, id)
+      if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
+      else records.push(record)
+      // A mask, which is shown instead of the data, may be larger.
+      size += sizeOf(transform === undefined ? record : record?.data)
+      requireSize(size, access)
+    }
   refuseErrors(errors)
   const tokens = new Map<string, TokenView>()
   for (const record of records) {

@@ -1,17 +1,22 @@
 /** Imports tokens in batches: many in one unit of work, each created or refused on its own. */
-
+import { Budget, inTurns } from '../../domain/expression/budget.js'
+import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { ImportRecord } from '../../domain/records/import-record.js'
-import { CofferError, conflict, type PropertyErrors } from '../../errors.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { ImportRecord } from '../../domain/records/token-record.js'
+import type { TokenDraft } from '../../domain/token/token.js'
+import { CofferError, conflict, type PropertyErrors, validationError } from '../../errors.js'
+import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
-import { type CheckedRow, checkRows, loadRows } from './load-tokens.js'
-import type { TokenView } from './token-attributes.js'
+import { CREATED } from './token-attributes.js'
+import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_ROWS = 10_000
 const RESUMABLE_MS = 30 * 24 * 3_600_000
+/** Rows in one turn of the event loop, unless their expressions take long. */
+const ROWS_IN_A_TURN = 50
+const ROW_ERRORS: readonly string[] = ['validation', 'too_much_work', 'forbidden', 'conflict']
 
 const resultOutput = object({
   status: enumOf('created', 'deduplicated', 'refused'),
@@ -46,63 +51,88 @@ export const importTokens = operation({
     `echo '{"type":"token","data":"a"}' | coffer token import`,
     `printf 'kind,secret\\ntoken,a\\n' | coffer token import --format csv --map kind=type --map secret=data`,
   ],
-  log: { operation: 'create', message: 'Token created' },
+  log: CREATED,
   check: ({ rows = [] }, tools) => checkRows(rows, tools),
-  async runDetached(session, input, prepared) {
-    try {
-      return await session.inUnit((context) => importBatch(context, input, prepared))
-    } catch (error) {
-      if (error instanceof Rehearsed) return { results: error.results }
-      throw error
-    }
+  async runDetached(session, input, checked) {
+    let results: RowResult[] = []
+    const undo = new Error('A rehearsal leaves nothing.')
+    const batch = session.inUnit(async (context) => {
+      results = await importBatch(context, input, checked)
+      if (input.rehearses === true) throw undo
+    })
+    await batch.catch((error) => {
+      if (error !== undo) throw error
+    })
+    return { results }
   },
 })
 
-/** Thrown by a rehearsal, so that its unit of work leaves nothing. */
-class Rehearsed extends Error {
-  readonly results: RowResult[]
-  constructor(results: RowResult[]) {
-    super('rehearsed')
-    this.results = results
+async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(TokenDraft | CofferError)[]> {
+  const checked: (TokenDraft | CofferError)[] = []
+  for await (const row of inTurns(rows, ROWS_IN_A_TURN, tools.turns)) {
+    const budget = new Budget(tools.turns)
+    try {
+      if (!isObject(row)) throw validationError('A row must be a JSON object.')
+      checked.push(await checkNewToken(row, tools, budget))
+    } catch (error) {
+      checked.push(requireOfRow(error))
+    }
+    if (budget.turns.isOver) await budget.turns.next()
   }
+  return checked
 }
 
 /** @throws CofferError `conflict` for a batch that does not follow those of its run */
 async function importBatch(
   context: Context,
-  { stops = false, rehearses = false, run, first = 0 }: Omit<Infer<typeof importInput>, 'rows'>,
-  prepared: readonly CheckedRow[],
-): Promise<{ results: RowResult[] }> {
+  { stops = false, run, first = 0 }: Infer<typeof importInput>,
+  checked: readonly (TokenDraft | CofferError)[],
+): Promise<RowResult[]> {
   const { store, caller, now } = context
+  const actor_id = caller.actor.id
   const before = run === undefined ? undefined : await store.get('import', caller.tenant, run)
-  if (before !== undefined) {
-    // The batch was committed, but its sender did not learn of it.
-    const isAgain = before.first === first && before.results.length > 0
-    if (before.actor_id === caller.actor.id && isAgain) return { results: before.results }
-    if (before.actor_id !== caller.actor.id || before.first + before.results.length !== first)
-      throw conflict('This batch does not follow what was imported of this run.')
-  } else if (first > 0 && run !== undefined)
+  const isOwn = before?.actor_id === actor_id
+  // The batch was committed, but its sender did not learn of it.
+  if (isOwn && before.first === first && before.results.length > 0) return before.results
+  if (before !== undefined && !(isOwn && before.first + before.results.length === first))
+    throw conflict('This batch does not follow what was imported of this run.')
+  if (before === undefined && run !== undefined && first > 0)
     throw conflict(
       `Nothing is known of this run any more; after 30 days it is forgotten. Import the rows after the first ${first} anew.`,
     )
-  const results = (await loadRows(context, prepared, { stops })).map(describeRow)
+  const results = await createRows(context, checked, stops)
+  // An empty batch asks how far the run came.
+  if (run === undefined || checked.length === 0) return results
   // A refused row that ended the run is not done: the run may be resumed with a corrected row.
   const done = stops ? results.filter(({ status }) => status !== 'refused') : results
-  if (rehearses) throw new Rehearsed(results)
-  // An empty batch asks how far the run came.
-  if (run === undefined || prepared.length === 0) return { results }
-  const record: ImportRecord = { id: run, actor_id: caller.actor.id, first, results: done }
-  const kept = { expires: now + RESUMABLE_MS }
-  if (before === undefined) await store.insert('import', caller.tenant, record, kept)
-  else await store.replace('import', caller.tenant, record, kept)
-  return { results }
+  const record = { id: run, actor_id, first, results: done }
+  const options = { expires: now + RESUMABLE_MS }
+  if (before === undefined) await store.insert('import', caller.tenant, record, options)
+  else await store.replace('import', caller.tenant, record, options)
+  return results
 }
 
-function describeRow(made: TokenView | Existing<TokenView> | CofferError): RowResult {
-  if (made instanceof CofferError) return refuse(made)
-  return made instanceof Existing
-    ? { status: 'deduplicated', id: made.result.id }
-    : { status: 'created', id: made.id }
+/** A row is refused before its first write, so the rows that are written stay whole. */
+async function createRows(context: Context, rows: readonly (TokenDraft | CofferError)[], stops: boolean) {
+  const results: RowResult[] = []
+  for await (const row of inTurns(rows, ROWS_IN_A_TURN, context.turns)) {
+    try {
+      if (row instanceof CofferError) throw row
+      const made = await createFrom(context, row)
+      const isExisting = made instanceof Existing
+      const { id } = isExisting ? made.result : made
+      results.push({ status: isExisting ? 'deduplicated' : 'created', id })
+    } catch (error) {
+      results.push(refuse(requireOfRow(error)))
+      if (stops) break
+    }
+  }
+  return results
+}
+
+function requireOfRow(error: unknown): CofferError {
+  if (error instanceof CofferError && ROW_ERRORS.includes(error.code)) return error
+  throw error
 }
 
 export function refuse(error: { message: string; errors?: PropertyErrors | undefined }): RowResult {

@@ -1,81 +1,126 @@
-/** Token search: translates a query into a condition on the indexes of tokens. */
+/** Token search by queries, and lists and searches by cursor: translates terms into conditions on the indexes of tokens. */
+import { isContainerPath } from '../../domain/access/container.js'
+import type { Permission } from '../../domain/access/permissions.js'
 import { parseLogDate } from '../../domain/dates.js'
-import { collect, refuseErrors } from '../../domain/property-errors.js'
+import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { metadataLookups, searchField } from '../../domain/records/index-fields.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   MAX_QUERY_LENGTH,
+  METADATA,
+  parseJoinedTerms,
   parseSearchQuery,
   type RangeTerm,
   type SearchField,
   type SearchQuery,
-  type SearchTerm,
 } from '../../domain/token/search-query.js'
-import { type PropertyErrors, validationError } from '../../errors.js'
+import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
-import { type Context, operation } from '../../framework/operation.js'
-import { listOutput, pageInput } from '../../framework/page.js'
+import { readList, readListByCursor } from '../../framework/list.js'
+import { type Context, operation, type Session } from '../../framework/operation.js'
+import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
-import { inContainer, listTokensWhere, whereContainers } from './token-access.js'
-import { tokenOutput } from './token-attributes.js'
+import { inContainer, listGranted, whereContainers } from './token-access.js'
+import { showingTokens, tokenFilters, tokenOutput } from './token-attributes.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
-const METADATA = 'metadata.'
-
-export const query = {
+const text = { type: 'string', minLength: 1 } as const
+const query = {
   type: 'string',
   maxLength: MAX_QUERY_LENGTH,
   description: 'The query; without one, every token matches.',
 } as const
 
 export const searchTokens = operation({
+  ...showingTokens,
   name: 'token search',
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
   details: [
     'Terms are field:value, combined with AND, OR, NOT (also ! and -) and parentheses; quote values with spaces.',
     'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
-    'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day. A date without',
-    'a time is the whole day, in UTC. With the setting search.masked_data false, data and fingerprint match only',
-    'tokens whose data you may see in the clear.',
+    'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day (UTC). With',
+    'the setting search.masked_data false, data and fingerprint match only tokens whose data you may see.',
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
-  input: inputSchema([], {
-    query,
-    ...pageInput(100),
-  }),
+  input: inputSchema([], { query, ...pageInput(100) }),
   positionals: ['query'],
   output: listOutput(tokenOutput),
-  isExplainable: true,
-  isRevealable: true,
   examples: [
     `coffer token search 'type:card'`,
     `coffer token search 'data:6789 AND NOT type:card'`,
     `coffer token search --query 'container:/pii/* AND created_at:[2026-01-01 TO *]'`,
   ],
-  log: { operation: 'read', message: 'Token retrieved' },
   check: ({ query = '' }) => checkQuery(query),
-  async runDetached(session, input, query) {
-    const toConditions = async (context: Context) =>
-      query === undefined ? [] : [await toCondition(context, query)]
-    return listTokensWhere(session, input, toConditions, ['token:search'])
+  runDetached: (session, input, query) => {
+    const toConditions = async (context: Context) => (query ? [await toCondition(context, query)] : [])
+    return readList(session, listGranted(session.caller, toConditions, ['token:search']), input)
   },
+})
+
+export const listTokensByCursor = operation({
+  ...showingTokens,
+  name: 'token list-after',
+  form: { command: 'token list', flag: 'after' },
+  summary: 'List tokens by cursor, newest first: flat in cost, without totals.',
+  details: 'At most one of type, fingerprint and metadata; each may be together with container.',
+  permissions: ['token:read'],
+  route: 'GET /v2/tokens',
+  input: inputSchema([], {
+    type: { ...text, description: 'Only tokens of this type.' },
+    container: { ...text, description: 'Only tokens in this container or below it.' },
+    fingerprint: { ...text, description: 'Only tokens with this fingerprint.' },
+    metadata: {
+      ...tokenFilters.metadata,
+      maxProperties: 1,
+      description: 'Only tokens with this metadata, also as JSON; the value is compared case-sensitively.',
+    },
+    ...cursorInput,
+  }),
+  output: cursorOutput(tokenOutput),
+  examples: ['coffer token list --after', 'coffer token list --after --container /pci/ --type card --all'],
+  check({ type, container, fingerprint, metadata = {} }) {
+    const entries = Object.entries(metadata).map(([key, value]) => [METADATA + key, value] as const)
+    const given = [...Object.entries({ container, type, fingerprint }), ...entries]
+    const fields = given.flatMap(([field, value]) => (value === undefined ? [] : { field, value }))
+    return checkFields(fields, (field) => (field.startsWith(METADATA) ? 'metadata' : field))
+  },
+  runDetached: (session, input, fields) => listByCursor(session, 'token:read', input, fields),
+})
+
+export const searchTokensByCursor = operation({
+  ...showingTokens,
+  name: 'token search-after',
+  form: { command: 'token search', flag: 'after' },
+  summary: 'Find tokens by cursor, newest first: flat in cost, without totals.',
+  details:
+    'Terms are field:value, joined by AND: container (and below), and at most one of type, fingerprint, data (a search\n' +
+    'index) and metadata.<key>, whose value is compared case-sensitively.',
+  permissions: ['token:search'],
+  route: 'POST /v2/tokens/search',
+  input: inputSchema([], { query, ...cursorInput }),
+  output: cursorOutput(tokenOutput),
+  examples: [`coffer token search --after --query 'container:/pii/ AND data:6789'`],
+  check({ query = '' }) {
+    const fields = ['container', 'type', 'fingerprint', 'metadata', 'data']
+    return checkFields(parseJoinedTerms(query, fields), () => 'query')
+  },
+  runDetached: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
 })
 
 /** Parses the query and its dates. @throws CofferError `validation` */
 function checkQuery(text: string): SearchQuery | undefined {
   const query = parseSearchQuery(text)
   const errors: PropertyErrors = {}
-  for (const term of query === undefined ? [] : listTerms(query))
-    if (term.kind === 'range') collect(errors, 'query', () => toRange(term))
+  const checkDates = (part: SearchQuery): void => {
+    if (part.kind === 'range') collect(errors, 'query', () => toRange(part))
+    if (part.kind === 'not') checkDates(part.part)
+    if ('parts' in part) part.parts.forEach(checkDates)
+  }
+  if (query !== undefined) checkDates(query)
   refuseErrors(errors)
   return query
-}
-
-function listTerms(query: SearchQuery): SearchTerm[] {
-  if ('parts' in query) return query.parts.flatMap(listTerms)
-  return query.kind === 'not' ? listTerms(query.part) : [query]
 }
 
 async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {
@@ -87,7 +132,7 @@ async function toCondition(context: Context, query: SearchQuery): Promise<Condit
   return query.kind === 'and' ? { and: parts } : { or: parts }
 }
 
-export async function toLookup(context: Context, { field, value }: SearchField): Promise<Condition> {
+async function toLookup(context: Context, { field, value }: SearchField): Promise<Condition> {
   if (field === 'id') return { ids: [value] }
   if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
@@ -96,9 +141,8 @@ export async function toLookup(context: Context, { field, value }: SearchField):
 }
 
 /**
- * If search.masked_data is false, restricts `condition` to tokens whose data is revealed to the caller. Otherwise a
- * search would disclose masked data, also by negation. For a caller whose rules depend on the id of a token it matches
- * nothing, because containers do not tell which data is revealed.
+ * If search.masked_data is false, restricts `condition` to tokens whose data is revealed to the caller, because a search
+ * discloses data, also by negation. Matches nothing if the caller's rules depend on token ids.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
@@ -117,8 +161,8 @@ function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition
   const end = to === undefined ? undefined : readDate(to, column)
   return {
     range,
-    ...(start === undefined ? {} : { from: isInclusive ? start.first : start.last + 1 }),
-    ...(end === undefined ? {} : { below: isInclusive ? end.last + 1 : end.first }),
+    ...(start && { from: isInclusive ? start.first : start.last + 1 }),
+    ...(end && { below: isInclusive ? end.last + 1 : end.first }),
   }
 }
 
@@ -129,7 +173,46 @@ function readDate(text: string, column: number): { first: number; last: number }
     const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
     return { first, last: isDay ? first + DAY_MS - 1 : first }
   } catch (cause) {
-    const message = `needs ISO 8601 dates such as 2030-01-31 (column ${column})`
-    throw validationError(`query: ${message}`, { cause, errors: { query: [message] } })
+    throw validationError(`needs ISO 8601 dates such as 2030-01-31 (column ${column})`, { cause })
   }
+}
+
+/** Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is. */
+function checkFields(fields: readonly SearchField[], pathOf: (field: string) => string): SearchField[] {
+  const errors: PropertyErrors = {}
+  const containers = fields.filter(({ field }) => field === 'container')
+  const [first, ...others] = fields.filter(({ field }) => field !== 'container')
+  if (containers.some(({ value }) => !isContainerPath(value))) {
+    const message = 'container must be a path such as /pci/, which includes what is below it'
+    addError(errors, pathOf('container'), message)
+  }
+  if (containers.length > 1) addError(errors, 'query', 'may name a container only once')
+  for (const { field } of others) addError(errors, pathOf(field), `cannot be together with ${first!.field}`)
+  refuseErrors(errors)
+  return fields.map(({ field, value }) => ({ field, value })).sort((a, b) => (a.field < b.field ? -1 : 1))
+}
+
+/** @throws CofferError `forbidden` for a container on which the caller lacks `permission` */
+function listByCursor(
+  session: Session,
+  permission: Permission,
+  page: { start?: string; size?: number },
+  fields: readonly SearchField[],
+) {
+  const toConditions = async (context: Context) => {
+    const conditions: Condition[] = []
+    for (const field of fields) conditions.push(await toExactLookup(context, permission, field))
+    return conditions
+  }
+  const listing = listGranted(session.caller, toConditions, [permission])
+  return readListByCursor(session, { ...listing, about: JSON.stringify([permission, fields]) }, page)
+}
+
+async function toExactLookup(context: Context, permission: Permission, { field, value }: SearchField) {
+  if (field.startsWith(METADATA)) return { or: metadataLookups(field.slice(METADATA.length), value, true) }
+  if (field !== 'container') return toLookup(context, { field, value })
+  const { transform, dependsOnId } = context.caller
+  if (dependsOnId === true || transform(permission, { containers: [value] }) !== undefined)
+    return { field: 'ancestor', value }
+  throw new CofferError('forbidden', `${permission} is not granted on the container ${value}.`)
 }

@@ -1,31 +1,30 @@
 /** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
-
 import type { Transform } from '../../domain/access/permissions.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import type { EntityType } from '../../domain/records/log-record.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
-import {
-  anyJson,
-  audit,
-  boolean,
-  component,
-  count,
-  date,
-  enumOf,
-  object,
-  text,
-  textMap,
-  texts,
-  uuid,
-} from '../../framework/output.js'
-import { filterBy, type Infer } from '../../framework/schema.js'
+import * as output from '../../framework/output.js'
+import { filterBy, type Infer, patchOf } from '../../framework/schema.js'
+
+const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
+
+/** Log entries, and what the declarations of operations that answer with tokens share. */
+export const CREATED = { operation: 'create', message: 'Token created' } as const
+export const READ = { operation: 'read', message: 'Token retrieved' } as const
+export const showingTokens = { isExplainable: true, isRevealable: true, log: READ } as const
+
+/** The entity type of a token in the log: cards and banks have their own. */
+export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
+  return type === 'card' || type === 'bank' ? type : 'token'
+}
 
 export const tokenId = { type: 'string', isTokenId: true, description: 'The id of the token.' } as const
 
-/** Types whose data is text; a generic token may have any JSON. */
-const TEXT_TYPES = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
+/** A generic token may have any JSON. */
+const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
 
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
@@ -41,7 +40,7 @@ const contents = {
         bank: { routing_number: { type: 'string' }, account_number: secret },
       },
     },
-    textWhere: { type: TEXT_TYPES.map(({ name }) => name) },
+    textWhere: { type: textTypes.map(({ name }) => name) },
     description: 'The value to store: any JSON.',
   },
   mask: {
@@ -91,73 +90,55 @@ export const createAttributes = {
 } as const
 
 /** The attributes of an update request, in which null removes a value. */
-export const updateAttributes = {
-  ...contents,
-  containers: { ...contents.containers, nullable: false },
-  search_indexes: { ...contents.search_indexes, nullable: true },
-  fingerprint_expression: { ...contents.fingerprint_expression, nullable: true },
-  deduplicate_token: { ...contents.deduplicate_token, nullable: true },
-  metadata: {
-    type: 'object',
-    additionalProperties: { type: 'string', nullable: true },
-    maxProperties: 100,
-    nullable: true,
-    description: 'Metadata to change; null removes a key.',
-  },
-  expires_at: { ...expires_at, nullable: true, description: `${expires_at.description} null: never.` },
-} as const
+export const updateAttributes = patchOf(
+  {
+    ...contents,
+    metadata: {
+      type: 'object',
+      additionalProperties: { type: 'string', nullable: true },
+      maxProperties: 100,
+      description: 'Metadata to change; null removes a key.',
+    },
+    expires_at: { ...expires_at, description: `${expires_at.description} null: never.` },
+  } as const,
+  ['containers'],
+)
 
 /** The API's token object, its members in the documented order. */
-export const tokenOutput = {
-  ...component('Token', ['id', 'type', 'data', 'containers', 'created_at'], {
-    id: text,
-    tenant_id: uuid,
-    type: text,
-    'data?': anyJson('The data under the transform of the deciding access rule; absent if redacted.'),
-    'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
-    fingerprint: text,
-    containers: texts,
-    'metadata?': textMap,
-    ...audit,
-    'search_indexes?': texts,
-    'fingerprint_expression?': text,
-    'deduplicate_token?': { type: 'boolean' },
-    'expires_at?': date,
-    'card?': {
-      description: 'Of a card or card_number, unless its data is redacted.',
-      ...object({
-        bin: { ...text, description: 'The first 8 digits; 6 for a number of fewer than 16.' },
-        last4: text,
-        'expiration_month?': count,
-        'expiration_year?': count,
-        'brand?': enumOf(...CARD_BRANDS),
-      }),
-    },
-    'bank?': {
-      description: 'Of a bank, unless its data is redacted.',
-      ...object({ routing_number: text, account_number_last4: text }),
-    },
-    '_extras?': {
-      description: 'Only in answers to writing.',
-      ...object({ deduplicated: boolean, 'deduplication_behavior?': enumOf('read_existing') }),
-    },
-  }),
-  examples: [
-    {
-      id: 'b0b5e7ab-0b5f-4d4e-8a64-4a5c8a3f5a0e',
-      tenant_id: '0d7f2bb0-52f5-4d6b-9f0d-6a6f7c1e2b3a',
-      type: 'card_number',
-      data: 'XXXXXXXXXXXX4242',
-      mask: '{{ data | reveal_last: 4 }}',
-      fingerprint: '9rQ7XkH7cJ3mVq1s8oYzWb2nTfLpRgUdEaKxMvCwBzFy',
-      fingerprint_expression: '{{ data }}',
-      containers: ['/pci/high/'],
-      card: { bin: '42424242', last4: '4242', brand: 'visa' },
-      created_by: '3f0c1c9e-8d0e-4c3f-9a8b-6f6f4e1a2d3c',
-      created_at: '2030-08-27T02:23:57.000+00:00',
-    },
-  ],
-} as const
+const columns = ['id', 'type', 'data', 'containers', 'created_at']
+export const tokenOutput = output.component('Token', columns, {
+  id: text,
+  tenant_id: uuid,
+  type: text,
+  'data?': anyJson('The data under the transform of the deciding access rule; absent if redacted.'),
+  'mask?': anyJson('Any JSON whose strings are expressions over the data.'),
+  fingerprint: text,
+  containers: texts,
+  'metadata?': textMap,
+  ...output.audit,
+  'search_indexes?': texts,
+  'fingerprint_expression?': text,
+  'deduplicate_token?': boolean,
+  'expires_at?': date,
+  'card?': {
+    description: 'Of a card or card_number, unless its data is redacted.',
+    ...object({
+      bin: { ...text, description: 'The first 8 digits; 6 for a number of fewer than 16.' },
+      last4: text,
+      'expiration_month?': count,
+      'expiration_year?': count,
+      'brand?': enumOf(...CARD_BRANDS),
+    }),
+  },
+  'bank?': {
+    description: 'Of a bank, unless its data is redacted.',
+    ...object({ routing_number: text, account_number_last4: text }),
+  },
+  '_extras?': {
+    description: 'Only in answers to writing.',
+    ...object({ deduplicated: boolean, 'deduplication_behavior?': enumOf('read_existing') }),
+  },
+})
 
 export type TokenView = Infer<typeof tokenOutput>
 
@@ -167,7 +148,7 @@ export type TokenView = Infer<typeof tokenOutput>
  * `deduplicate_token` is never shown.
  */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
-  const details = transform === 'redact' ? undefined : DETAILS.get(record.type)?.(record.data)
+  const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal: an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {
     id: record.id,
@@ -186,49 +167,29 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     fingerprint_expression: record.fingerprint_expression,
     deduplicate_token: undefined,
     expires_at: record.expires_at,
-    card: details?.card,
-    bank: details?.bank,
+    card,
+    bank,
     _extras: undefined,
   }
   return omitUndefined(view) as TokenView
 }
 
-/** The parts of a type's data that a view shows even if it is masked. */
-const DETAILS = new Map<string, (data: unknown) => Pick<TokenView, 'card' | 'bank'>>([
-  ['card', (data) => ({ card: describeCard(data as CardData) })],
-  ['card_number', (data) => ({ card: describeCard({ number: data as string }) })],
-  [
-    'bank',
-    (data) => {
-      const { routing_number, account_number } = data as { routing_number: string; account_number: string }
-      return { bank: { routing_number, account_number_last4: account_number.slice(-4) } }
-    },
-  ],
-])
+const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-interface CardData {
-  number: string
-  expiration_month?: number
-  expiration_year?: number
+/** The parts of a type's data that a view shows even if it is masked. */
+function describeData({ type, data }: TokenRecord): Pick<TokenView, 'card' | 'bank'> {
+  if (type === 'card_number') return { card: describeCard({ number: data as string }) }
+  if (type === 'card') return { card: describeCard(data as Parameters<typeof describeCard>[0]) }
+  if (type !== 'bank') return NO_DETAILS
+  const { routing_number, account_number } = data as { routing_number: string; account_number: string }
+  return { bank: { routing_number, account_number_last4: account_number.slice(-4) } }
 }
 
-function describeCard({ number, expiration_month, expiration_year }: CardData): TokenView['card'] & object {
+function describeCard(card: { number: string; expiration_month?: number; expiration_year?: number }) {
+  const { number, expiration_month, expiration_year } = card
   const bin = number.slice(0, binLength(number.length))
   const rest = omitUndefined({ expiration_month, expiration_year, brand: brandOf(number) })
   return { bin, last4: number.slice(-4), ...rest }
-}
-
-/** The token object as answered to a create or update request; `deduplicated`: it is an existing token. */
-export function addExtras(view: TokenView, deduplicated: boolean): TokenView {
-  const behavior = deduplicated ? ({ deduplication_behavior: 'read_existing' } as const) : {}
-  // A copy of an object whose members were set one by one would cost a microsecond.
-  return Object.assign(view, { _extras: { deduplicated, ...behavior } })
-}
-
-/** The token object without the attributes that require token:read. */
-export function redactDuplicate(view: TokenView): TokenView {
-  const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...rest } = view
-  return rest
 }
 
 function visibleData(record: TokenRecord, transform: Transform): unknown {
@@ -257,11 +218,9 @@ export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>
 
 export type TokenFilters = Infer<{ type: 'object'; properties: typeof tokenFilters }>
 
-/** The types of the filter; undefined if there is none. */
 export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {
-  return type === undefined && types === undefined
-    ? undefined
-    : [...(type ?? []), ...(types ?? []).flatMap(splitTypes)]
+  if (type === undefined && types === undefined) return undefined
+  return [...(type ?? []), ...(types ?? []).flatMap(splitTypes)]
 }
 
 function splitTypes(text: string): string[] {

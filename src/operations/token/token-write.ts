@@ -1,6 +1,4 @@
-/** Creates and updates tokens, for all operations that do. */
-
-import { stricterTransform } from '../../domain/access/permissions.js'
+import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { countValues, MAX_JSON_VALUES } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -18,54 +16,39 @@ import { invalid } from '../../errors.js'
 import type { CheckTools, Context } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { eachRecord } from '../../storage/pages.js'
-import { purgeToken } from './expiry.js'
-import {
-  matchesId,
-  recordToken,
-  requireTransform,
-  showDuplicate,
-  viewWritten,
-  whereGranted,
-} from './token-access.js'
-import { recordCreation, settleActivity } from './token-activity.js'
-import type { TokenView } from './token-attributes.js'
+import { purgeToken, settleCreation } from './lifetime.js'
+import { matchesId, recordToken, requireTransform, whereGranted } from './token-access.js'
+import { READ, type TokenView, viewToken } from './token-attributes.js'
 
 const ID_DRAWS = 10
-/** The most characters of JSON of a token's data after merging. */
+/** Characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
+const MERGED_LIMITS =
+  'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
+
+type Given = Readonly<Record<string, unknown>>
 
 /** @throws CofferError `validation`, `too_much_work` */
-export async function checkNewToken(
-  input: Readonly<Record<string, unknown>>,
-  tools: CheckTools,
-  budget = new Budget(tools.turns),
-) {
+export async function checkNewToken(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
   return prepareToken(input, await readRules(input, tools, budget))
 }
 
-/**
- * Validates update-token attributes, as far as that is possible without the token. Returns the budget that is left for
- * {@link updateFrom}. @throws CofferError `validation`, `too_much_work`
- */
-export async function checkTokenPatch(patch: Readonly<Record<string, unknown>>, tools: CheckTools) {
+/** Returns the budget that is left for {@link updateFrom}. @throws CofferError `validation`, `too_much_work` */
+export async function checkTokenPatch(patch: Given, tools: CheckTools) {
   const budget = new Budget(tools.turns)
   await checkPatch(patch, await readRules(patch, tools, budget))
   return budget
 }
 
-/** Reads the time, which needs a read of the store, only to validate an expiry. */
-async function readRules(
-  { expires_at }: Readonly<Record<string, unknown>>,
-  { expressions, now }: CheckTools,
-  budget: Budget,
-): Promise<TokenRules> {
-  const isTimed = expires_at !== undefined && expires_at !== null
-  return { expressions: await expressions(), budget, now: isTimed ? await now() : 0 }
+async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budget): Promise<TokenRules> {
+  // The time takes a read of the store, so it is read only to validate an expiry.
+  const now = expires_at === undefined || expires_at === null ? 0 : await tools.now()
+  return { expressions: await tools.expressions(), budget, now }
 }
 
 /** Creates the token of a valid `draft`, or answers with its duplicate. @throws CofferError `forbidden`, `conflict` */
 export async function createFrom(context: Context, draft: TokenDraft) {
-  const { containers, type } = draft.record
+  const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
@@ -74,11 +57,10 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     const original = await findByFingerprint(context, fingerprint)
     if (original !== undefined) return new Existing(await showDuplicate(context, original))
   }
-  const { id, isFresh } =
-    draft.id === undefined ? { id: context.createUuid(), isFresh: true } : await chooseId(context, draft.id)
+  const chosen = draft.id && (await chooseId(context, draft.id))
+  const isFresh = chosen === undefined
+  const id = chosen ?? context.createUuid()
   if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
-  const { expires } = draft
-  const counts = (await recordCreation(context, { id, type, expires }, isFresh)) || undefined
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -86,10 +68,10 @@ export async function createFrom(context: Context, draft: TokenDraft) {
     fingerprint,
     created_by: context.caller.actor.id,
     created_at: context.date,
-    counts,
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
+  if (!isFresh || draft.expires !== undefined) await settleCreation(context, record, 'new')
   recordToken(context, record)
   return viewWritten(record, transform)
 }
@@ -98,33 +80,23 @@ export async function createFrom(context: Context, draft: TokenDraft) {
 export async function updateFrom(
   context: Context,
   before: TokenRecord,
-  patch: Readonly<Record<string, unknown>>,
+  patch: Given,
   budget: Budget,
 ): Promise<TokenView> {
   const transform = requireTransform(context, 'token:update', before)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
   const after = requireTransform(context, 'token:update', { id: before.id, containers })
-  const draft = await patchToken(before, patch, {
-    expressions: await context.expressions(),
-    budget,
-    now: context.now,
-  })
+  const rules = { expressions: await context.expressions(), budget, now: context.now }
+  const draft = await patchToken(before, patch, rules)
   const fingerprint = await fingerprintOf(context, draft)
   if (isDeduplicated(await context.tenant(), draft)) {
     const original = await findByFingerprint(context, fingerprint, before.id)
     if (original !== undefined) return showDuplicate(context, original)
   }
   // Repeated patches could grow a token without limit; only a single request is limited.
-  if (JSON.stringify(draft.record.data).length > LARGEST_DATA)
-    throw invalid(
-      'data',
-      `must have at most ${LARGEST_DATA.toLocaleString('en')} characters as JSON once it is merged`,
-    )
-  if (patch.data !== undefined && countValues(draft.record.data) > MAX_JSON_VALUES)
-    throw invalid(
-      'data',
-      `must have at most ${MAX_JSON_VALUES.toLocaleString('en')} values and property names once it is merged`,
-    )
+  const { data } = draft.record
+  const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
+  if (patch.data !== undefined && isTooLarge()) throw invalid('data', MERGED_LIMITS)
   const record: TokenRecord = {
     id: before.id,
     tenant_id: before.tenant_id,
@@ -133,11 +105,10 @@ export async function updateFrom(
     created_at: before.created_at,
     modified_by: context.caller.actor.id,
     modified_at: context.date,
-    counts: before.counts && draft.expires === undefined ? true : undefined,
     ...draft.record,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
-  if (record.counts === undefined) await settleActivity(context, before)
+  if (record.expires_at !== before.expires_at) await settleCreation(context, record, 'changed')
   recordToken(context, record)
   return viewWritten(record, stricterTransform(transform, after))
 }
@@ -164,34 +135,53 @@ async function findByFingerprint(
   value: string,
   except?: string,
 ): Promise<TokenRecord | undefined> {
+  const { store, caller } = context
   const others = except === undefined ? [] : [{ not: { ids: [except] } }]
   const conditions = [{ field: 'fingerprint', value }, ...others]
-  const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
-  const isAny = settingOf(values, 'deduplicate.reveals_existing')
-  const where = isAny ? { and: conditions } : await whereGranted(context, conditions, [])
-  const isReadable = isAny ? undefined : matchesId(context.caller, [])
-  const find = async (page: number, size: number) =>
-    context.store.find('token', context.caller.tenant, { where: where!, page, size })
-  const { records, total } = await find(1, 1)
   // The index has short digests, so the fingerprint is compared as well.
   const isEqual = ({ fingerprint }: TokenRecord) => fingerprint === value
-  if (isReadable === undefined) {
-    const oldest = total > 1 ? (await find(total, 1)).records : records
-    return oldest.find(isEqual)
+  const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
+  if (settingOf(values, 'deduplicate.reveals_existing')) {
+    const find = (page: number) =>
+      store.find('token', caller.tenant, { where: { and: conditions }, page, size: 1 })
+    const { records, total } = await find(1)
+    return (total > 1 ? (await find(total)).records : records).find(isEqual)
   }
+  const isReadable = matchesId(caller, [])
+  const where = await whereGranted(context, conditions, [])
   let oldest: TokenRecord | undefined
-  for await (const record of eachRecord(context.store, 'token', context.caller.tenant, where))
-    if (isEqual(record) && isReadable(record)) oldest = record
+  for await (const record of eachRecord(store, 'token', caller.tenant, where))
+    if (isEqual(record) && isReadable?.(record) !== false) oldest = record
   return oldest
 }
 
-/** The requested id, a free one from the alias expression, or else a UUID. */
-async function chooseId(context: Context, wanted: GivenId): Promise<{ id: string; isFresh: boolean }> {
-  if (wanted.kind === 'given') return { id: wanted.id, isFresh: false }
+/** The requested id, or a free one from the alias expression; undefined for a UUID. */
+async function chooseId({ store, caller }: Context, wanted: GivenId): Promise<string | undefined> {
+  if (wanted.kind === 'given') return wanted.id
   for (let draw = 0; draw < ID_DRAWS; draw++) {
     const id = wanted.draw()
-    if ((await context.store.get('token', context.caller.tenant, id)) === undefined)
-      return { id, isFresh: false }
+    if ((await store.get('token', caller.tenant, id)) === undefined) return id
   }
-  return { id: context.createUuid(), isFresh: true }
+  return undefined
+}
+
+/** The answer to a write: masked, even if the rule reveals. */
+function viewWritten(record: TokenRecord, transform: Transform): TokenView {
+  return addExtras(viewToken(record, stricterTransform('mask', transform)), { deduplicated: false })
+}
+
+/** The original of a duplicate, without the attributes that require token:read if the caller lacks it. */
+async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
+  const transform = context.caller.transform('token:read', original)
+  const shown = stricterTransform('mask', transform ?? 'redact')
+  recordToken(context, original, READ, shown)
+  const view = viewToken(original, shown)
+  const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } = view
+  const extras = { deduplicated: true, deduplication_behavior: 'read_existing' } as const
+  return addExtras(transform === undefined ? redacted : view, extras)
+}
+
+/** A copy of an object whose members were set one by one would cost a microsecond. */
+function addExtras(view: TokenView, _extras: NonNullable<TokenView['_extras']>): TokenView {
+  return Object.assign(view, { _extras })
 }

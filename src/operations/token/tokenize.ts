@@ -1,19 +1,22 @@
-/** Tokenize: replaces the values of a JSON document by tokens. */
-import { Budget, checkOutputs } from '../../domain/expression/budget.js'
-import { findTexts } from '../../domain/json/find-texts.js'
+/** Creates many tokens at once: of the values of a JSON document, or with synthetic data. */
+import { Budget, checkOutputs, inTurns } from '../../domain/expression/budget.js'
+import { findTexts, joinPath } from '../../domain/json/find-texts.js'
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
+import { createDraw, generateData } from '../../domain/token/synthetic.js'
 import type { TokenDraft } from '../../domain/token/token.js'
+import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
-import { type CheckTools, operation } from '../../framework/operation.js'
+import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
-import { anyJson } from '../../framework/output.js'
-import { inputSchema } from '../../framework/schema.js'
-import { inTurns } from './in-turns.js'
-import type { TokenView } from './token-attributes.js'
+import { anyJson, arrayOf } from '../../framework/output.js'
+import { closedInput, inputSchema } from '../../framework/schema.js'
+import { CREATED, type TokenView, tokenOutput } from './token-attributes.js'
 import { checkNewToken, createFrom } from './token-write.js'
 
 const MOST_TOKENS = 1000
 const TOKENS_IN_A_TURN = 50
+const MOST_GENERATED = 10_000
+const GENERATED_AT_ONCE = 100
 
 export const tokenize = operation({
   name: 'token tokenize',
@@ -32,18 +35,67 @@ export const tokenize = operation({
   examples: [
     `echo '{"name":"Ada","card":{"type":"card","data":{"number":"4242424242424242"}}}' | coffer token tokenize`,
   ],
-  log: { operation: 'create', message: 'Token created' },
+  log: CREATED,
   check: ({ payload = null }, tools) => checkPayload(payload, tools),
   async run(context, { payload }, drafts) {
-    const created: TokenView[] = []
-    for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
-      const token = await createFrom(context, draft)
-      created.push(token instanceof Existing ? token.result : token)
-    }
-    const tokens = created.values()
+    const tokens = (await createAll(context, drafts)).values()
     return replaceValues(payload, '', () => tokens.next().value!)
   },
 })
+
+export const generateTokens = operation({
+  name: 'token generate',
+  audience: 'command',
+  summary: 'Create tokens in the vault with synthetic data, for tests and demonstrations.',
+  details:
+    'The data is valid, belongs to nobody (test ranges of card numbers, reserved phone numbers and domains), and is the\nsame for the same --seed. The ids are random.',
+  permissions: ['token:create'],
+  input: closedInput([], {
+    type: {
+      type: 'string',
+      enum: TOKEN_TYPE_NAMES,
+      default: 'token',
+      description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.`,
+    },
+    count: {
+      type: 'integer',
+      minimum: 1,
+      maximum: MOST_GENERATED,
+      default: 1,
+      description: 'How many, at most 10,000.',
+    },
+    seed: { type: 'integer', default: 1, description: 'A number; another one gives other data.' },
+  }),
+  output: arrayOf(tokenOutput),
+  examples: ['coffer token generate --type card --count 5', 'coffer token generate --count 3 --seed 7'],
+  log: CREATED,
+  async runDetached(session, { type = 'token', count = 1, seed = 1 }) {
+    const draw = createDraw(`${type}/${seed}`)
+    // All data is drawn first, because a unit of work may run again.
+    const drawn = Array.from({ length: count }, () => generateData(type, draw))
+    const views: TokenView[] = []
+    while (views.length < count) {
+      const some = drawn.slice(views.length, views.length + GENERATED_AT_ONCE)
+      const create = async (context: Context) => {
+        const tools = { ...context, now: async () => context.now }
+        const drafts: TokenDraft[] = []
+        for (const data of some) drafts.push(await checkNewToken({ type, data }, tools))
+        return createAll(context, drafts)
+      }
+      views.push(...(await session.inUnit(create)))
+    }
+    return views
+  },
+})
+
+async function createAll(context: Context, drafts: readonly TokenDraft[]): Promise<TokenView[]> {
+  const created: TokenView[] = []
+  for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
+    const token = await createFrom(context, draft)
+    created.push(token instanceof Existing ? token.result : token)
+  }
+  return created
+}
 
 /** The token requests of the payload, in order. @throws CofferError `validation`, `too_much_work` */
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
@@ -59,7 +111,7 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenD
   const errors: PropertyErrors = {}
   for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN, tools.turns)) {
     if (isFull(errors)) break
-    if (budget.isTurnOver) await budget.pause()
+    if (budget.turns.isOver) await budget.turns.next()
     const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
     if (draft !== undefined) drafts.push(draft)
   }
@@ -67,9 +119,8 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenD
   return drafts
 }
 
-/** Every text of a token request that may be an expression. */
 function expressionsOf({ id, mask, fingerprint_expression, search_indexes }: Record<string, unknown>) {
-  return findTexts([id, mask, fingerprint_expression, search_indexes], '', new Map()).keys()
+  return findTexts([id, mask, fingerprint_expression, search_indexes], '').keys()
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {
@@ -84,12 +135,10 @@ function replaceValues(value: unknown, path: string, replace: Replace): unknown 
   if (value === null) return null
   if (typeof value !== 'object') return replace({ type: 'token', data: value }, path).id
   if (Array.isArray(value))
-    return value.map((item, index) => replaceValues(item, `${path}[${index}]`, replace))
+    return value.map((item, index) => replaceValues(item, joinPath(path, index), replace))
   if (isTokenRequest(value)) return replace(value, path)
+  const members = Object.entries(value)
   return Object.fromEntries(
-    Object.entries(value).map(([name, item]) => [
-      name,
-      replaceValues(item, path === '' ? name : `${path}.${name}`, replace),
-    ]),
+    members.map(([name, item]) => [name, replaceValues(item, joinPath(path, name), replace)]),
   )
 }

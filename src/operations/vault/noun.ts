@@ -14,8 +14,7 @@ export const noun = {
     offline.changeKeys,
     offline.changePassphrase,
     offline.manageKeys,
-    vault.readHeader,
     vault.replaceHeader,
-    offline.noteRekey,
+    offline.recordRekey,
   ],
 }

@@ -88,13 +88,13 @@ export const changeKeys = operation({
       const flag = kind === 'passphrase' ? '--passphrase' : `--new-key-file ${id}.key`
       await notice(`The ${kind} slot ${id} was dropped. To add one again: coffer vault keys add ${flag}`)
     }
-    await ask(noteRekey)
+    await ask(recordRekey)
     return { ...report, dropped_slots: dropped.map(({ id }) => id) }
   },
 })
 
 /** Logs the rekey afterwards, because no record can be written during it. */
-export const noteRekey = operation({
+export const recordRekey = operation({
   ...onVault,
   name: 'vault note-rekey',
   isInternal: true,

@@ -56,7 +56,7 @@ export const compactVault = operation({
   details: 'Confirms the clock: tokens that have expired by it are purged now.',
   examples: ['coffer vault compact'],
   runDetached: async (session) => {
-    await session.inUnit(async ({ store }) => store.noteTime({ isTrusted: true }))
+    await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))
     const vault = session.vault()
     while ((await vault.sweep()) > 0);
     await vault.maintenance().compact()
@@ -83,18 +83,10 @@ export const backUpVault = operation({
   }),
 })
 
-/** For the process that changes the key slots, because no other has the secrets. */
-export const readHeader = operation({
-  ...onVault,
-  name: 'vault header',
-  isInternal: true,
-  summary: 'Read the header of the vault.',
-  output: anyJson('The header as the file of the vault has it.'),
-  examples: [],
-  runDetached: async (session) => session.vault().maintenance().readHeader(),
-})
-
-/** `replaces` is the `mac` of the header that the new one was made from. */
+/**
+ * For the process that changes the key slots, because no other has the secrets. `replaces`: the `mac` of the header that
+ * the new one was made from.
+ */
 export const replaceHeader = operation({
   ...onVault,
   name: 'vault replace-header',

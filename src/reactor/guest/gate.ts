@@ -1,11 +1,9 @@
 /** Wraps Node's functions for reactor code: copies arguments and results, and delivers nothing to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
-import { toBuffer } from './globals/buffer-facade.js'
-import type { GuestTime } from './globals/date.js'
+import { promisify } from 'node:util'
+import type { GuestTime } from '../messages.js'
+import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
-
-/** The object of Node's that an object of ours represents; undefined for any other. */
-type Unwrap = (value: object) => unknown
 
 /** Identifies the current run, so that a callback of an earlier run can detect that it is over. */
 export interface Epoch {
@@ -14,7 +12,12 @@ export interface Epoch {
   time?: GuestTime | undefined
 }
 
-/** The maximum depth of the arguments of Node's functions. */
+interface Conversion {
+  /** The object of Node's that an object of ours represents; undefined for any other. */
+  unwrap?: (value: object) => unknown
+  finish?: Work
+}
+
 const MOST_DEPTH = 4
 
 /**
@@ -22,11 +25,11 @@ const MOST_DEPTH = 4
  * plain object or array of these.
  * @throws TypeError for functions, symbols and values that are nested too deeply.
  */
-function toNode(value: unknown, unwrap: Unwrap, depth = 0): Any {
+function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MOST_DEPTH)
     throw new TypeError('The argument is of a type that this function does not take')
   if (typeof value !== 'object' || value === null) return value
-  const raw = unwrap(value)
+  const raw = unwrap?.(value)
   if (raw !== undefined) return raw
   const memory = viewMemory(value)
   if (memory !== undefined) return NodeBuffer.from(memory)
@@ -54,10 +57,7 @@ export function fromNode(value: unknown): Any {
   return copy
 }
 
-const nothing: Unwrap = () => undefined
-
-/** Wraps a synchronous function; `finish` converts its result. */
-export function gate(work: Work, unwrap: Unwrap = nothing, finish: Work = fromNode): Work {
+export function gate(work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
     const given = args.map((each) => toNode(each, unwrap))
     return finish(guard(() => work(...given)))
@@ -65,14 +65,14 @@ export function gate(work: Work, unwrap: Unwrap = nothing, finish: Work = fromNo
 }
 
 /** {@link gate} for functions that return promises, which never settle once the run that made the call is over. */
-export function gateAsync(epoch: Epoch, work: Work, unwrap: Unwrap, finish: Work = fromNode): Work {
+export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode }: Conversion = {}): Work {
   return (...args) => {
-    const asked = epoch.current
+    const caller = epoch.current
     return new Promise((resolve, reject) => {
       const given = args.map((each) => toNode(each, unwrap))
       guard(() => work(...given) as Promise<unknown>).then(
-        (value) => epoch.current === asked && resolve(finish(value)),
-        (error) => epoch.current === asked && reject(plainError(error)),
+        (value) => epoch.current === caller && resolve(finish(value)),
+        (error) => epoch.current === caller && reject(plainError(error)),
       )
     })
   }
@@ -80,14 +80,44 @@ export function gateAsync(epoch: Epoch, work: Work, unwrap: Unwrap, finish: Work
 
 /** {@link gate} for functions whose last argument is a callback. */
 export function gateCallback(epoch: Epoch, work: Work): Work {
+  const later = gateAsync(epoch, promisify(work) as Work)
   return (...args) => {
-    const asked = epoch.current
     const callback = args.pop()
     if (typeof callback !== 'function') throw new TypeError('The callback must be a function')
-    const answer = (...results: unknown[]) => {
-      if (epoch.current === asked) callback(...results.map(fromNode))
-    }
-    const given = args.map((each) => toNode(each, nothing))
-    guard(() => work(...given, answer))
+    later(...args).then((value: unknown) => callback(null, value), callback)
   }
+}
+
+/**
+ * `structuredClone` for reactor code: a deep copy that preserves cycles. Supports the types of JSON and binary data, Map,
+ * Set, Date, RegExp and Error; an object of any other class becomes a plain one. @throws TypeError for functions and symbols.
+ */
+export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new TypeError(`A ${typeof value} cannot be cloned`)
+  if (typeof value !== 'object' || value === null) return value
+  if (seen.has(value)) return seen.get(value)
+  const copy: Any = copyWhole(value) ?? (Array.isArray(value) ? new Array(value.length) : {})
+  seen.set(value, copy)
+  if (value instanceof Map) for (const [key, item] of value) copy.set(clone(key, seen), clone(item, seen))
+  else if (value instanceof Set) for (const item of value) copy.add(clone(item, seen))
+  else if (Array.isArray(value) || Object.getPrototypeOf(copy) === Object.prototype)
+    for (const [name, item] of Object.entries(value)) define(copy, name, clone(item, seen))
+  return copy
+}
+
+/** A copy of an object of the language's, without the items of a collection; undefined for other objects. */
+function copyWhole(value: object): object | undefined {
+  if (value instanceof Map) return new Map()
+  if (value instanceof Set) return new Set()
+  if (value instanceof Date) return new Date(value)
+  if (value instanceof RegExp) return new RegExp(value.source, value.flags)
+  if (value instanceof ArrayBuffer) return value.slice(0)
+  if (value instanceof DataView)
+    return new DataView(value.buffer.slice(0), value.byteOffset, value.byteLength)
+  if (ArrayBuffer.isView(value)) return Reflect.apply(Uint8Array.prototype.slice, value, [])
+  if (!(value instanceof Error)) return undefined
+  const copy = new Error(value.message)
+  define(copy, 'name', String(value.name))
+  return copy
 }

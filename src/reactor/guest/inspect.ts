@@ -1,21 +1,20 @@
-/** `inspect` and `format` over copies without functions or objects of the code, which could run inside Node's functions. */
+/** `inspect`, `format` and `console` over copies without functions or objects of the code, which could run inside Node's functions. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
-import { type Any, define, getterOf, viewMemory } from './shield.js'
+import { type Any, define, getterOf, split, viewMemory } from './shield.js'
 
-/** Longer lines are cut. */
-export const MOST_CHARACTERS = 16_384
+const MOST_CHARACTERS = 16_384
 const MOST_ITEMS = 100
-const { isDate, isMap, isPromise, isRegExp, isSet } = types
+const CONSOLE_DEPTH = 4
+const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
 const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
-const methodOf = (prototype: object, name: string) =>
-  (prototype as Any)[name] as (...args: unknown[]) => unknown
-const getTime = methodOf(Date.prototype, 'getTime')
-const toPattern = methodOf(RegExp.prototype, 'toString')
-const toSource = methodOf(Function.prototype, 'toString')
-const eachOfMap = methodOf(Map.prototype, 'forEach')
-const eachOfSet = methodOf(Set.prototype, 'forEach')
+/** Captured before reactor code could change them. */
+const { getTime } = Date.prototype
+const { toString: toPattern } = RegExp.prototype
+const { toString: toSource } = Function.prototype
+const { forEach: forEachEntry } = Map.prototype
+const { forEach: forEachItem } = Set.prototype
 
 /** The text of an error. SES hides class and stack from Node's formatting. */
 export type DescribeError = (error: Error) => string
@@ -24,10 +23,8 @@ export function inspect(value: unknown, depth: number, describeError: DescribeEr
   return nodeInspect(createCopier(describeError)(value, depth), optionsOf(depth))
 }
 
-/** `util.format` */
 export function format(values: readonly unknown[], depth: number, describeError: DescribeError): string {
   const [first, ...rest] = values
-  // The common case.
   if (values.length === 1 && typeof first === 'string') return first
   let next = 0
   const pattern =
@@ -65,47 +62,37 @@ function createCopier(describeError: DescribeError) {
     if (value instanceof Error) return alone ? describeError(value) : label(describeError(value))
     const known = open.get(value)
     if (known !== undefined) return known
-    if (isDate(value)) return new Date(Reflect.apply(getTime, value, []) as number)
+    if (isDate(value)) return new Date(Reflect.apply(getTime, value, []))
     if (isRegExp(value)) return label(`${Reflect.apply(toPattern, value, [])}`)
     const memory = viewMemory(value)
     if (memory !== undefined) return copyMemory(value, memory)
-    const made = createAlike(value)
+    const made: Any = createAlike(value)
     open.set(value, made)
     const inner = (item: unknown) => (depth < 0 ? undefined : copy(item, depth - 1))
-    if (isMap(value))
-      Reflect.apply(eachOfMap, value, [
-        (item: unknown, key: unknown) => (made as Any).set(inner(key), inner(item)),
-      ])
-    if (isSet(value)) Reflect.apply(eachOfSet, value, [(item: unknown) => (made as Any).add(inner(item))])
+    const addEntry = (item: unknown, key: unknown) => made.set(inner(key), inner(item))
+    const addItem = (item: unknown) => made.add(inner(item))
+    if (isMap(value)) Reflect.apply(forEachEntry, value, [addEntry])
+    if (isSet(value)) Reflect.apply(forEachItem, value, [addItem])
     copyProperties(value, made, inner)
     open.delete(value)
     return made
   }
+}
 
-  function copyProperties(value: object, copy: object, inner: (item: unknown) => unknown): void {
-    for (const key of Reflect.ownKeys(value)) {
-      if (Array.isArray(value) && Number(key) > MOST_ITEMS) continue
-      const property = Object.getOwnPropertyDescriptor(value, key)
-      if (property?.enumerable !== true) continue
-      if (!('get' in property)) define(copy, key, inner(property.value))
-      else {
-        const shown: PropertyDescriptor = {}
-        if (property.get !== undefined) shown.get = nothing
-        if (property.set !== undefined) shown.set = nothing
-        Object.defineProperty(copy, key, { ...shown, enumerable: true, configurable: true })
-      }
-    }
+function copyProperties(value: object, copy: object, inner: (item: unknown) => unknown): void {
+  for (const key of Reflect.ownKeys(value)) {
+    if (Array.isArray(value) && Number(key) > MOST_ITEMS) continue
+    const property = Object.getOwnPropertyDescriptor(value, key)
+    if (property?.enumerable !== true) continue
+    const { get, set, value: item } = property
+    const nothing = () => undefined
+    const accessors = { ...(get && { get: nothing }), ...(set && { set: nothing }) }
+    if (get ?? set) Object.defineProperty(copy, key, { ...accessors, enumerable: true, configurable: true })
+    else define(copy, key, inner(item))
   }
 }
 
-function nothing(): undefined {
-  return undefined
-}
-
-/** An object that Node's formatting shows as `text`. */
-function label(text: string): object {
-  return { [custom]: () => text }
-}
+const label = (text: string): object => ({ [custom]: () => text })
 
 function describeFunction(value: object): string {
   const kind = /^class\b/.test(Reflect.apply(toSource, value, []) as string) ? 'class' : 'Function'
@@ -130,8 +117,7 @@ function createAlike(value: object): object {
   if (isSet(value)) return new { Set: class extends Set {} }.Set()
   if (Object.getPrototypeOf(value) === null) return Object.create(null) as object
   const name = findClassName(value)
-  if (name === 'Object') return {}
-  return new { [name]: class {} }[name]!()
+  return name === 'Object' ? {} : new { [name]: class {} }[name]!()
 }
 
 function findClassName(value: object): string {
@@ -145,29 +131,30 @@ function findClassName(value: object): string {
   return 'Object'
 }
 
-/** `util.isDeepStrictEqual` */
-export function isDeepEqual(a: Any, b: Any, open: [unknown, unknown][] = []): boolean {
-  if (Object.is(a, b)) return true
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Object.getPrototypeOf(a) !== Object.getPrototypeOf(b) || Array.isArray(a) !== Array.isArray(b))
-    return false
-  if (open.some(([x, y]) => x === a && y === b)) return true
-  const inside: [unknown, unknown][] = [...open, [a, b]]
-  const isSame = (x: unknown, y: unknown) => isDeepEqual(x, y, inside)
-  const [x, y] = [viewMemory(a), viewMemory(b)]
-  if (x !== undefined && y !== undefined) return x.equals(y)
-  if (isPromise(a) || a instanceof WeakMap || a instanceof WeakSet) return false
-  if (isDate(a) || isRegExp(a)) return `${a.valueOf()}` === `${b.valueOf()}`
-  if (a instanceof Error && (a.message !== b.message || a.name !== b.name)) return false
-  if (
-    isMap(a) &&
-    !(a.size === b.size && [...a].every(([key, item]) => b.has(key) && isSame(item, b.get(key))))
-  )
-    return false
-  if (isSet(a) && !(a.size === b.size && [...a].every((item) => [...b].some((other) => isSame(item, other)))))
-    return false
-  const [keys, others] = [a, b].map((each) =>
-    Reflect.ownKeys(each).filter((key) => Object.prototype.propertyIsEnumerable.call(each, key)),
-  ) as [PropertyKey[], PropertyKey[]]
-  return keys.length === others.length && keys.every((key) => others.includes(key) && isSame(a[key], b[key]))
+const LEVELS = { debug: 'debug trace', info: 'info', log: 'log dir table', warn: 'warn', error: 'error' }
+const SILENT = 'group groupCollapsed groupEnd time timeLog timeEnd count clear'
+
+/** `console` for reactor code: formats lines in the guest and sends them to the host, which limits them. */
+export function createConsole(
+  send: (level: string, text: string) => void,
+  describeError: DescribeError,
+): Record<string, (...values: unknown[]) => void> {
+  const write = (level: string, values: readonly unknown[]) => send(level, formatLine(values, describeError))
+  const methods: ReturnType<typeof createConsole> = {
+    assert: (isTrue, ...values) => void (isTrue || write('error', ['Assertion failed', ...values])),
+  }
+  for (const name of split(SILENT)) methods[name] = () => undefined
+  for (const [level, names] of Object.entries(LEVELS))
+    for (const name of split(names)) methods[name] = (...values) => write(level, values)
+  return methods
+}
+
+function formatLine(values: readonly unknown[], describeError: DescribeError): string {
+  try {
+    const text = format(values, CONSOLE_DEPTH, describeError)
+    return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+  } catch {
+    // A value can make formatting fail: a proxy that throws, a text that overflows the stack.
+    return '[not printable]'
+  }
 }

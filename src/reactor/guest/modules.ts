@@ -2,26 +2,62 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'
-import { ERROR_CLASSES_SOURCE, ERROR_MODULES } from './error-classes.js'
+import { atob, Buffer, btoa, TextDecoder, TextEncoder } from './bytes.js'
 import { gate } from './gate.js'
-import { Buffer } from './globals/buffer-facade.js'
-import { atob, btoa, TextDecoder, TextEncoder } from './globals/text-facade.js'
-import { URL, URLSearchParams } from './globals/url-facade.js'
-import { Headers, Request, Response } from './globals/web-facade.js'
-import { type DescribeError, format, inspect, isDeepEqual } from './inspect.js'
+import { type DescribeError, format, inspect } from './inspect.js'
+import { type Any, define, type Work } from './shield.js'
 import { prepareSource } from './source.js'
+import { Headers, Request, Response, URL, URLSearchParams } from './web.js'
 
-/** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
-const BUNDLE_NAME = /^(?:@[\w-][\w.-]*\/)?[\w-][\w.-]*$/
+/** Our name of the module of reactor errors, and the name that existing formulas use. */
+const ERROR_MODULES = ['coffer/errors', '@basis-theory/basis-theory-reactor-formulas-sdk-js']
 
-/** Evaluates CommonJS code and returns its `module.exports`. */
-type EvaluateModule = (text: string, fileName: string) => unknown
+const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  BadRequestError: [400, 'Bad Request'],
+  InvalidReactorConfigurationError: [400, 'Invalid Reactor Configuration'],
+  AuthenticationError: [401, 'Authentication Failed'],
+  InvalidPaymentMethodError: [402, 'Invalid Payment Method'],
+  InvalidCardError: [402, 'Invalid Card'],
+  AuthorizationError: [403, 'Forbidden'],
+  InvalidReactorFormulaError: [422, 'Invalid Reactor Formula'],
+  RateLimitError: [429, 'Rate Limit Error'],
+  ReactorRuntimeError: [500, 'Reactor Runtime Error'],
+  ServiceUnavailableError: [503, 'Service Unavailable'],
+}
+
+/**
+ * The source of the module of reactor errors. In a compartment its classes extend the `Error` of the compartment. The
+ * constructors take the errors as text, an array, an Error or an object of these, and an optional message.
+ */
+export const ERROR_CLASSES_SOURCE = `
+class ReactorError extends Error {
+  constructor(name, status, message, errors) {
+    super(message)
+    Object.defineProperty(this, 'name', { value: name, configurable: true, writable: true })
+    this.status = status
+    this.errors = errors
+  }
+}
+exports.ReactorError = ReactorError
+for (const [name, [status, usual]] of Object.entries(${JSON.stringify(ERROR_CLASSES)}))
+  exports[name] = { [name]: class extends ReactorError {
+    constructor(errors, message) {
+      super(name, status, message ?? usual, errors)
+    }
+  } }[name]
+exports.CustomHttpResponseError = class CustomHttpResponseError extends ReactorError {
+  constructor({ status = 500, headers, body } = {}) {
+    if (!Number.isInteger(status) || status < 100 || status > 599)
+      throw new TypeError('status must be an integer from 100 to 599')
+    super('CustomHttpResponseError', status, 'The reactor answered with its own response', body)
+    this.headers = headers
+    this.body = body
+  }
+}
+`
 
 /** The modules that all runs share. They must be hardened before reactor code gets them. */
-export function createBuiltins(
-  crypto: Record<string, unknown>,
-  describeError: DescribeError,
-): Record<string, unknown> {
+export function createBuiltins(crypto: Record<string, unknown>, describeError: DescribeError) {
   return {
     crypto,
     buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },
@@ -41,81 +77,69 @@ function createUtil(describeError: DescribeError): Record<string, unknown> {
     format: (...values: unknown[]) => format(values, 2, describeError),
     inspect: (value: unknown, options?: { depth?: number | null }) =>
       inspect(value, options?.depth === null ? Infinity : Number(options?.depth ?? 2), describeError),
-    isDeepStrictEqual: (a: unknown, b: unknown) => isDeepEqual(a, b),
     TextEncoder,
     TextDecoder,
     promisify:
-      (work: (...args: unknown[]) => void) =>
+      (work: Work) =>
       (...args: unknown[]) =>
         new Promise((resolve, reject) => {
           work(...args, (error: unknown, value: unknown) => (error ? reject(error) : resolve(value)))
         }),
-    inherits: (child: { prototype: object }, parent: { prototype: object }) => {
-      Object.setPrototypeOf(child.prototype, parent.prototype)
-    },
+    inherits: (child: { prototype: object }, parent: { prototype: object }) =>
+      void Object.setPrototypeOf(child.prototype, parent.prototype),
     deprecate: (work: unknown) => work,
-    types: {
-      isDate: (value: unknown) => types.isDate(value),
-      isRegExp: (value: unknown) => types.isRegExp(value),
-      isPromise: (value: unknown) => types.isPromise(value),
-      isUint8Array: (value: unknown) => types.isUint8Array(value),
-    },
+    types: Object.fromEntries(
+      (['isDate', 'isRegExp', 'isPromise', 'isUint8Array'] as const).map((name) => [
+        name,
+        (value: unknown) => types[name](value),
+      ]),
+    ),
   }
 }
 
+/** One level of scope, and no part that begins with a dot, so that the name cannot leave the directory. */
+const BUNDLE = /^((?:@[\w-][\w.-]*\/)?[\w-][\w.-]*)\.c?js$/
+
 /** Reads all bundles at once, because no file can be opened later. Caches prepared bundles, because preparing is slow. */
 export function createBundles(directory: string | undefined): (name: string) => string | undefined {
-  const texts = new Map<string, string | undefined>()
+  const texts = new Map<string, string>()
   const prepared = new Map<string, string>()
-  for (const path of directory === undefined ? [] : listBundles(directory))
-    if (!texts.has(nameOf(path))) texts.set(nameOf(path), readIfAllowed(`${directory}/${path}`))
+  // A file that cannot be read is not there: `require` names the modules that are.
+  for (const path of directory === undefined ? [] : listBundles(directory)) {
+    const text = tryRead(() => readFileSync(`${directory}/${path}`, 'utf8'))
+    if (text !== undefined) texts.set(BUNDLE.exec(path)![1]!, text)
+  }
   return (name) => {
-    if (!texts.has(name)) return undefined
     const text = texts.get(name)
-    if (text === undefined) throw new Error('The bundle could not be read')
-    const known = prepared.get(name) ?? prepareSource(text.replace(/^#!/, '//')).text
-    prepared.set(name, known)
+    const known = prepared.get(name) ?? (text && prepareSource(text.replace(/^#!/, '//')).text)
+    if (known !== undefined) prepared.set(name, known)
     return known
   }
 }
 
-/** The paths of bundles in `directory`; of two with the same name, the preferred one is first. */
+/** The paths of bundles in `directory`; of two with the same name, `.js` is the last. */
 function listBundles(directory: string): string[] {
+  // If a directory cannot be read, `require` reports the available modules.
+  const namesIn = (path: string) => tryRead(() => readdirSync(path)) ?? []
   const names = namesIn(directory)
   const scopes = names.filter((name) => name.startsWith('@'))
   const scoped = scopes.flatMap((scope) => namesIn(`${directory}/${scope}`).map((name) => `${scope}/${name}`))
-  const all = [...names, ...scoped].filter((path) => BUNDLE_NAME.test(nameOf(path)))
-  return ['.js', '.cjs'].flatMap((ending) => all.filter((path) => path.endsWith(ending)))
+  return [...names, ...scoped].filter((path) => BUNDLE.test(path)).sort((a, b) => (a < b ? -1 : 1))
 }
 
-/** Empty for a directory that cannot be read; `require` then reports the available modules. */
-function namesIn(directory: string): string[] {
+function tryRead<T>(work: () => T): T | undefined {
   try {
-    return readdirSync(directory)
+    return work()
   } catch {
-    return []
-  }
-}
-
-function nameOf(path: string): string {
-  return path.replace(/\.c?js$/, '')
-}
-
-function readIfAllowed(path: string): string | undefined {
-  try {
-    return readFileSync(path, 'utf8')
-  } catch {
-    // `require` reports it.
     return undefined
   }
 }
 
-/** `require` for one run, which evaluates a bundle once. @throws Error with code `MODULE_NOT_FOUND`, to the reactor code */
 export function createRequire(
   builtins: Readonly<Record<string, unknown>>,
-  fetch: unknown,
+  fetch: Work,
   bundles: (name: string) => string | undefined,
-  evaluate: EvaluateModule,
+  evaluate: (text: string, fileName: string) => unknown,
 ): (name: unknown) => unknown {
   const loaded = new Map<string, unknown>()
   return (given) => {
@@ -126,20 +150,17 @@ export function createRequire(
   }
 
   function load(name: string): unknown {
-    if ((ERROR_MODULES as readonly string[]).includes(name))
-      return evaluate(ERROR_CLASSES_SOURCE, 'errors.js')
+    if (ERROR_MODULES.includes(name)) return evaluate(ERROR_CLASSES_SOURCE, 'errors.js')
     const bundle = bundles(name)
     if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
-    if (name === 'node-fetch') return createNodeFetch(fetch)
+    if (name === 'node-fetch') {
+      // As in the package, the function is both the module and its `default`.
+      const module: Any = (...args: unknown[]) => fetch(...args)
+      return Object.assign(module, { default: module, Headers, Request, Response })
+    }
     const known = [...Object.keys(builtins), 'node-fetch', ERROR_MODULES[0]].join(', ')
     const error = new Error(`Cannot find module '${name}'; there are ${known} and the bundles of --modules`)
-    Object.defineProperty(error, 'code', { value: 'MODULE_NOT_FOUND', enumerable: true })
+    define(error, 'code', 'MODULE_NOT_FOUND')
     throw error
   }
-}
-
-/** Like the package: the function is both the module and its `default`. */
-function createNodeFetch(fetch: unknown): unknown {
-  const module = (...args: unknown[]) => (fetch as (...args: unknown[]) => unknown)(...args)
-  return Object.assign(module, { default: module, Headers, Request, Response })
 }

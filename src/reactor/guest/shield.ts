@@ -45,13 +45,21 @@ export function viewMemory(value: unknown): NodeBuffer | undefined {
   return Reflect.construct(Uint8Array, place, NodeBuffer) as NodeBuffer
 }
 
+/** {@link viewMemory}. @throws TypeError if `value` is neither */
+export function requireMemory(value: unknown): NodeBuffer {
+  const memory = viewMemory(value)
+  if (memory === undefined) throw new TypeError('The argument must be an ArrayBuffer or a view of one')
+  return memory
+}
+
 /** Defines an ordinary property, also for the name `__proto__`. */
 export function define(target: object, name: PropertyKey, value: unknown, enumerable = true): void {
   Object.defineProperty(target, name, { value, writable: true, enumerable, configurable: true })
 }
 
-/** Hides an object of Node's behind one of ours. */
-export class Hidden<T> {
+export const split = (names: string): string[] => names.split(/\s+/).filter((name) => name !== '')
+
+export class Hidden<T extends object> {
   readonly #raw = new WeakMap<object, T>()
 
   set(facade: object, raw: T): void {
@@ -71,34 +79,29 @@ export class Hidden<T> {
     { reads = '', sets = '', methods = '' }: { reads?: string; sets?: string; methods?: string },
   ): void {
     const rawOf = (facade: object) => this.get(facade) as Any
-    const split = (names: string) => names.split(' ').filter((name) => name !== '')
     for (const name of split(`${reads} ${sets}`)) {
-      const property = Object.getOwnPropertyDescriptor(
-        {
-          get [name](): unknown {
-            return rawOf(this)[name]
-          },
-          set [name](value: unknown) {
-            const [raw, text] = [rawOf(this), `${value}`]
-            guard(() => {
-              raw[name] = text
-            })
-          },
+      const accessors = {
+        get [name](): unknown {
+          return rawOf(this)[name]
         },
-        name,
-      )!
+        set [name](value: unknown) {
+          const [raw, text] = [rawOf(this), `${value}`]
+          guard(() => Reflect.set(raw, name, text))
+        },
+      }
+      const property = Object.getOwnPropertyDescriptor(accessors, name)!
       if (!split(sets).includes(name)) delete property.set
       Object.defineProperty(prototype, name, { ...property, enumerable: false })
     }
     for (const name of split(methods)) {
-      const method = {
+      const { [name]: method } = {
         [name](this: object, ...args: unknown[]): unknown {
           const raw = rawOf(this)
           const given = args.map((each) => (each === undefined ? each : `${each}`))
           const result = guard(() => raw[name](...given) as unknown)
           return Array.isArray(result) ? [...result] : result
         },
-      }[name]
+      }
       define(prototype, name, method, false)
     }
   }

@@ -1,6 +1,6 @@
 /** Parses reactor code, and rewrites what SES refuses needlessly. In the guest, because hostile text can make parsing slow. */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
-import type { Position } from '../messages.js'
+import type { Position, Usage } from '../messages.js'
 
 /** An error in code that cannot be started; `line` and `column` start at 1. */
 export class SourceError extends Error {
@@ -14,25 +14,20 @@ export class SourceError extends Error {
   }
 }
 
+export const START: Position = { line: 1, column: 1 }
+
 export interface Source {
   /** Equivalent to the given code with the same lines, except in `String.raw`, `source` and `toString`. */
   text: string
   program: Program
 }
 
-interface Edit {
-  start: number
-  end: number
-  text: string
-}
+type Edit = Record<'start' | 'end', number> & { text: string }
 
 /** SES refuses these in any position, even in strings and comments; see its `transforms.js`. */
 const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--)>/g
 const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
-const NAMES = new Map([
-  ['import', '\\u0069mport'],
-  ['eval', '\\u0065val'],
-])
+const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
 
 /** Parses CommonJS code in strict mode. @throws SourceError also for `import()`, direct `eval()` and HTML-like comments */
 export function prepareSource(code: string): Source {
@@ -48,25 +43,21 @@ export function prepareSource(code: string): Source {
   return { text: applyEdits(code, edits), program }
 }
 
-/** The line and column, both from 1, of an offset into `code`. */
-export function locate(code: string, offset: number): Position {
+/** The line and column of an offset into `code`. */
+function locate(code: string, offset: number): Position {
   const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
   return { line: before.length, column: before.at(-1)!.length + 1 }
 }
 
 /** Calls `see` for every node under `root`; without recursion, because code can be nested deeply. */
-export function visit(root: Node, see: (node: Node) => void): void {
+function visit(root: Node, see: (node: Node) => void): void {
   const open: unknown[] = [root]
   while (open.length > 0) {
     const value = open.pop()
     if (typeof value !== 'object' || value === null || value instanceof RegExp) continue
-    if (isNode(value)) see(value)
+    if ('type' in value && typeof value.type === 'string' && 'start' in value) see(value as Node)
     for (const inner of Object.values(value)) if (typeof inner === 'object') open.push(inner)
   }
-}
-
-function isNode(value: object): value is Node {
-  return 'type' in value && typeof value.type === 'string' && 'start' in value
 }
 
 /** The standard parser would accept sloppy mode code, which then fails in SES without a position. */
@@ -93,8 +84,8 @@ function parse(code: string, tokens: Token[], comments: Comment[]): Program {
     const { message, loc } = error as SyntaxError & { loc?: { line: number; column: number } }
     // The position depends on the available stack, so it is not reported.
     if (error instanceof RangeError || message.startsWith('Not enough stack space'))
-      throw new SourceError('The code nests too deeply to be compiled', { line: 1, column: 1 })
-    const place = loc === undefined ? { line: 1, column: 1 } : { line: loc.line, column: loc.column + 1 }
+      throw new SourceError('The code nests too deeply to be compiled', START)
+    const place = loc === undefined ? START : { line: loc.line, column: loc.column + 1 }
     throw new SourceError(message.replace(/ \(\d+:\d+\)$/, ''), place)
   }
 }
@@ -165,4 +156,62 @@ function applyEdits(code: string, edits: Edit[]): string {
   }
   pieces.push(code.slice(at))
   return pieces.join('')
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: a node of any type
+type Any = any
+
+/** Longer chains of properties are ignored, which bounds the work. */
+const MOST_NAMES = 20
+
+export function findUsage(program: Program): Usage {
+  const read = { args: new Set<string>(), configuration: new Set<string>() }
+  const callees = new Set<Node>()
+  const record = (path: string[] | undefined) => {
+    const at = path?.slice(0, 2).findIndex((name) => name === 'args' || name === 'configuration') ?? -1
+    const below = path?.slice(at + 1) ?? []
+    // An index and the length of a value are no parameters.
+    while (/^(?:\d+|length)$/.test(below.at(-1) ?? '')) below.pop()
+    if (at >= 0 && below.length > 0) read[path![at] as keyof Usage].add(below.join('.'))
+  }
+  const recordPattern = (pattern: Any, path: string[] | undefined): void => {
+    if (pattern.type === 'AssignmentPattern') recordPattern(pattern.left, path)
+    else if (pattern.type !== 'ObjectPattern') record(path)
+    else if (path !== undefined && path.length < MOST_NAMES)
+      for (const { computed, key, value } of pattern.properties)
+        if (!computed && key !== undefined) recordPattern(value, [...path, key.name ?? key.value])
+  }
+  visit(program, (node) => {
+    const { type, callee, id, init, params } = node as Any
+    if (type === 'CallExpression' && callee.type === 'MemberExpression') {
+      // The name of a method is no property of the request.
+      callees.add(callee)
+      record(pathOf(callee.object))
+    } else if (type === 'MemberExpression' && !callees.has(node)) record(pathOf(node))
+    else if (type === 'VariableDeclarator' && id.type === 'ObjectPattern') recordPattern(id, pathOf(init))
+    else if (params?.length > 0) recordPattern(params[0], [])
+  })
+  // Without `card` if `card.number` is read.
+  const parents = new Set(
+    [...read.args].flatMap((path) => [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))),
+  )
+  return {
+    args: [...read.args].filter((path) => !parents.has(path)).sort(),
+    configuration: [...new Set([...read.configuration].map((path) => path.split('.', 1)[0]!))].sort(),
+  }
+}
+
+/** The names of a chain of properties, from its variable on; undefined for any other expression. */
+function pathOf(node: Any): string[] | undefined {
+  const names: string[] = []
+  for (let at = node; at !== undefined && names.length < MOST_NAMES; ) {
+    if (at?.type === 'Identifier') return [at.name, ...names]
+    if (at?.type === 'MemberExpression') {
+      if (at.computed && at.property.type !== 'Literal') names.length = 0
+      else names.unshift(String(at.property.name ?? at.property.value))
+    }
+    // `(request?.args ?? {}).card`
+    at = at?.object ?? at?.expression ?? (at?.type === 'LogicalExpression' ? at.left : undefined)
+  }
+  return undefined
 }

@@ -1,239 +1,303 @@
 /**
- * One chain of a tenant's log, in a unit of work. Each commit adds a part; parts are joined into blocks of about 16 kB.
- * Index rows have a header for each block, and the head says where the chain ends. ARCHITECTURE.md has the layout.
+ * One chain of a tenant's log, in a unit of work: full blocks, which never change, and a head with the records that fill no
+ * block yet. Each record's chain value is a keyed digest of the value before and the record.
  */
-import { BoundedMap } from '../../bounded-map.js'
+import type { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
-import { entityField } from '../../domain/records/index-fields.js'
-import type {
-  LogBlockHeader,
-  LogBlockRecord,
-  LogHeadRecord,
-  LogIndexRecord,
-} from '../../domain/records/log-record.js'
-import type { RecordOf } from '../../domain/records/records.js'
+import { logField } from '../../domain/records/index-fields.js'
+import { BLOCK_RECORDS, type LogBlockRecord, type LogHeadRecord } from '../../domain/records/log-record.js'
+import { takeBatches } from '../../domain/records/taken-batches.js'
 import { CofferError, damaged } from '../../errors.js'
-import { isEqual } from '../bytes.js'
-import { type Awaitable, type EngineReader, LOG_ROWS, type Row } from '../engine.js'
+import { isEqual, toBase64, toText } from '../bytes.js'
+import { type EngineWriter, LOG_ROWS, type LogEntry, type Row, type Where } from '../engine.js'
 import type { LogCheck } from '../store.js'
-import { countIn, describe, isAll, type LogFilter, matchesIn } from './log-block.js'
-import type { Piece, Source } from './log-merge.js'
-import { digestAll, digestId, digestKey, openRecord } from './sealing.js'
+import { addLine, type LogFilter, type LogLine, unpack } from './log-block.js'
+import {
+  digestAll,
+  digestId,
+  digestKey,
+  keysOfRecord,
+  NONCE_BYTES,
+  openRecord,
+  sealRecord,
+  unseal,
+} from './sealing.js'
 
-/** Headers in one index row. */
-export const INDEXED = 128
 /** The chain of an engine of one process. */
 export const FIRST_CHAIN = 1
-const CHAIN_BYTES = 16
-const MOST_CHAINS = 1024
-/** Blocks that are opened before others have a turn. */
-const OPENED_AT_ONCE = 8
+const VALUE_BYTES = 16
+/** Blocks that are opened before other work has a turn. */
+const OPENED_AT_ONCE = 16
 
-const EMPTY: Omit<LogHeadRecord, 'id'> = {
-  count: 0,
-  dropped: 0,
-  blocks: 0,
-  gone: 0,
-  parts: 0,
-  partBytes: 0,
-  partRecords: 0,
-  mostParts: 0,
-  start: '',
-  base: '',
-  value: '',
-}
+/** The newest heads, by tenant and chain; never changed, because readers may still be at work on them. */
+export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
-/** A chain as one version of its head has it; never changed, because readers may still be at work on it. */
-export interface Version {
-  readonly head: LogHeadRecord
-  /** The nonce of the head's seal: no two versions share it. */
-  readonly nonce: Uint8Array
-  /** The parts that are in no block yet, oldest first; undefined until they are read. */
-  parts: readonly LogBlockRecord[] | undefined
-}
+/** Contract: in a unit that only reads, no method that writes is called. */
+export class LogChain {
+  readonly #rows: EngineWriter
+  readonly #keys: RecordKeys
+  readonly #tenant: number
+  readonly #number: number
+  readonly #heads: HeadCache
+  /** The head and its row, once they were read. */
+  #head: LogHeadRecord | undefined
+  #row: Row | undefined
+  /** Batches of blocks that were read. */
+  #batches = 0
 
-/** The newest version of each chain, by tenant and chain. */
-export class ChainCache extends BoundedMap<string, Version> {
-  constructor() {
-    super(MOST_CHAINS)
-  }
-}
-
-/** The names of a chain's rows within the tenant's log. */
-export const HEAD = 'head'
-export const partName = (number: number) => `part/${number}`
-export const blockName = (number: number) => `block/${number}`
-export const indexName = (number: number) => `index/${number}`
-
-export class LogChain<Rows extends EngineReader = EngineReader> {
-  readonly tenant: number
-  readonly number: number
-  protected readonly rows: Rows
-  protected readonly keys: RecordKeys
-  readonly #cache: ChainCache
-  #opened = 0
-
-  constructor(rows: Rows, keys: RecordKeys, tenant: number, number: number, cache: ChainCache) {
-    this.rows = rows
-    this.keys = keys
-    this.tenant = tenant
-    this.number = number
-    this.#cache = cache
+  constructor(rows: EngineWriter, keys: RecordKeys, tenant: number, number: number, heads: HeadCache) {
+    this.#rows = rows
+    this.#keys = keys
+    this.#tenant = tenant
+    this.#number = number
+    this.#heads = heads
   }
 
-  protected nameOf(row: string): string {
-    return `${this.number}/${row}`
+  /** The head as the rows of this unit have it. @throws CofferError `vault_damaged` */
+  async load(): Promise<LogHeadRecord> {
+    this.#head ??= await this.#load()
+    return this.#head
   }
 
-  find(name: string): Awaitable<Row | undefined> {
-    const id = digestId(this.keys, 'log_block', this.tenant, this.nameOf(name))
-    return this.rows.get(LOG_ROWS, this.tenant, id)
+  async #load(): Promise<LogHeadRecord> {
+    this.#row = await this.#findHead()
+    if (this.#row === undefined) return this.#emptyHead()
+    const known = this.#heads.get(this.#name)
+    if (known !== undefined && isEqual(known.nonce, nonceOf(this.#row.sealed))) return known.head
+    const head = openRecord(this.#keys, this.#row) as LogHeadRecord
+    this.#remember(head, this.#row.sealed)
+    return head
   }
 
-  /** @throws CofferError `vault_damaged` if there is no such row */
-  async read<T extends RecordOf['log_block']>(name: string): Promise<T> {
-    const row = await this.find(name)
-    if (row === undefined) throw damaged('A part of the log is missing or out of its place')
-    return openRecord(this.keys, row) as T
+  async exists(): Promise<boolean> {
+    return (await this.#findHead()) !== undefined
   }
 
-  /** The chain as the rows of this unit have it. */
-  async load(): Promise<Version> {
-    const row = await this.find(HEAD)
-    const known = this.#cache.get(this.#name)
-    if (known !== undefined && row !== undefined && isEqual(known.nonce, nonceOf(row.sealed))) return known
-    const version = this.#open(row)
-    // A reader may be behind the writer, whose version has more records.
-    if (known === undefined || known.head.count <= version.head.count) this.#cache.set(this.#name, version)
-    return version
+  /** `batches`: the ids of the batches that the entries were pending in. On failure nothing of the unit may be committed. */
+  async append(entries: readonly LogEntry[], batches: readonly Uint8Array[] = []): Promise<void> {
+    const head = await this.load()
+    const added = entries as readonly (LogEntry & LogLine)[]
+    const { taken = { until: 0, by: {} } } = head
+    let { blocks, value } = head
+    let tail = { shapes: [...head.tail.shapes], items: [...head.tail.items] }
+    for (const line of added) {
+      addLine(tail, line)
+      value = this.#valueAfter(value, line)
+      if (tail.items.length < BLOCK_RECORDS) continue
+      const block = { id: this.#idOf(`block/${blocks++}`), value, ...tail }
+      await this.#put(block, undefined, latestOf(block))
+      tail = { shapes: [], items: [] }
+    }
+    const types = countTypes(head.types, added, 1)
+    const next = { ...head, types, blocks, value, tail }
+    await this.#putHead(batches.length === 0 ? next : { ...next, taken: takeBatches(taken, batches) })
   }
 
-  protected keep(version: Version): void {
-    this.#cache.set(this.#name, version)
+  /** Drops up to `limit` blocks whose records are all older than `before`, and returns their number. */
+  async drop(before: number, limit: number): Promise<number> {
+    const head = await this.load()
+    let { gone, start, types } = head
+    while (gone < head.blocks && gone - head.gone < limit) {
+      const [block] = await this.#readBlocks(gone, gone + 1)
+      if (block === undefined) throw missingBlock()
+      if (latestOf(block) >= before) break
+      await this.#rows.remove(LOG_ROWS, this.#tenant, this.#rowId(block.id))
+      types = countTypes(types, unpack(block), -1)
+      start = block.value
+      gone++
+    }
+    if (gone > head.gone) await this.#putHead({ ...head, gone, start, types })
+    return gone - head.gone
+  }
+
+  /**
+   * The matching records in portions, without the `skip` newest: the newest portion first, the oldest record of a portion
+   * first. Contract: if there is a `skip`, everything matches.
+   */
+  async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
+    const { tail, blocks, gone } = await this.load()
+    const newest = unpack(tail).filter(filter.matches)
+    yield newest.slice(0, Math.max(0, newest.length - skip))
+    if (blocks === gone) return
+    let left = Math.max(0, skip - newest.length)
+    const passed = Math.floor(left / BLOCK_RECORDS)
+    for await (const block of filter.isAll
+      ? this.#eachBlock(blocks - passed)
+      : this.#matchingBlocks(filter)) {
+      left %= BLOCK_RECORDS
+      const lines = unpack(block).filter(filter.matches)
+      yield lines.slice(0, lines.length - left)
+      left = 0
+    }
+  }
+
+  /** All blocks before `end`, the newest first. @throws CofferError `vault_damaged` if one is missing */
+  async *#eachBlock(end: number): AsyncGenerator<LogBlockRecord> {
+    const { gone } = await this.load()
+    for (let next = end; next > gone; next -= OPENED_AT_ONCE)
+      for (const block of (await this.#readBlocks(Math.max(gone, next - OPENED_AT_ONCE), next)).reverse()) {
+        if (block === undefined) throw missingBlock()
+        yield block
+      }
+  }
+
+  /** The blocks that may have matches, by the index, the newest first. */
+  async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
+    const query = { kind: LOG_ROWS, tenant: this.#tenant, all: digestAll(this.#keys, 'log_block') }
+    let below: number | undefined
+    do {
+      const where = this.#blocksFor(filter)
+      const rows = await this.#rows.seek({ ...query, where, below, size: OPENED_AT_ONCE })
+      for (const row of rows) yield openRecord(this.#keys, row) as LogBlockRecord
+      below = rows.length < OPENED_AT_ONCE ? undefined : rows.at(-1)!.seq
+      await new Promise(setImmediate)
+    } while (below !== undefined)
+  }
+
+  /** `rows`: the number of rows that the chain has. */
+  async verify(): Promise<LogCheck & { rows: number }> {
+    // Nothing that is remembered, because the stored rows are to be checked.
+    const row = await this.#findHead()
+    if (row === undefined) return { count: 0, rows: 0 }
+    const head = openRecord(this.#keys, row) as LogHeadRecord
+    const { gone, blocks, tail } = head
+    const found = { count: countOf(head), rows: 1 + blocks - gone }
+    let { start: value } = head
+    const follows = (lines: readonly LogLine[], end: string) => {
+      for (const line of lines) value = this.#valueAfter(value, line)
+      return value === end
+    }
+    let at = 1
+    for (let first = gone; first < blocks; first += OPENED_AT_ONCE) {
+      const some = await this.#readBlocks(first, Math.min(blocks, first + OPENED_AT_ONCE))
+      for (const block of some) {
+        const isWhole = block !== undefined && block.items.length === BLOCK_RECORDS
+        if (!isWhole || !follows(unpack(block), block.value)) return { ...found, brokenAt: at }
+        at += BLOCK_RECORDS
+      }
+    }
+    const isWhole = follows(unpack(tail), head.value) && head.proof === this.#proofOf(head)
+    return isWhole ? found : { ...found, brokenAt: at }
+  }
+
+  /** The condition of all blocks that may have matches. */
+  #blocksFor({ entity, types, from }: LogFilter): Where {
+    const keyOf = (field: string, value: string) => ({
+      key: digestKey(this.#keys, 'log_block', logField(this.#number, field, value)),
+    })
+    const some = types === undefined ? keyOf('block', '') : { or: types.map((type) => keyOf('type', type)) }
+    const which = entity === undefined ? some : keyOf('entity', entity)
+    return from === undefined ? which : { and: [which, { range: 'modified', from }] }
   }
 
   get #name(): string {
-    return `${this.tenant}/${this.number}`
+    return `${this.#tenant}/${this.#number}`
   }
 
-  #open(row: Row | undefined): Version {
-    if (row === undefined)
-      return { head: { id: this.nameOf(HEAD), ...EMPTY }, nonce: new Uint8Array(0), parts: [] }
-    const head = openRecord(this.keys, row) as LogHeadRecord
-    return { head, nonce: Uint8Array.from(nonceOf(row.sealed)), parts: undefined }
+  #idOf(row: string): string {
+    return `${this.#number}/${row}`
   }
 
-  /** @throws CofferError `vault_damaged` */
-  protected async readParts(version: Version): Promise<readonly LogBlockRecord[]> {
-    if (version.parts !== undefined) return version.parts
-    const { parts, count, partRecords } = version.head
-    const found: LogBlockRecord[] = []
-    let first = count - partRecords
-    for (let number = 0; number < parts; number++) {
-      const part = await this.read<LogBlockRecord>(partName(number))
-      if (part.first !== first) throw damaged('A part of the log is missing or out of its place')
-      found.push(part)
-      first += part.items.length
-    }
-    version.parts = found
-    return found
+  #rowId(id: string): Uint8Array {
+    return digestId(this.#keys, 'log_block', this.#tenant, id)
   }
 
-  /** The chain's value after a block: a keyed digest that a rekey of the vault keeps. */
-  protected valueAfter(previous: string, { first, shapes, items }: LogBlockRecord): string {
-    const text = JSON.stringify(['log', previous, first, shapes, items])
-    return Buffer.from(this.keys.logChain(Buffer.from(text), CHAIN_BYTES)).toString('base64')
+  async #findHead(): Promise<Row | undefined> {
+    return this.#rows.get(LOG_ROWS, this.#tenant, this.#rowId(this.#idOf('head')))
   }
 
-  /** The chain's records for a page, newest first. */
-  async list(filter: LogFilter): Promise<Source> {
-    const version = await this.load()
-    const { count, dropped } = version.head
-    return { pieces: this.#eachPiece(version, filter), ...(isAll(filter) && { total: count - dropped }) }
+  /** The blocks `first` to before `end`; undefined in the place of one that is missing or does not open. */
+  async #readBlocks(first: number, end: number): Promise<(LogBlockRecord | undefined)[]> {
+    if (this.#batches++ > 0) await new Promise(setImmediate)
+    const numbers = Array.from({ length: end - first }, (_, index) => first + index)
+    const ids = numbers.map((number) => this.#rowId(this.#idOf(`block/${number}`)))
+    const all = digestAll(this.#keys, 'log_block')
+    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, where: { ids }, page: 1, size: ids.length }
+    const { rows } = await this.#rows.find(query)
+    const found = new Map(rows.map((row) => [toText(row.id), row]))
+    return ids.map((id) => {
+      const row = found.get(toText(id))
+      const isWhole = row !== undefined && unseal(this.#keys, row) !== undefined
+      return isWhole ? (openRecord(this.#keys, row) as LogBlockRecord) : undefined
+    })
   }
 
-  async *#eachPiece(version: Version, filter: LogFilter): AsyncGenerator<Piece> {
-    for (const part of (await this.readParts(version)).toReversed()) yield toPiece(part, filter)
-    if (filter.entity === undefined) yield* this.#eachBlock(version.head, filter)
-    else for await (const block of this.#eachBlockOf(filter.entity)) yield toPiece(block, filter)
+  #emptyHead(): LogHeadRecord {
+    const tail = { shapes: [], items: [] }
+    return { id: this.#idOf('head'), blocks: 0, gone: 0, start: '', value: '', proof: '', types: {}, tail }
   }
 
-  async *#eachBlock({ blocks, gone }: LogHeadRecord, filter: LogFilter): AsyncGenerator<Piece> {
-    for (let index = Math.ceil(blocks / INDEXED) - 1; index * INDEXED >= gone - INDEXED + 1; index--) {
-      const { headers } = await this.read<LogIndexRecord>(indexName(index))
-      const first = index * INDEXED
-      for (let number = Math.min(blocks, first + INDEXED) - 1; number >= Math.max(gone, first); number--) {
-        const header = headers[number - first]!
-        const load = () => this.#readGently(number)
-        yield { from: header.from, to: header.to, matching: countIn(header, filter), load }
-      }
-    }
+  /** Keyed with a key that a rekey of the vault keeps. */
+  #digest(parts: readonly unknown[]): string {
+    return toBase64(this.#keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
 
-  /** The blocks with records of an entity, newest first. */
-  async *#eachBlockOf(entity: string): AsyncGenerator<LogBlockRecord> {
-    const key = digestKey(this.keys, 'log_block', entityField(entity, this.number))
-    for (let page = 1, left = 1; left > 0; page++) {
-      const all = digestAll(this.keys, 'log_block')
-      const query = { kind: LOG_ROWS, tenant: this.tenant, all, where: { key }, page, size: OPENED_AT_ONCE }
-      const { rows, total } = await this.rows.find(query)
-      left = total - page * OPENED_AT_ONCE
-      for (const row of rows) yield openRecord(this.keys, row) as LogBlockRecord
-      if (left > 0) await new Promise(setImmediate)
-    }
+  #valueAfter(value: string, { time, shape, entity_id, trace_id }: LogLine): string {
+    return this.#digest(['log', value, time, shape, entity_id, trace_id])
   }
 
-  async #readGently(number: number): Promise<LogBlockRecord> {
-    if (++this.#opened % OPENED_AT_ONCE === 0) await new Promise(setImmediate)
-    return this.read<LogBlockRecord>(blockName(number))
+  /** Shows that the chain ends where the head says. */
+  #proofOf({ blocks, gone, start, value }: LogHeadRecord): string {
+    return this.#digest(['head', blocks, gone, start, value])
   }
 
-  /** `rows`: how many rows the chain has; parts that were joined are still there. */
-  async verify(): Promise<LogCheck & { rows: number }> {
-    // Nothing that is remembered: what is stored is to be checked.
-    const version = this.#open(await this.find(HEAD))
-    const { head } = version
-    const count = head.count - head.dropped
-    let first = head.dropped
-    let { start: value } = head
-    const broken = () => ({ count, brokenAt: first - head.dropped + 1, rows: countRows(head) })
-    const follows = (block: LogBlockRecord, header?: LogBlockHeader): boolean => {
-      value = this.valueAfter(value, block)
-      if (block.first !== first) return false
-      if (header !== undefined && JSON.stringify(describe(block, value)) !== JSON.stringify(header))
-        return false
-      first += block.items.length
-      return true
-    }
-    try {
-      let index: LogIndexRecord | undefined
-      for (let number = head.gone; number < head.blocks; number++) {
-        if (index === undefined || number % INDEXED === 0)
-          index = await this.read<LogIndexRecord>(indexName(Math.floor(number / INDEXED)))
-        if (!follows(await this.#readGently(number), index.headers[number % INDEXED]!)) return broken()
-      }
-      for (const part of await this.readParts(version)) if (!follows(part)) return broken()
-    } catch (error) {
-      if (error instanceof CofferError && error.code === 'vault_damaged') return broken()
-      throw error
-    }
-    return first === head.count && value === head.value ? { count, rows: countRows(head) } : broken()
+  /** The head is remembered too. If it is not committed, no later head has its nonce. */
+  async #putHead(head: LogHeadRecord): Promise<void> {
+    const next = { ...head, proof: this.#proofOf(head) }
+    await this.#put(next, this.#row, 0, (sealed) => this.#remember(next, sealed))
+  }
+
+  /** `row`: the row to be replaced, if there is one. `modified`: the time of the newest record of a block. */
+  async #put(
+    record: LogBlockRecord | LogHeadRecord,
+    row: Row | undefined,
+    modified: number,
+    recordSealed?: (bytes: Uint8Array) => void,
+  ): Promise<void> {
+    const id = this.#rowId(record.id)
+    const keys = this.#keys
+    await this.#rows.put({
+      kind: LOG_ROWS,
+      tenant: this.#tenant,
+      id,
+      ...(row && { seq: row.seq, created: row.created }),
+      modified,
+      expires: 0,
+      keys: keysOfRecord(keys, 'log_block', record),
+      seal: (rev) => {
+        const bytes = sealRecord(keys, { id, rev }, record)
+        recordSealed?.(bytes)
+        return bytes
+      },
+    })
+  }
+
+  #remember(head: LogHeadRecord, sealed: Uint8Array): void {
+    this.#heads.set(this.#name, { head, nonce: Uint8Array.from(nonceOf(sealed)) })
   }
 }
 
-export function toPiece(block: LogBlockRecord, filter: LogFilter): Piece {
-  const { from, to } = describe(block, '')
-  return { from, to, matching: matchesIn(block, filter).length, load: () => block }
+const missingBlock = () => damaged('A block of the log is missing or does not open')
+
+/** How many records the chain has. */
+export function countOf({ blocks, gone, tail }: LogHeadRecord): number {
+  return (blocks - gone) * BLOCK_RECORDS + tail.items.length
 }
 
-const NONCE_BYTES = 24
+function latestOf({ items }: LogBlockRecord): number {
+  return items.reduce((latest, [time]) => Math.max(latest, time), 0)
+}
 
-export function nonceOf(sealed: Uint8Array): Uint8Array {
+function countTypes(types: LogHeadRecord['types'], lines: readonly LogLine[], sign: 1 | -1) {
+  const counts = { ...types }
+  for (const { shape } of lines) counts[shape[3]] = (counts[shape[3]] ?? 0) + sign
+  return counts
+}
+
+function nonceOf(sealed: Uint8Array): Uint8Array {
   return sealed.subarray(0, NONCE_BYTES)
 }
 
-/** How many rows the chain has, parts that were joined included. */
-function countRows({ count, blocks, gone, mostParts }: LogHeadRecord): number {
-  const indexes = Math.ceil(blocks / INDEXED) - Math.floor(gone / INDEXED)
-  return count === 0 ? 0 : 1 + mostParts + (blocks - gone) + indexes
+export function ignoreDamage(error: unknown): undefined {
+  if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
 }

@@ -1,82 +1,77 @@
-/**
- * Opened records of the kinds that are few and asked for at every request, so that they are not looked up, unsealed and
- * parsed again. Kept by version, an entry stands for one sealed version of one row; kept by name, for what a name led to
- * as long as no row of its kind changed. Neither is ever taken for another.
- */
-import { BoundedMap } from '../../bounded-map.js'
+/** Opened records of the kinds that are few and read at every request, valid while no record of their kind changes. */
+import type { RecordKeys } from '../../crypto/ports.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
-import { isEqual, toText } from '../bytes.js'
-import type { Row } from '../engine.js'
 
-/** Tokens, logs and whatever else grows without end is never kept. */
-const KEPT: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
-/** Their numbers, for an engine that counts only the changes that somebody asks for. */
-export const KEPT_KINDS: ReadonlySet<number> = new Set([...KEPT].map((kind) => KINDS[kind]))
-const MOST_ENTRIES = 4096
-/** The seal's nonce tells two versions of a row apart even where a work that failed gave its `rev` back. */
-const NONCE_BYTES = 24
+/** Tokens, logs and whatever else grows without end are never cached. */
+const CACHED: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
+/** Their numbers, for an engine that counts changes of these kinds only. */
+export const CACHED_KINDS: ReadonlySet<number> = new Set([...CACHED].map((kind) => KINDS[kind]))
+const MOST_RECORDS = 4096
 
-interface Entry {
-  rev: number
-  nonce: Uint8Array
-  record: RecordOf[Kind]
-}
-
-/** Records of one kind by tenant and id, as they were while the kind had this change counter. */
-interface Names {
+interface Records {
   counter: number
+  /** By tenant and id. */
   records: Map<string, RecordOf[Kind]>
 }
 
 export class RecordCache {
-  readonly #entries = new BoundedMap<string, Entry>(MOST_ENTRIES)
-  readonly #names = new Map<Kind, Names>()
+  readonly #kinds = new Map<Kind, Records>()
+  /** The keys of tenants, by their cached records. */
+  readonly #keys = new WeakMap<object, RecordKeys>()
 
-  keeps(kind: Kind): boolean {
-    return KEPT.has(kind)
+  holds(kind: Kind): boolean {
+    return CACHED.has(kind)
   }
 
-  /** What {@link keep} was given for the name under this very change counter of the kind. */
+  /** The record that {@link put} was given under this change counter of the kind. */
   find(kind: Kind, tenant: number, id: string, counter: number): RecordOf[Kind] | undefined {
-    const names = this.#names.get(kind)
-    return names?.counter === counter ? names.records.get(`${tenant}/${id}`) : undefined
+    const known = this.#kinds.get(kind)
+    return known?.counter === counter ? known.records.get(`${tenant}/${id}`) : undefined
   }
 
-  /** Contract: the record was read by this name under this change counter, does not expire, and is frozen. */
-  keep(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
-    const known = this.#names.get(kind)
-    const isUsable = known?.counter === counter && known.records.size < MOST_ENTRIES
-    const names = isUsable ? known : { counter, records: new Map() }
-    names.records.set(`${tenant}/${id}`, record)
-    if (!isUsable) this.#names.set(kind, names)
+  /** Freezes the record. Contract: it was read under this change counter, and does not expire. */
+  put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
+    let known = this.#kinds.get(kind)
+    if (known?.counter !== counter || known.records.size >= MOST_RECORDS) {
+      known = { counter, records: new Map() }
+      this.#kinds.set(kind, known)
+    }
+    known.records.set(`${tenant}/${id}`, freeze(record))
   }
 
-  /** The record of this row, from memory where this very version was opened before; frozen where it is kept. */
-  open(kind: Kind, row: Row, open: (row: Row) => RecordOf[Kind]): RecordOf[Kind] {
-    if (!KEPT.has(kind)) return open(row)
-    const key = toText(row.id)
-    const known = this.#entries.get(key)
-    const nonce = row.sealed.subarray(0, NONCE_BYTES)
-    if (known !== undefined && known.rev === row.rev && isEqual(known.nonce, nonce)) return known.record
-    const record = freeze(open(row))
-    // A copy: as a view it would keep the frame or segment's bytes that the row was read out of.
-    this.#entries.set(key, { rev: row.rev, nonce: Uint8Array.from(nonce), record })
-    return record
+  keysOf(tenant: RecordOf['tenant'], open: (tenant: RecordOf['tenant']) => RecordKeys): RecordKeys {
+    const known = this.#keys.get(tenant)
+    if (known !== undefined) return known
+    const keys = open(tenant)
+    this.#keys.set(tenant, keys)
+    return keys
   }
 
-  /** Forgets a row that is no more, for it may have held keys. */
-  forget(id: Uint8Array): void {
-    this.#entries.delete(toText(id))
-    this.#names.clear()
+  /** Forgets records of which one was removed, for they may have held keys. */
+  forget(kind: Kind): void {
+    this.#kinds.delete(kind)
   }
 
   clear(): void {
-    this.#entries.clear()
-    this.#names.clear()
+    this.#kinds.clear()
   }
 }
 
-/** All of it: several callers share it. */
+/** Differs after any change of these kinds; undefined if one of them has no counter. */
+export function sumCounters(
+  kinds: readonly Kind[],
+  counterOf: (kind: number) => number | undefined,
+): number | undefined {
+  let sum = 0
+  for (const kind of kinds) {
+    const counter = counterOf(KINDS[kind])
+    if (counter === undefined) return undefined
+    sum += counter
+  }
+  return sum
+}
+
+/** Freezes all of it, because several callers share it. */
 function freeze<T>(value: T): T {
   if (typeof value !== 'object' || value === null) return value
   for (const member of Object.values(value)) freeze(member)

@@ -3,11 +3,10 @@
  * records and keys; walking the files is the engine's.
  */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
-import { chainOf, isBlock } from '../../domain/records/index-fields.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import type { CheckRow, Resealed, Row } from '../engine.js'
-import { digestId, idOf, keysOfRecord, openRecord, openTenantKeys, sealRecord, unseal } from './sealing.js'
+import { digestId, idOf, keysOfRecord, openRecord, sealRecord, unseal } from './sealing.js'
 
 /** Search index values are kept as digests alone, so they have to be rendered again. */
 export type RenderSearch = (token: RecordOf['token']) => Promise<string[]>
@@ -29,8 +28,8 @@ export function createReseal(options: ResealOptions): (row: Row) => Promise<Rese
   const opened = new Map<number, { present: RecordKeys; next: RecordKeys }>()
   opened.set(0, { present: present.vault, next: next.vault })
   for (const [number, keys] of options.tenants) {
-    const renewed = openTenantKeys(next, renew(number, keys))
-    opened.set(number, { present: openTenantKeys(present, keys), next: renewed })
+    const renewed = next.openTenant(renew(number, keys))
+    opened.set(number, { present: present.openTenant(keys), next: renewed })
   }
   return async (row) => {
     const kind = kindOf(row.kind)
@@ -66,54 +65,29 @@ export async function readTenantKeys(
   return tenants
 }
 
-/** A log's head and its parts have fewer bytes than this. */
-const SMALL_BYTES = 1024
-
 /**
- * Says what is wrong with a row's seal. Tenants' keys are taken from their records as they pass by, and the ends of their
- * logs: `learn` over all rows first, then `check`.
+ * Says what is wrong with a row's seal. Tenants' keys are taken from their records as they pass by: `learn` over all rows
+ * first, then `check`.
  */
 export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: CheckRow } {
-  const tenants = new Map<number, RecordKeys>()
-  const small: Row[] = []
-  let joined: Map<string, number> | undefined
+  const tenants = new Map<number, RecordKeys>([[0, keys.vault]])
   return {
     learn(row) {
-      if (row.kind === KINDS.log_block && row.sealed.length < SMALL_BYTES) small.push(row)
       if (row.kind !== KINDS.tenant || row.tenant !== 0 || unseal(keys.vault, row) === undefined) return {}
       const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
-      tenants.set(tenant.number, openTenantKeys(keys, tenant.keys))
+      tenants.set(tenant.number, keys.openTenant(tenant.keys))
       return {}
     },
     check(row) {
-      joined ??= findJoined(small, tenants)
-      const opened = row.tenant === 0 ? keys.vault : tenants.get(row.tenant)
+      const opened = tenants.get(row.tenant)
       if (opened === undefined)
         return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
       if (unseal(opened, row) === undefined) return { problem: 'a record does not open with its key' }
       if (row.kind !== KINDS.log_block) return {}
       const record = openRecord(opened, row) as RecordOf['log_block']
-      const isCounted =
-        'items' in record && (isBlock(record) || record.first >= (joined.get(nameChain(row, record)) ?? 0))
-      return { logs: isCounted ? record.items.map(([time]) => time) : [] }
+      return { logs: ('tail' in record ? record.tail : record).items.map(([time]) => time) }
     },
   }
-}
-
-/** By chain: how many of its records are in blocks. Parts of these are still there, and hold nothing that counts. */
-function findJoined(rows: readonly Row[], tenants: ReadonlyMap<number, RecordKeys>): Map<string, number> {
-  const joined = new Map<string, number>()
-  for (const row of rows) {
-    const keys = tenants.get(row.tenant)
-    if (keys === undefined || unseal(keys, row) === undefined) continue
-    const record = openRecord(keys, row) as RecordOf['log_block']
-    if ('partRecords' in record) joined.set(nameChain(row, record), record.count - record.partRecords)
-  }
-  return joined
-}
-
-function nameChain({ tenant }: Row, record: { id: string }): string {
-  return `${tenant}/${chainOf(record)}`
 }
 
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {

@@ -2,13 +2,16 @@
  * How a record becomes a row: sealed bytes, the digest of its id, and the digests of what it can be found by. The one
  * place that knows how the two belong together; it knows nothing of engines or units of work.
  */
-import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import type { RecordKeys } from '../../crypto/ports.js'
 import { type IndexField, indexFieldsOf, searchField } from '../../domain/records/index-fields.js'
-import { KINDS, type Kind, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
+import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
-import { asBuffer, fromBase64 } from '../bytes.js'
-import type { Row } from '../engine.js'
+import { asBuffer } from '../bytes.js'
+import type { Draft, Row, Where } from '../engine.js'
+import type { Condition, PutOptions } from '../store.js'
 
+/** A seal begins with its nonce, which no two seals share. */
+export const NONCE_BYTES = 24
 const ID_BYTES = 16
 const KEY_BYTES = 8
 const REVISION_BYTES = 8
@@ -86,7 +89,7 @@ export function openCursor(keys: RecordKeys, about: string, cursor: string): num
   return plain === undefined ? undefined : asBuffer(plain).readUIntLE(0, CURSOR_BYTES)
 }
 
-/** Of another length than what a record's seal names, so neither opens as the other. */
+/** Its length differs from that of a record's associated data, so neither opens as the other. */
 function associateCursor(keys: RecordKeys, about: string): Uint8Array {
   return keys.index.digest(`["cursor",${JSON.stringify(about)}]`)
 }
@@ -103,11 +106,11 @@ export function digestKey(keys: RecordKeys, kind: Kind, lookup: IndexField): Uin
 
 /** The key that every record of a kind carries. */
 export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
-  return recallAll(keys, kind).subarray(0, KEY_BYTES)
+  return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
 
-/** Of what has few values that many records share, the digests are remembered. */
-const SHARED = [
+/** The fields whose digests are cached, because many records share few values. */
+const SHARED: ReadonlySet<string> = new Set([
   'application',
   'type',
   'container',
@@ -117,39 +120,19 @@ const SHARED = [
   'created',
   'created_by',
   'modified_by',
-] as const
-
-/** By kind and shared field: the text of a key up to its value. */
-const SPACES: ReadonlyMap<string, ReadonlyMap<string, string>> = new Map(
-  Object.entries(KINDS).map(([kind, number]) => [
-    kind,
-    new Map(SHARED.map((field) => [field, `["key",${number},"${field}",`])),
-  ]),
-)
+])
 
 /** Key first, as its digest begins. */
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
-  const space = SPACES.get(kind)?.get(field)
-  if (space !== undefined) return keys.index.recall(space, value, spellKey)
-  return keys.index.digest(spellKey(`["key",${KINDS[kind]},${JSON.stringify(field)},`, value))
-}
-
-function recallAll(keys: RecordKeys, kind: Kind): Uint8Array {
-  return keys.index.recall('all', kind, spellAll)
-}
-
-function spellKey(space: string, value: string): string {
-  return `${space}${JSON.stringify(value)}]`
-}
-
-function spellAll(_: string, kind: string): string {
-  return `["all",${KINDS[kind as Kind]}]`
+  if (SHARED.has(field))
+    return keys.index.recall(`["key",${KINDS[kind]},"${field}",${JSON.stringify(value)}]`)
+  return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
 /** "All of this kind" first, then each look-up. Contract: they are distinct. */
 function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly IndexField[]): Uint8Array {
   const packed = Buffer.allocUnsafe(KEY_BYTES * (1 + lookups.length))
-  copyKey(recallAll(keys, kind), packed, 0)
+  copyKey(digestAll(keys, kind), packed, 0)
   lookups.forEach((lookup, index) => {
     copyKey(digestLookup(keys, kind, lookup), packed, KEY_BYTES * (index + 1))
   })
@@ -160,11 +143,39 @@ function copyKey(digest: Uint8Array, target: Uint8Array, at: number): void {
   for (let index = 0; index < KEY_BYTES; index++) target[at + index] = digest[index]!
 }
 
-/** The keys that a tenant's record holds, ready for use. */
-export function openTenantKeys(keys: VaultKeys, { data, index, fingerprint }: TenantKeyBytes): RecordKeys {
-  return keys.openTenant({
-    data: fromBase64(data),
-    index: fromBase64(index),
-    fingerprint: fromBase64(fingerprint),
-  })
+/** The row of a new record. */
+export function createDraft<K extends Kind>(
+  keys: RecordKeys,
+  { kind, tenant, id, record }: { kind: K; tenant: number; id: Uint8Array; record: RecordOf[K] },
+  { search = [], expires = 0 }: PutOptions,
+): Draft {
+  return {
+    kind: KINDS[kind],
+    tenant,
+    id,
+    modified: 0,
+    expires,
+    keys: keysOfRecord(keys, kind, record, search),
+    seal: (rev) => sealRecord(keys, { id, rev }, record),
+  }
+}
+
+/** The part of an engine's query that selects records of a kind. */
+export function select(keys: RecordKeys, kind: Kind, tenant: number, where: Condition | undefined) {
+  return {
+    kind: KINDS[kind],
+    tenant,
+    all: digestAll(keys, kind),
+    ...(where === undefined ? {} : { where: toWhere(keys, kind, tenant, where) }),
+  }
+}
+
+function toWhere(keys: RecordKeys, kind: Kind, tenant: number, condition: Condition): Where {
+  const inner = (each: Condition) => toWhere(keys, kind, tenant, each)
+  if ('field' in condition) return { key: digestKey(keys, kind, condition) }
+  if ('ids' in condition) return { ids: condition.ids.map((id) => digestId(keys, kind, tenant, id)) }
+  if ('and' in condition) return { and: condition.and.map(inner) }
+  if ('or' in condition) return { or: condition.or.map(inner) }
+  if ('not' in condition) return { not: inner(condition.not) }
+  return condition
 }

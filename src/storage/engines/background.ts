@@ -2,19 +2,13 @@
  * Background jobs: flush, compaction, and reading all rows. In a server they run beside units of work, in small slices,
  * and put their results in place only while nothing else runs. Decides when a job runs; the tree does it.
  */
-import type { VaultRows } from '../engine.js'
+import type { Awaitable, VaultRows } from '../engine.js'
+import { attempt } from '../lsm/group-commit.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
-import { attempt } from '../lsm/settle.js'
-import { finish } from '../lsm/sstable/row-writer.js'
-import { liveRowsOf } from '../lsm/sstable/scan.js'
+import type { Size } from '../lsm/options.js'
+import { liveRowsOf } from '../lsm/sstable/cursors.js'
+import { finish } from '../lsm/sstable/write-tables.js'
 import type { LsmTree } from '../lsm/tree.js'
-
-export interface Size {
-  bytes: number
-  rows: number
-  /** Default: any number. */
-  keys?: number
-}
 
 /** A background job lets units of work run after this long. */
 const SLICE_MS = 5
@@ -27,7 +21,7 @@ const MOST_TABLES = 64
 const RETRY_MS = 30_000
 
 /** Runs work alone, after everything before it was committed. */
-type RunExclusive = <T>(work: () => Promise<T>) => Promise<T>
+type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
 
 export class BackgroundJobs {
   readonly #tree: LsmTree
@@ -57,7 +51,11 @@ export class BackgroundJobs {
     await this.#compacting?.catch(() => undefined)
   }
 
-  #attempt(what: string, work: () => Promise<void>): Promise<boolean> {
+  get #tables(): number {
+    return this.#tree.manifest.sstables.length
+  }
+
+  #attempt(what: string, work: () => unknown): Promise<boolean> {
     return attempt(this.#tree.options.notice, what, work)
   }
 
@@ -80,32 +78,29 @@ export class BackgroundJobs {
     this.#compactSoon()
   }
 
-  get hasNewTables(): boolean {
-    return this.#tree.manifest.sstables.length > this.#seen
-  }
-
   /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
   async keepFewTables(): Promise<void> {
-    const { length } = this.#tree.manifest.sstables
-    if (length >= MOST_TABLES && this.#mayCompact()) await this.#attemptCompaction(() => this.#mergeAtOnce())
-    else if (length > this.#seen) this.#compactSoon()
-    this.#seen = this.#tree.manifest.sstables.length
+    if (this.#tables >= MOST_TABLES && this.#mayCompact())
+      await this.#attemptCompaction(() => {
+        // It ends early if no two of the free tables fit into one.
+        while (this.#tables >= MOST_TABLES && this.compactNow());
+      })
+    else if (this.#tables > this.#seen) this.#compactSoon()
+    this.#seen = this.#tables
   }
 
-  async #mergeAtOnce(): Promise<void> {
-    while (this.#tree.manifest.sstables.length >= MOST_TABLES) {
-      const plan = this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY, this.#busy)
-      // No two of the free tables fit into one.
-      if (plan === undefined) return
-      await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
-    }
+  /** Does one compaction of at most `limit` bytes; false when none is due. Contract: nothing else runs meanwhile. */
+  compactNow(limit?: number): boolean {
+    const plan = this.#tree.manifest.planCompaction(limit, this.#busy)
+    if (plan !== undefined) this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
+    return plan !== undefined
   }
 
   #mayCompact(): boolean {
     return Math.abs(Date.now() - this.#failedMs) > RETRY_MS
   }
 
-  async #attemptCompaction(work: () => Promise<void>): Promise<void> {
+  async #attemptCompaction(work: () => unknown): Promise<void> {
     if (!(await this.#attempt('compacted', work))) this.#failedMs = Date.now()
   }
 
@@ -117,49 +112,38 @@ export class BackgroundJobs {
   /** Compacts until nothing is due. @throws CofferError `storage_failed`, `vault_damaged`. */
   compactAll(): Promise<void> {
     const untilDone = async () => {
-      while (!this.#isClosing && (await this.#compact()));
+      while (!this.#isClosing && (await this.#compactBeside()));
     }
     this.#compacting ??= untilDone().finally(() => {
       this.#compacting = undefined
-      this.#seen = this.#tree.manifest.sstables.length
+      this.#seen = this.#tables
     })
     return this.#compacting
   }
 
   /** Does one compaction in slices; false when none was due or the vault closes. */
-  async #compact(): Promise<boolean> {
-    const plan = await this.#runExclusive(async () => {
-      const found = this.#tree.manifest.planCompaction(Number.POSITIVE_INFINITY, this.#busy)
-      for (const { sstable } of found?.inputs ?? []) this.#busy.add(sstable.path)
-      return found
+  async #compactBeside(): Promise<boolean> {
+    let plan: CompactionPlan | undefined
+    await this.#runExclusive(() => {
+      plan = this.#tree.manifest.planCompaction(undefined, this.#busy)
+      for (const { sstable } of plan?.inputs ?? []) this.#busy.add(sstable.path)
     })
     if (plan === undefined) return false
+    const { inputs, steps } = plan
     try {
-      return await this.#compactBeside(plan)
+      let step = steps.next()
+      const isDone = await this.#inSlices(() => {
+        if (!step.done) step = steps.next()
+        return step.done === true
+      })
+      const result = step.done ? step.value : undefined
+      if (isDone && result !== undefined)
+        await this.#runExclusive(() => this.#tree.finishCompaction(inputs, result))
+      else steps.return({ meta: undefined, maps: [] })
+      return isDone
     } finally {
-      for (const { sstable } of plan.inputs) this.#busy.delete(sstable.path)
+      for (const { sstable } of inputs) this.#busy.delete(sstable.path)
     }
-  }
-
-  async #compactBeside({ inputs, steps }: CompactionPlan): Promise<boolean> {
-    let step = steps.next()
-    const isDone = await this.#inSlices(() => {
-      if (!step.done) step = steps.next()
-      return step.done === true
-    })
-    const result = step.done ? step.value : undefined
-    if (isDone && result !== undefined)
-      await this.#runExclusive(() => this.#tree.finishCompaction(inputs, result))
-    else steps.return({ meta: undefined, maps: [] })
-    return isDone
-  }
-
-  /** Does one compaction of at most `limit` bytes. Contract: nothing else runs any more. */
-  async compactOnce(limit: number): Promise<void> {
-    await this.#attempt('compacted', async () => {
-      const plan = this.#tree.manifest.planCompaction(limit, this.#busy)
-      if (plan !== undefined) await this.#tree.finishCompaction(plan.inputs, finish(plan.steps))
-    })
   }
 
   /** Steps until `step` returns true; false when the vault closes before. */
@@ -170,7 +154,7 @@ export class BackgroundJobs {
       if (endedMs - beganMs < sliceMs) continue
       await new Promise(setImmediate)
       beganMs = performance.now()
-      const isBehind = this.#tree.manifest.contents.sstables.length > MANY_TABLES
+      const isBehind = this.#tables > MANY_TABLES
       sliceMs = isBehind ? Math.max(SLICE_MS, (beganMs - endedMs) * SHARE) : SLICE_MS
       if (this.#isClosing) return false
     }
@@ -178,10 +162,10 @@ export class BackgroundJobs {
   }
 
   async withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
-    let release = async () => {}
+    let release = () => {}
     try {
-      const { sstables, times } = await this.#runExclusive(async () => {
-        await this.#tree.flush()
+      const { sstables, times } = await this.#runExclusive(() => {
+        this.#tree.flush()
         release = this.#tree.manifest.keepFiles()
         return { sstables: this.#tree.manifest.sstables, times: { ...this.#tree.counters } }
       })

@@ -1,5 +1,4 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
-import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
 import type {
   Awaitable,
   CheckRow,
@@ -12,38 +11,37 @@ import type {
   VaultRows,
   Verification,
 } from '../engine.js'
-import type { Files } from '../files.js'
-import { GroupCommit } from '../lsm/group-commit.js'
-import { createLsmTree, openLsmTree } from '../lsm/recovery.js'
-import { attempt, settle } from '../lsm/settle.js'
-import { createReader, Transaction } from '../lsm/transaction.js'
+import { attempt, GroupCommit } from '../lsm/group-commit.js'
+import { createContexts, type LsmOptions, type Size } from '../lsm/options.js'
+import { Reader } from '../lsm/query.js'
+import { createState, openLsmTree } from '../lsm/recovery.js'
+import { Transaction } from '../lsm/transaction.js'
 import type { LsmTree } from '../lsm/tree.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
-import { BackgroundJobs, type Size } from './background.js'
-import { ANYTHING, ROLES, type RoleName } from './roles.js'
+import { BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
-export interface FileEngineOptions {
-  files: Files
-  directory: string
-  /** Verified by the keyring. */
-  header: Header
-  keys: EngineKeys
-  clock: Clock
-  random: RandomSource
-  /** Takes messages for a person, such as that a torn frame was cut off. */
-  notice(text: string): void
-  /** A command flushes when it closes and caches little; a server flushes in the background. */
-  role: RoleName
-  /** A larger write-ahead log is flushed; by default what suits the role. */
+export interface FileEngineOptions extends LsmOptions {
+  /** A command flushes when it closes; a server flushes in the background. */
+  role: 'command' | 'server'
+  /** A larger write-ahead log is flushed. */
   flushAt?: Size
   /** In a server, replaced rows are overwritten after at most this, whatever the size of the log. */
   eraseAfterMs?: number
 }
 
+const MEBIBYTE = 1024 * 1024
+/** A larger log is flushed while the engine is open. */
+const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
+/** A command leaves no larger log to the next one, which reads all of it. */
+const LEFT_AT_MOST: Size = { bytes: MEBIBYTE, rows: 48 }
+/** Any log that is not empty is larger. */
+const ANYTHING: Size = { bytes: 0, rows: 0 }
+/** Most bytes of the one compaction when a command ends. */
+const CLOSING_COMPACTION = 64 * MEBIBYTE
 /** A change answered `soon` is synced after at most this. */
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
@@ -56,14 +54,13 @@ export class FileEngine implements Engine, EngineMaintenance {
   readonly #background: BackgroundJobs
   readonly #tasks: TaskQueue
   /** The probe writes a frame without changes, which stores the time. */
-  readonly #readiness = new Readiness(() => this.write((writer) => writer.noteTime()))
-  /** Scheduled jobs. */
+  readonly #readiness = new Readiness(() => this.write((writer) => writer.storeTime()))
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isSyncing = false
   #closing: Promise<void> | undefined
 
   constructor(options: FileEngineOptions, tree: LsmTree) {
-    const { role, flushAt = ROLES[role].flushAt } = options
+    const { role, flushAt = FLUSH_AT } = options
     const isConcurrent = role === 'server'
     this.#options = options
     this.#tree = tree
@@ -71,11 +68,10 @@ export class FileEngine implements Engine, EngineMaintenance {
     this.#groupCommit = new GroupCommit(
       tree,
       () => this.#now(),
-      (error) => this.#readiness.noteWrite(error),
+      (error) => this.#readiness.recordWrite(error),
     )
     this.#background = new BackgroundJobs(tree, isConcurrent, (work) => this.#runExclusive(work))
     this.#tasks = new TaskQueue({
-      gathers: isConcurrent,
       isAwaited: () => this.#groupCommit.isAwaited,
       pass: () => this.#syncSoon(),
       end: () => this.#endRound(),
@@ -86,17 +82,15 @@ export class FileEngine implements Engine, EngineMaintenance {
     return this
   }
 
-  get blocksOpened(): number {
-    return this.#tree.cache.opened
-  }
-
   get header(): Header {
     return this.#tree.options.header
   }
 
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T> {
-    const view = () => ({ ...this.#tree.view(), held: this.#groupCommit.held })
-    return this.#runBetween(() => work(createReader(view, this.#groupCommit.counters, this.#now())))
+    return this.#tasks.run(() => {
+      const view = { ...this.#tree.view(), held: this.#groupCommit.held }
+      return work(new Reader(view, this.#groupCommit.counters, this.#now()))
+    })
   }
 
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
@@ -104,14 +98,17 @@ export class FileEngine implements Engine, EngineMaintenance {
       const run = async (): Promise<void> => {
         const groupCommit = this.#groupCommit
         const transaction = new Transaction(groupCommit.view(), groupCommit.counters, this.#now())
-        const settled = await settle(() => work(transaction))
+        let [done, hasEffect] = [() => {}, false]
+        try {
+          const value = await work(transaction)
+          done = () => resolve(value)
+          hasEffect = transaction.hasEffect
+        } catch (error) {
+          done = () => reject(error)
+        }
         transaction.end()
-        const done = () => (settled.ok ? resolve(settled.value) : reject(settled.error))
-        const waiting = { done, fail: reject }
-        if (!settled.ok || !transaction.hasEffect) return groupCommit.answer(waiting)
-        await groupCommit.take(transaction, durability, waiting, run)
-        // A transaction that is too large for a frame has become a table of its own.
-        if (this.#background.hasNewTables) await this.#background.keepFewTables()
+        if (hasEffect) groupCommit.take(transaction, durability, { done, fail: reject })
+        else groupCommit.answer({ done, fail: reject })
       }
       this.#tasks.add({ run, refuse: reject })
     })
@@ -131,7 +128,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   status(): Promise<EngineStatus> {
-    return this.#runExclusive(async () => this.#tree.status())
+    return this.#runExclusive(() => this.#tree.status())
   }
 
   flush(): Promise<void> {
@@ -144,13 +141,10 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   /** Units of work wait meanwhile. */
-  verify(check: CheckRow, progress?: (rows: number) => void): Promise<Verification> {
+  verify(check: CheckRow): Promise<Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('../lsm/maintenance/verify.js')
-      const steps = verifyVault(this.#tree.options, check)
-      let step = await steps.next()
-      for (; !step.done; step = await steps.next()) progress?.(step.value)
-      return step.value
+      return verifyVault(this.#tree.options, check)
     })
   }
 
@@ -159,9 +153,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   replaceHeader(header: Header): Promise<void> {
-    const { files, directory, random } = this.#options
-    const write = () => writeHeader(files, directory, random, header)
-    return this.#runExclusive(() => this.#tree.replaceHeader(header, write))
+    return this.#runExclusive(() => this.#tree.replaceHeader(header))
   }
 
   /** Resolves when everything is durable and, where due, flushed. */
@@ -174,11 +166,12 @@ export class FileEngine implements Engine, EngineMaintenance {
     await this.#tasks.close()
     await this.#background.close()
     for (const timer of this.#timers.values()) clearTimeout(timer)
-    const { closing, closingCompaction } = ROLES[this.#options.role]
+    const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      await this.#background.flushIfLarger(closing)
-      await this.#background.compactOnce(closingCompaction)
+      await this.#background.flushIfLarger(isCommand ? LEFT_AT_MOST : ANYTHING)
+      const compact = () => this.#background.compactNow(CLOSING_COMPACTION)
+      if (isCommand) await attempt(this.#options.notice, 'compacted', compact)
     } finally {
       this.#tree.close()
     }
@@ -188,18 +181,15 @@ export class FileEngine implements Engine, EngineMaintenance {
     return Math.floor(this.#options.clock())
   }
 
-  /** Runs `work` between two units of work. */
-  #runBetween<T>(work: () => Awaitable<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#tasks.add({ run: async () => resolve(await work()), refuse: reject })
-    })
-  }
-
   /** Runs `work` alone, after everything before it was committed. */
-  #runExclusive<T>(work: () => Promise<T>): Promise<T> {
-    return this.#runBetween(async () => {
+  #runExclusive<T>(work: () => Awaitable<T>): Promise<T> {
+    return this.#tasks.run(async () => {
       await this.#groupCommit.commitAll()
-      return work().finally(() => this.#groupCommit.reset())
+      try {
+        return await work()
+      } finally {
+        this.#groupCommit.reset()
+      }
     })
   }
 
@@ -217,9 +207,10 @@ export class FileEngine implements Engine, EngineMaintenance {
 
   /** A server syncs in the background; a command syncs when it closes. */
   #syncSoon(): void {
-    const { isUnsynced, hasFailed } = this.#groupCommit
+    const { isUnsynced, failure } = this.#groupCommit
     // A write that the disk has refused is tried again by the next unit of work and on closing.
-    if (isUnsynced && !hasFailed && !this.#isSyncing) this.#later('synced', SOON_MS, () => this.#syncBeside())
+    if (isUnsynced && failure === undefined && !this.#isSyncing)
+      this.#later('synced', SOON_MS, () => this.#syncBeside())
   }
 
   /** Syncs the log while units of work run: a read does not wait for the disk. */
@@ -227,11 +218,11 @@ export class FileEngine implements Engine, EngineMaintenance {
     if (!this.#groupCommit.isUnsynced) return
     this.#isSyncing = true
     try {
-      const failure = await this.#runBetween(() => this.#groupCommit.commit())
+      const failure = await this.#tasks.run(() => this.#groupCommit.commit())
       if (failure !== undefined) throw failure
       const publish = await this.#tree.syncBeside()
       if (this.#closing !== undefined) return
-      await this.#runBetween(() => this.#groupCommit.endSync(publish))
+      await this.#tasks.run(() => this.#groupCommit.endSync(publish))
     } finally {
       this.#isSyncing = false
     }
@@ -259,12 +250,13 @@ export class FileEngine implements Engine, EngineMaintenance {
  * @throws CofferError `conflict` when there is a vault, `vault_exposed`, `storage_failed`.
  */
 export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
-  const { files, directory, header, random, role } = options
+  const { files, directory, header, random } = options
   if (files.makeDirectory(directory)) files.syncDirectory(`${directory}/..`)
   beginVault(files, directory)
-  const tree = await createLsmTree({ ...options, cacheBytes: ROLES[role].cacheBytes })
+  createState(options, createContexts(options))
+  const tree = openLsmTree(options)
   try {
-    await writeHeader(files, directory, random, header)
+    writeHeader(files, directory, random, header)
     return new FileEngine(options, tree)
   } catch (error) {
     tree.close()
@@ -278,7 +270,7 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
  */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
-  const tree = await openLsmTree({ ...options, cacheBytes: ROLES[options.role].cacheBytes })
+  const tree = openLsmTree(options)
   const ahead = describeAhead(tree.counters.time, options.clock())
   if (ahead !== undefined) options.notice(ahead)
   return new FileEngine(options, tree)

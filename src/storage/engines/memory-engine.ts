@@ -1,18 +1,29 @@
 /** The engine of an ephemeral vault: all rows in memtables, nothing on disk, gone when closed. */
 import type { Clock } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { Engine, EngineBranches, EngineState, LogSealer } from '../engine.js'
-import { ChangeCounters } from '../lsm/change-counters.js'
-import { type Counters, createCounters } from '../lsm/counters.js'
+import type {
+  Awaitable,
+  Engine,
+  EngineBranches,
+  EngineReader,
+  EngineState,
+  EngineWriter,
+  LogEntry,
+  LogSealer,
+  Row,
+} from '../engine.js'
 import { Memtable } from '../lsm/memtable.js'
-import type { View } from '../lsm/query.js'
-import { INSERT } from '../lsm/sstable/row-change.js'
-import { TimeSlice } from '../lsm/time-slice.js'
-import { createReader, Transaction } from '../lsm/transaction.js'
+import { ChangeCounters, Reader, type View } from '../lsm/query.js'
+import { DROP, INSERT } from '../lsm/row-change.js'
+import { Transaction } from '../lsm/transaction.js'
+import { type Counters, createCounters } from '../time.js'
+import { TaskQueue } from './task-queue.js'
 
 /** If there are this many layers, they are merged before another is added. */
 const MOST_LAYERS = 8
+
+/** This many log entries are sealed together: a chain's head is sealed again for each addition. */
+const SEALED_AT_ONCE = 32
 
 interface MemoryState extends EngineState {
   readonly layers: readonly Memtable[]
@@ -21,84 +32,113 @@ interface MemoryState extends EngineState {
   forked?: Memtable
 }
 
-export function createMemoryEngine({ clock, from }: { clock: Clock; from?: MemoryState }): Engine {
+export class MemoryEngine implements Engine, EngineBranches {
+  readonly #clock: Clock
+  readonly #tasks = new TaskQueue()
+  readonly #changeCounters = new ChangeCounters()
   /** Youngest first. All but the first belong to saved states, and do not change. */
-  let layers: readonly Memtable[] = [new Memtable(), ...(from?.layers ?? [])]
-  let counters = from === undefined ? createCounters() : { ...from.counters }
-  const changeCounters = new ChangeCounters()
-  const timeSlice = new TimeSlice()
-  let sealer: LogSealer | undefined
-  let last: Promise<unknown> = Promise.resolve()
-  let waiting = 0
-  let isClosed = false
+  #layers: readonly Memtable[]
+  #counters: Counters
+  #sealer: LogSealer | undefined
+  /** Log entries of committed units that are in no row yet. */
+  #pending: readonly LogEntry[] = []
 
-  const view = (): View => ({ memtables: layers, uncommitted: 0, sstables: [], held: [], changeCounters })
-  const rest = async () => {
-    waiting--
-    if (waiting > 0 && timeSlice.isOver) await timeSlice.yieldToOthers()
-  }
-  const inTurn = <T>(work: () => Promise<T>): Promise<T> => {
-    if (isClosed) return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
-    if (waiting++ === 0) timeSlice.begin()
-    const result = last.then(work)
-    last = result.catch(() => undefined).then(rest)
-    return result
-  }
-  const branches: EngineBranches = {
-    save: () =>
-      inTurn(async (): Promise<MemoryState> => {
-        if (layers.length >= MOST_LAYERS) layers = [merge(layers, () => true)]
-        const [youngest, ...older] = layers
-        const isChanged = youngest!.count + youngest!.shadowed.length > 0
-        const saved = isChanged || youngest!.dropped.size > 0 ? layers : older
-        layers = [new Memtable(), ...saved]
-        return { branches: 'of this process', layers: saved, counters: { ...counters } }
-      }),
-    restore: (state) =>
-      inTurn(async () => {
-        const saved = state as MemoryState
-        const { seq, rev } = counters
-        layers = [new Memtable(), ...saved.layers]
-        counters = { ...saved.counters, seq, rev }
-        changeCounters.noteAll()
-      }),
-    fork: (state, { clock, keeps }) => {
-      const memory = state as MemoryState
-      memory.forked ??= merge(memory.layers, keeps)
-      return createMemoryEngine({ clock, from: { ...memory, layers: [memory.forked] } })
-    },
+  constructor(clock: Clock, layers: readonly Memtable[] = [], counters = createCounters()) {
+    this.#clock = clock
+    this.#layers = [new Memtable(), ...layers]
+    this.#counters = { ...counters }
   }
 
-  return {
-    branches,
-    read: (work) => inTurn(async () => work(createReader(view, counters, Math.floor(clock())))),
-    write: (work) =>
-      inTurn(async () => {
-        const transaction = new Transaction(view(), counters, Math.floor(clock()))
-        try {
-          const result = await work(transaction)
-          if (transaction.entries.length > 0) await transaction.seal(sealer!, transaction.entries)
-          for (const change of transaction.changes) {
-            changeCounters.note(change)
-            const { kind, row } = change
-            // Copies, because views would keep their whole pool in memory.
-            const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
-            layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
-          }
-          if (transaction.hasEffect) transaction.advance(counters)
-          return result
-        } finally {
-          transaction.end()
-        }
-      }),
-    attach: (given) => {
-      sealer = given
-    },
-    changeCounter: (kind) => changeCounters.of(kind),
-    close: async () => {
-      isClosed = true
-      await last
-    },
+  get branches(): EngineBranches {
+    return this
+  }
+
+  get #view(): View {
+    const changeCounters = this.#changeCounters
+    return { memtables: this.#layers, uncommitted: 0, sstables: [], held: this.#pending, changeCounters }
+  }
+
+  get #now(): number {
+    return Math.floor(this.#clock())
+  }
+
+  read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T> {
+    return this.#tasks.run(() => work(new Reader(this.#view, this.#counters, this.#now)))
+  }
+
+  write<T>(work: (writer: EngineWriter) => Awaitable<T>): Promise<T> {
+    return this.#tasks.run(() => this.#write(work, SEALED_AT_ONCE))
+  }
+
+  /** `most`: if there are this many log entries, they are sealed. */
+  async #write<T>(work: (writer: EngineWriter) => Awaitable<T>, most: number): Promise<T> {
+    const transaction = new Transaction(this.#view, this.#counters, this.#now)
+    try {
+      const result = await work(transaction)
+      const { entries } = transaction
+      let pending = entries.length === 0 ? this.#pending : [...this.#pending, ...entries]
+      if (pending.length >= most) {
+        await transaction.seal(this.#sealer!, pending)
+        pending = []
+      }
+      for (const change of transaction.changes) {
+        this.#changeCounters.note(change)
+        const { kind, row } = change
+        if (kind === DROP) pending = pending.filter(({ tenant }) => tenant !== row.tenant)
+        // Copies, because views would keep their whole pool in memory.
+        const [keys, sealed] = [new Uint8Array(row.keys), new Uint8Array(row.sealed)]
+        this.#layers[0]!.apply({ kind, row: { ...row, keys, sealed } })
+      }
+      this.#pending = pending
+      if (transaction.hasEffect) transaction.advance(this.#counters)
+      return result
+    } finally {
+      transaction.end()
+    }
+  }
+
+  attach(sealer: LogSealer): void {
+    this.#sealer = sealer
+  }
+
+  changeCounter(kind: number): number {
+    return this.#changeCounters.of(kind)
+  }
+
+  save(): Promise<EngineState> {
+    return this.#tasks.run(async (): Promise<MemoryState> => {
+      if (this.#pending.length > 0) await this.#write(() => undefined, 0)
+      if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
+      const layers = this.#layers[0]!.isEmpty ? this.#layers.slice(1) : this.#layers
+      this.#layers = [new Memtable(), ...layers]
+      return { branches: 'of this process', layers, counters: { ...this.#counters } }
+    })
+  }
+
+  restore(state: EngineState): Promise<void> {
+    return this.#tasks.run(() => {
+      const { layers, counters } = state as MemoryState
+      const { seq, rev } = this.#counters
+      this.#layers = [new Memtable(), ...layers]
+      this.#pending = []
+      this.#counters = { ...counters, seq, rev }
+      this.#changeCounters.recordAll()
+    })
+  }
+
+  fork(state: EngineState, { clock, keeps }: { clock: Clock; keeps(kind: number): boolean }): Engine {
+    const memory = state as MemoryState
+    memory.forked ??= merge(memory.layers, keeps)
+    return new MemoryEngine(clock, [memory.forked], memory.counters)
+  }
+
+  /** All live rows. Contract: no unit of work runs. */
+  rows(): Iterable<Row> {
+    return merge(this.#layers, () => true).each()
+  }
+
+  close(): Promise<void> {
+    return this.#tasks.close()
   }
 }
 

@@ -1,6 +1,6 @@
 /** Runs units of work one after another, in rounds: the units of a round share one commit. */
 import { CofferError } from '../../errors.js'
-import { TimeSlice } from '../lsm/time-slice.js'
+import type { Awaitable } from '../engine.js'
 
 /** A unit of work, or work between two of them. */
 interface Task {
@@ -9,9 +9,7 @@ interface Task {
   refuse(error: unknown): void
 }
 
-interface TaskQueueOptions {
-  /** A round waits for everything that comes in the same turn of the event loop. */
-  gathers: boolean
+interface Rounds {
   /** Whether somebody waits for the end of the round. */
   isAwaited(): boolean
   end(): Promise<void>
@@ -19,15 +17,19 @@ interface TaskQueueOptions {
   pass(): void
 }
 
+/** After this long the event loop gets a turn. */
+const SLICE_MS = 10
+
 export class TaskQueue {
-  readonly #options: TaskQueueOptions
+  readonly #rounds: Rounds | undefined
   readonly #tasks: Task[] = []
-  readonly #timeSlice = new TimeSlice()
+  /** When this slice began: by the wall clock, because loading `performance` costs a command 1 ms. */
+  #beganMs = 0
   #running: Promise<void> | undefined
   #isClosed = false
 
-  constructor(options: TaskQueueOptions) {
-    this.#options = options
+  constructor(rounds?: Rounds) {
+    this.#rounds = rounds
   }
 
   add(task: Task): void {
@@ -39,6 +41,13 @@ export class TaskQueue {
     this.#running ??= this.#run()
   }
 
+  /** Runs `work` between two other tasks. */
+  run<T>(work: () => Awaitable<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      this.add({ run: async () => resolve(await work()), refuse: reject })
+    })
+  }
+
   /** Refuses further tasks; resolves when those before have ended. */
   async close(): Promise<void> {
     this.#isClosed = true
@@ -46,22 +55,21 @@ export class TaskQueue {
   }
 
   async #run(): Promise<void> {
-    const { gathers, isAwaited, pass, end } = this.#options
+    const rounds = this.#rounds
     await Promise.resolve()
-    this.#timeSlice.begin()
+    this.#beganMs = Date.now()
     while (this.#tasks.length > 0) {
       await this.#runWaiting()
-      if (!isAwaited()) {
-        pass()
-        if (this.#timeSlice.isOver) await this.#timeSlice.yieldToOthers()
+      if (!rounds?.isAwaited()) {
+        rounds?.pass()
+        if (this.#isSliceOver) await this.#yieldToOthers()
         continue
       }
-      if (gathers) {
-        await this.#timeSlice.yieldToOthers()
-        await this.#runWaiting()
-      }
-      await end()
-      this.#timeSlice.begin()
+      // Units of the same turn of the event loop share the commit.
+      await this.#yieldToOthers()
+      await this.#runWaiting()
+      await rounds.end()
+      this.#beganMs = Date.now()
     }
     this.#running = undefined
   }
@@ -78,7 +86,17 @@ export class TaskQueue {
       } catch (error) {
         refuse(error)
       }
-      if (this.#timeSlice.isOver) return
+      if (this.#isSliceOver) return
     }
+  }
+
+  /** A jump of the clock ends the slice too. */
+  get #isSliceOver(): boolean {
+    return Math.abs(Date.now() - this.#beganMs) > SLICE_MS
+  }
+
+  async #yieldToOthers(): Promise<void> {
+    await new Promise(setImmediate)
+    this.#beganMs = Date.now()
   }
 }

@@ -1,14 +1,14 @@
 /** Frames of a write-ahead log: finds them in its bytes, and opens them by what they are chained to. */
 import type { Cipher } from '../../crypto/ports.js'
-import { decodeFrame, FRAME_HEAD, type Frame } from './sstable/row-change.js'
+import { isEqual } from '../bytes.js'
+import { decodeFrame, FRAME_HEAD, type Frame } from './row-change.js'
 
-/** "COFFERJ1" 8 | format u16 | 0 u16 | log id 16 | vault id 16 | 0 … */
-export const WAL_HEADER = 64
-/** Most bytes of a frame after its length words: nonce 24, ciphertext, tag 16. */
-export const FRAME_LIMIT = 4 * 1024 * 1024
+/** Most bytes of a sealed frame: nonce 24, ciphertext, tag 16. A log is flushed when it is far shorter. */
+export const FRAME_LIMIT = 512 * 1024 * 1024
 /** Bytes a sealed frame has beyond its plain ones. */
 export const SEAL_BYTES = 40
-const LENGTH_WORDS = 8
+/** The length of a sealed frame, and its complement, before it. */
+export const LENGTH_WORDS = 8
 const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
 export interface WalPosition {
@@ -20,7 +20,7 @@ export interface WalPosition {
 }
 
 /** Associated data of a sealed frame: id of the log or backup ‖ frame number u48 ‖ previous tag. */
-export function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
+function associateFrame(id: Uint8Array, number: number, previous: Uint8Array): Uint8Array {
   const bytes = Buffer.allocUnsafe(38)
   bytes.set(id)
   bytes.writeUIntLE(number, 16, 6)
@@ -29,23 +29,20 @@ export function associateFrame(id: Uint8Array, number: number, previous: Uint8Ar
 }
 
 /** The bytes of the frame that follows `position`, its length words before it, and the position after it. */
-export function sealFrame(
-  cipher: Cipher,
-  plain: Uint8Array,
-  id: Uint8Array,
-  { frames, end, tag }: WalPosition,
-) {
+export function sealFrame(cipher: Cipher, plain: Uint8Array, id: Uint8Array, position: WalPosition) {
+  const { frames, end, tag } = position
   const sealed = cipher.seal(plain, associateFrame(id, frames, tag))
   const bytes = Buffer.allocUnsafe(LENGTH_WORDS + sealed.length)
   bytes.writeUInt32LE(sealed.length, 0)
   bytes.writeUInt32LE(~sealed.length >>> 0, 4)
   bytes.set(sealed, LENGTH_WORDS)
-  const position: WalPosition = {
-    frames: frames + 1,
-    end: end + bytes.length,
-    tag: sealed.slice(sealed.length - 16),
-  }
-  return { bytes, position }
+  return { bytes, position: positionAfter(sealed, frames, end) }
+}
+
+function positionAfter(sealed: Uint8Array, frames: number, end: number): WalPosition {
+  // A copy of the tag, because a view would keep all bytes in memory.
+  const tag = Uint8Array.from(sealed.subarray(sealed.length - 16))
+  return { frames: frames + 1, end: end + LENGTH_WORDS + sealed.length, tag }
 }
 
 /** The sealed frame at an offset; undefined when its length words disagree or reach past the end. */
@@ -58,25 +55,18 @@ function frameAt(bytes: Buffer, at: number): Buffer | undefined {
   return bytes.subarray(start, start + length)
 }
 
-/** The frame at `position` and where the next one begins; undefined when it does not open. */
+/** The plain frame at `position` and where the next one begins; undefined when it does not open. */
 export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end, tag }: WalPosition) {
   const sealed = frameAt(bytes, end)
-  const plain = sealed === undefined ? undefined : cipher.open(sealed, associateFrame(id, frames, tag))
-  if (sealed === undefined || plain === undefined) return undefined
-  const position: WalPosition = {
-    frames: frames + 1,
-    end: end + LENGTH_WORDS + sealed.length,
-    // A copy, because a view would keep the bytes of the whole log in memory.
-    tag: Uint8Array.from(sealed.subarray(sealed.length - 16)),
-  }
-  return { frame: decodeFrame(plain), position }
+  const plain = sealed && cipher.open(sealed, associateFrame(id, frames, tag))
+  return plain && { plain, position: positionAfter(sealed!, frames, end) }
 }
 
 /**
  * Finds the first frame that opens after the broken one at `position`. A frame is chained to the 16 bytes before it,
  * and the bytes between limit its number.
  */
-export function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
+function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)
     if (sealed === undefined) continue
@@ -90,26 +80,34 @@ export function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
   return undefined
 }
 
-export interface ReadableFrames {
+export interface FoundFrames {
   frames: Frame[]
-  /** Bytes that are in no frame that opens, and the number of frames that open before them. */
-  gaps: { at: number; bytes: number; before: number }[]
+  /** The position after the frames before the first gap. */
+  intact: WalPosition
+  /** Whether these frames end where `acknowledged` says, or later. */
+  hasAcknowledged: boolean
 }
 
-export function readFrames(
+/** @param previous the tag that the first frame is chained to */
+export function findFrames(
   cipher: Cipher,
   bytes: Buffer,
-  id: Uint8Array,
-  position: WalPosition,
-): ReadableFrames {
-  const found: ReadableFrames = { frames: [], gaps: [] }
-  for (let at: WalPosition | undefined = position; at !== undefined && at.end < bytes.length; ) {
+  { id, previous }: { id: Uint8Array; previous: Uint8Array },
+  acknowledged: WalPosition | undefined,
+): FoundFrames {
+  const isAcknowledged = ({ frames, end, tag }: WalPosition) =>
+    acknowledged?.end === end && acknowledged.frames === frames && isEqual(acknowledged.tag, tag)
+  const intact: WalPosition = { frames: 0, end: 0, tag: previous }
+  const found: FoundFrames = { frames: [], intact, hasAcknowledged: isAcknowledged(intact) }
+  let hasGap = false
+  for (let at: WalPosition | undefined = intact; at !== undefined && at.end < bytes.length; ) {
     const next = openFrame(cipher, bytes, id, at)
-    if (next !== undefined) found.frames.push(next.frame)
-    const from: number = at.end
     at = next?.position ?? findFrame(cipher, bytes, id, at)
-    if (next === undefined)
-      found.gaps.push({ at: from, bytes: (at?.end ?? bytes.length) - from, before: found.frames.length })
+    hasGap ||= next === undefined
+    if (next !== undefined) found.frames.push(decodeFrame(next.plain))
+    if (next === undefined || hasGap) continue
+    found.intact = next.position
+    found.hasAcknowledged ||= isAcknowledged(next.position)
   }
   return found
 }

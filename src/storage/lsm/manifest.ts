@@ -4,126 +4,161 @@
  */
 import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import { isEqual, toBase64 } from '../bytes.js'
+import { fromBase64, isEqual, packRows, toBase64, toHex, unpackRows } from '../bytes.js'
 import type { RowId } from '../engine.js'
 import { removeQuietly } from '../files.js'
-import { type Header, headerText, type StateDocument } from '../vault-file.js'
-import { adoptCompacted, type CompactionResult, compactSSTables } from './compaction/compaction.js'
-import { chooseInputs } from './compaction/compaction-choice.js'
-import { type Contents, encodeContents, sortSSTables } from './contents.js'
-import type { Counters } from './counters.js'
-import { hasNoLiveRows, markShadowed } from './flush.js'
+import type { Counters } from '../time.js'
+import { type Header, headerText, stateDocument } from '../vault-file.js'
 import type { Memtable } from './memtable.js'
+import type { LsmContexts, SSTableContext } from './options.js'
 import { sstablePath } from './sstable/format.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
-import type { SSTableContext } from './sstable/reader.js'
+import { SSTable } from './sstable/reader.js'
+import { adoptCompacted, type Compacted, chooseInputs, compactSSTables } from './sstable/write-tables.js'
 import { removeWal, type WalRef } from './wal.js'
+
+export interface Contents {
+  /** Digests of the valid `vault.json`; two while it is replaced. */
+  headers: readonly string[]
+  counters: Counters
+  /** Oldest first. */
+  wals: readonly WalRef[]
+  /** Ascending by lowest `seq`. */
+  sstables: readonly LiveSSTable[]
+}
+
+/** Writes `state`, or the next one. @throws CofferError `storage_failed` */
+export function writeContents({ state }: LsmContexts, contents: Contents, name?: string): void {
+  const { headers, counters, wals, sstables } = contents
+  const document = stateDocument(state, name)
+  document.data = {
+    headers: [...headers],
+    counters,
+    journals: wals.map(({ id, previous }) => ({ id: toHex(id), previous: toBase64(previous) })),
+    segments: sstables.map(({ sstable: { meta }, dead, due, dropped }) => ({
+      ...meta,
+      id: toHex(meta.id),
+      tag: toBase64(meta.tag!),
+      dead: packRows(dead),
+      due: packRows(due),
+      dropped: [...dropped],
+    })),
+  }
+  document.write()
+}
+
+/** @throws CofferError `vault_damaged` if the state is missing or does not open */
+export function readContents(contexts: LsmContexts): Contents {
+  const document = stateDocument(contexts.state)
+  document.read()
+  const { headers, counters, ...state } = document.data
+  const wals = state.journals.map(({ id, previous }) => ({
+    id: Buffer.from(id, 'hex'),
+    previous: fromBase64(previous),
+  }))
+  const sstables = state.segments.map(({ dead, due, dropped, ...meta }) => {
+    const sstable = new SSTable(contexts.sstables, {
+      ...meta,
+      id: Buffer.from(meta.id, 'hex'),
+      tag: fromBase64(meta.tag),
+    })
+    return new LiveSSTable(sstable, unpackRows(dead), unpackRows(due), new Set(dropped))
+  })
+  return { headers, counters, wals, sstables }
+}
+
+export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
+  return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
+}
 
 export type CompactionPlan = NonNullable<ReturnType<Manifest['planCompaction']>>
 
 export class Manifest {
-  readonly context: SSTableContext
-  readonly #keys: EngineKeys
-  readonly #state: StateDocument
-  #contents: Contents
+  readonly #contexts: LsmContexts
+  contents: Contents
   #broken: CofferError | undefined
-  /** Readers of all rows now, and the tables and rows to remove and erase after them. */
+  /** Readers of all rows now, and what removes and erases rows after them. */
   #readers = 0
-  #unused: LiveSSTable[] = []
-  #erasures: (() => void)[] = []
+  #deferred: (() => void)[] = []
 
-  constructor(keys: EngineKeys, context: SSTableContext, state: StateDocument, contents: Contents) {
-    this.#keys = keys
-    this.context = context
-    this.#state = state
-    this.#contents = contents
+  constructor(contexts: LsmContexts, contents: Contents) {
+    this.#contexts = contexts
+    this.contents = contents
   }
 
-  get contents(): Contents {
-    return this.#contents
+  get context(): SSTableContext {
+    return this.#contexts.sstables
   }
 
   get sstables(): readonly LiveSSTable[] {
-    return this.#contents.sstables
-  }
-
-  async addWal(wal: WalRef): Promise<void> {
-    await this.#commit({ ...this.#contents, wals: [...this.#contents.wals, wal] })
+    return this.contents.sstables
   }
 
   /**
    * Adds the tables that a memtable was written as, marks what it shadows in the older ones, and keeps only `wal`.
    * Returns the tables that have no live rows left.
    */
-  async addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
-    const { files, directory } = this.context
-    const { wals, sstables } = this.#contents
-    const older = sstables.map((live) => markShadowed(live, memtable))
-    const kept = older.filter((live) => !hasNoLiveRows(live))
-    await this.#commit({
-      ...this.#contents,
+  addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
+    const { wals, sstables } = this.contents
+    const older = sstables.map((live) => live.shadowedBy(memtable))
+    const kept = older.filter((live) => live.hasLiveRows)
+    this.commit({
       counters: { ...counters },
-      wals: [{ id: wal.id, previous: wal.previous }],
+      wals: [wal],
       sstables: sortSSTables([...kept, ...written]),
     })
-    for (const { id } of wals) if (!isEqual(id, wal.id)) removeWal(files, directory, id)
-    return older.filter(hasNoLiveRows)
-  }
-
-  /** After a crash during {@link replaceHeader}: accepts only the header in place from now on. */
-  async settleHeader(digest: string): Promise<void> {
-    if (this.#contents.headers.length > 1) await this.#commit({ ...this.#contents, headers: [digest] })
+    for (const { id } of wals) if (!isEqual(id, wal.id)) removeWal(this.#contexts.wals, id)
+    return older.filter((live) => !live.hasLiveRows)
   }
 
   /** Removes tables that `state` does not name any more, overwrites dead rows that are due, and updates `state`. */
-  async cleanUp(unused: readonly LiveSSTable[]): Promise<void> {
-    if (this.#readers > 0) {
-      this.#unused.push(...unused)
-      return
-    }
-    for (const { sstable } of unused) {
-      sstable.close()
-      removeQuietly(this.context.files, sstable.path)
-    }
-    const due = this.#contents.sstables.filter((live) => live.due.length > 0)
-    if (due.length === 0) return
-    for (const live of due) live.sstable.erase(live.due)
-    const sstables = this.#contents.sstables.map((live) =>
-      live.due.length === 0 ? live : new LiveSSTable(live.sstable, live.dead, undefined, live.dropped),
-    )
-    await this.#commit({ ...this.#contents, sstables })
+  cleanUp(unused: readonly LiveSSTable[] = []): void {
+    this.#afterReaders(() => {
+      for (const { sstable } of unused) {
+        sstable.close()
+        removeQuietly(this.context.files, sstable.path)
+      }
+    })
+    const isDue = this.sstables.some(({ due }) => due.length > 0)
+    if (this.#readers > 0 || !isDue) return
+    const sstables = this.sstables.map((live) => {
+      if (live.due.length === 0) return live
+      live.sstable.erase(live.due)
+      return new LiveSSTable(live.sstable, live.dead, undefined, live.dropped)
+    })
+    this.commit({ sstables })
+  }
+
+  #afterReaders(work: () => void): void {
+    if (this.#readers > 0) this.#deferred.push(work)
+    else work()
   }
 
   /** No table is removed and no row erased until the returned function is called. */
-  keepFiles(): () => Promise<void> {
+  keepFiles(): () => void {
     this.#readers++
-    return async () => {
+    return () => {
       if (--this.#readers > 0) return
-      const [unused, erasures] = [this.#unused, this.#erasures]
-      this.#unused = []
-      this.#erasures = []
-      for (const erase of erasures) erase()
-      await this.cleanUp(unused)
+      for (const work of this.#deferred.splice(0)) work()
+      this.cleanUp()
     }
   }
 
   eraseRows(ids: readonly RowId[]): void {
     // Not in later tables, which may have new rows of these ids by then.
     const { sstables } = this
-    const erase = () => {
-      for (const live of sstables) eraseIn(live, ids)
-    }
-    if (this.#readers > 0) this.#erasures.push(erase)
-    else erase()
+    this.#afterReaders(() => {
+      for (const live of sstables) live.erase(ids)
+    })
   }
 
   /**
    * A compaction that is due, of at most `limit` bytes and without the tables whose paths are `busy`; undefined if none
    * is. Its steps only write new files; the vault may change between them.
    */
-  planCompaction(limit: number, busy: ReadonlySet<string> = new Set()) {
+  planCompaction(limit = Number.POSITIVE_INFINITY, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
-    const inputs = this.#broken === undefined ? chooseInputs(free, limit) : undefined
+    const inputs = this.isSound ? chooseInputs(free, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
@@ -131,60 +166,51 @@ export class Manifest {
    * Replaces the inputs of a compaction by its output, with the rows that died since marked as dead. If an input is
    * gone, the output is discarded. `removed` are ids whose rows may have been copied before they were overwritten.
    */
-  async finishCompaction(
+  finishCompaction(
     inputs: readonly LiveSSTable[],
-    { meta, maps }: CompactionResult,
+    { meta, maps }: Compacted,
     removed: readonly RowId[],
-  ): Promise<void> {
+  ): void {
     const { files, directory } = this.context
     const paths = inputs.map(({ sstable }) => sstable.path)
-    const known = paths.flatMap(
-      (path) => this.#contents.sstables.find(({ sstable }) => sstable.path === path) ?? [],
-    )
-    if (known.length < inputs.length) {
+    const current = paths.flatMap((path) => this.sstables.find(({ sstable }) => sstable.path === path) ?? [])
+    if (current.length < inputs.length) {
       if (meta !== undefined) removeQuietly(files, sstablePath(directory, meta.id))
       return
     }
-    const added = meta === undefined ? [] : [adoptCompacted(this.context, meta, maps, inputs, known)]
-    const others = this.#contents.sstables.filter((live) => !known.includes(live))
+    const others = this.sstables.filter((live) => !current.includes(live))
+    const sstable = meta && new SSTable(this.context, meta)
     try {
-      if (added.length > 0) files.syncDirectory(`${directory}/segments`)
-      for (const live of added) eraseIn(live, removed)
-      await this.#commit({ ...this.#contents, sstables: sortSSTables([...others, ...added]) })
+      if (sstable !== undefined) {
+        const added = adoptCompacted(sstable, maps, inputs, current)
+        files.syncDirectory(`${directory}/segments`)
+        added.erase(removed)
+        others.push(added)
+      }
+      this.commit({ sstables: sortSSTables(others) })
     } catch (error) {
       // The file stays, because the `state` on disk may name it nevertheless.
-      for (const { sstable } of added) sstable.close()
+      sstable?.close()
       throw error
     }
-    await this.cleanUp(known)
+    this.cleanUp(current)
   }
 
-  async #commit(contents: Contents): Promise<void> {
-    this.#state.data = encodeContents(contents)
+  /** Writes a new `state`. @throws CofferError `storage_failed`; the manifest is broken then */
+  commit(changed: Partial<Contents>): void {
+    const contents = { ...this.contents, ...changed }
     try {
-      await this.#state.write()
+      writeContents(this.#contexts, contents)
     } catch (error) {
       // Whether the disk has the old state or the new one is unknown until the vault is opened again.
       this.break(error)
       throw error
     }
-    this.#contents = contents
-  }
-
-  /**
-   * Replaces `vault.json` by `write`. Meanwhile `state` accepts the old header and the new one, so that the vault opens
-   * after a crash at any moment.
-   */
-  async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
-    this.refuseIfBroken()
-    const digest = digestHeader(this.#keys, header)
-    await this.#commit({ ...this.#contents, headers: [...this.#contents.headers, digest] })
-    await write()
-    await this.#commit({ ...this.#contents, headers: [digest] })
+    this.contents = contents
   }
 
   close(): void {
-    for (const { sstable } of this.#contents.sstables) sstable.close()
+    for (const { sstable } of this.sstables) sstable.close()
   }
 
   /** Refuses further writes, because it is unknown what the disk holds. */
@@ -196,7 +222,6 @@ export class Manifest {
     )
   }
 
-  /** Whether the disk is known to hold what it should. */
   get isSound(): boolean {
     return this.#broken === undefined
   }
@@ -205,11 +230,6 @@ export class Manifest {
   refuseIfBroken(): void {
     if (this.#broken !== undefined) throw this.#broken
   }
-}
-
-function eraseIn({ sstable }: LiveSSTable, ids: readonly RowId[]): void {
-  const rows = ids.map((id) => sstable.find(id)).filter((row) => row !== undefined)
-  if (rows.length > 0) sstable.erase(new Set(rows))
 }
 
 /** Keyed digest of the header, 32 bytes as base64. */

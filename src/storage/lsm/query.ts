@@ -1,11 +1,34 @@
-/** `get` and `find` over memtables and sorted tables: newest first, counted exactly. Only a page's records are read. */
-import { asBuffer, toText } from '../bytes.js'
-import type { LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
-import type { ChangeCounters } from './change-counters.js'
+/** Reads over memtables and sorted tables: newest first, counted exactly. Only a page's records are read. */
+import { asBuffer, lowerBound, toText } from '../bytes.js'
+import type { EngineReader, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
+import type { ClockState } from '../store.js'
+import { clockStatus, type Times } from '../time.js'
 import type { Memtable } from './memtable.js'
-import { lowerBound } from './sstable/binary-search.js'
+import { bareRow, type Change, DROP } from './row-change.js'
+import { EXPIRY } from './sstable/format.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
-import { search, searchExpired, seekRow } from './sstable/search.js'
+import { search, seek } from './sstable/search.js'
+
+const KINDS = 256
+
+/** Counts the changes of each kind of row in this process: a cached read is valid while the count is unchanged. */
+export class ChangeCounters {
+  readonly #changeCounters = new Float64Array(KINDS)
+
+  of(kind: number): number {
+    return this.#changeCounters[kind]!
+  }
+
+  /** Contract: called for every change before a reader can see it. */
+  note({ kind, row }: Change): void {
+    if (kind === DROP) this.recordAll()
+    else this.#changeCounters[row.kind]!++
+  }
+
+  recordAll(): void {
+    for (let kind = 0; kind < KINDS; kind++) this.#changeCounters[kind]!++
+  }
+}
 
 export interface View {
   /** Youngest first: each shadows rows of those after it, and of the tables. */
@@ -18,236 +41,201 @@ export interface View {
   changeCounters: ChangeCounters
 }
 
-const NO_KEYS = new Uint8Array(0)
-
-/** Without its keys, as tables return a row: only indexes have keys. */
-function bare(row: Row): Row {
-  const { kind, tenant, id, seq, rev, created, modified, expires, sealed } = row
-  return { kind, tenant, id, seq, rev, created, modified, expires, keys: NO_KEYS, sealed }
+export function isHidden(above: readonly Memtable[], row: Pick<Row, 'tenant' | 'id'>): boolean {
+  if (above.length === 0) return false
+  const text = toText(row.id)
+  return above.some((memtable) => memtable.hides(row.tenant, text))
 }
 
 function isExpired(row: Row, now: number): boolean {
   return row.expires !== 0 && row.expires <= now
 }
 
-/** The live row with this id; an expired one only when `expired` is set. */
-export function getRow(
-  view: View,
-  wanted: { kind: number; tenant: number; id: RowId; expired: boolean },
-  now: number,
-): Row | undefined {
-  const row = newestVersion(view, wanted.tenant, wanted.id)
-  if (row === undefined || row.kind !== wanted.kind || row.tenant !== wanted.tenant) return undefined
-  return isExpired(row, now) && !wanted.expired ? undefined : row
+export class Reader implements EngineReader {
+  readonly now: number
+  /** The state before the work, which does not change while the work runs. */
+  protected readonly below: View
+  readonly #times: Times
+
+  /** @param times those of the newest change @param now the clock's */
+  constructor(below: View, times: Times, now: number) {
+    this.below = below
+    this.#times = times
+    this.now = now
+  }
+
+  protected get view(): View {
+    return this.below
+  }
+
+  get clock(): ClockState {
+    return clockStatus(this.#times, this.now)
+  }
+
+  get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Row | undefined {
+    const row = newestVersion(this.view, tenant, id)
+    if (row?.kind !== kind || row.tenant !== tenant) return undefined
+    return isExpired(row, this.now) && !expired ? undefined : row
+  }
+
+  find(query: Query): RowPage {
+    const { view, now } = this
+    const { memtables, sstables } = view
+    const inMemory = memtables.flatMap((_, depth) => [...matchesInMemtable(memtables, depth, query, now)])
+    inMemory.sort((left, right) => left.seq - right.seq)
+    const found: Matches[] = [{ count: inMemory.length, match: (index) => inMemory[index]! }]
+    for (const live of sstables) {
+      const { count, row } = search(live, memtables, query, now)
+      if (count > 0) found.push({ count, match: (index) => matchOf(live, row(index)) })
+    }
+    const total = found.reduce((sum, { count }) => sum + count, 0)
+    const skip = (query.page - 1) * query.size
+    if (skip >= total) return { rows: [], total }
+    const first = skip === 0 ? Number.POSITIVE_INFINITY : seqAfter(found, skip)
+    const cursors = found.map((matches) => ({ most: first, matches: descend(matches, first) }))
+    return { rows: readNewest(cursors, query.size, query.mostBytes), total }
+  }
+
+  seek(query: SeekQuery): Row[] {
+    const { view, now } = this
+    const { memtables, sstables } = view
+    const below = query.below ?? Number.MAX_SAFE_INTEGER
+    function* matchesIn(live: LiveSSTable): Generator<Match> {
+      for (const row of seek(live, memtables, query, below, now)) yield matchOf(live, row)
+    }
+    const cursors = memtables.map((_, depth): Cursor => {
+      return { most: below - 1, matches: matchesInMemtable(memtables, depth, query, now) }
+    })
+    for (const live of sstables)
+      cursors.push({ most: Math.min(below - 1, live.sstable.meta.to), matches: matchesIn(live) })
+    return readNewest(cursors, query.size, query.mostBytes)
+  }
+
+  findExpired(limit: number): Row[] {
+    const { memtables, sstables } = this.view
+    const now = this.clock.purgeBefore
+    const found: Row[] = []
+    memtables.forEach((memtable, depth) => {
+      const above = memtables.slice(0, depth)
+      for (const row of memtable.each())
+        if (found.length < limit && isExpired(row, now) && !isHidden(above, row))
+          found.push(bareRow(row, row.sealed))
+    })
+    for (const live of sstables) {
+      const { sstable, dropped } = live
+      const expired = sstable.countExpired(now)
+      for (let index = 0; index < expired && found.length < limit; index++) {
+        const number = sstable.rowAt(EXPIRY, index)
+        const entry = sstable.entry(number)
+        const isGone = live.isDead(number) || dropped.has(entry.tenant) || isHidden(memtables, entry)
+        if (!isGone) found.push(sstable.row(number))
+      }
+    }
+    return found
+  }
+
+  /** Undefined while a change of the kind may still be undone. */
+  changeCounter(kind: number): number | undefined {
+    const { memtables, uncommitted, changeCounters } = this.view
+    for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
+    return changeCounters.of(kind)
+  }
+
+  pendingEntries(tenant: number): LogEntry[] {
+    return this.below.held.filter((entry) => entry.tenant === tenant)
+  }
 }
 
-function newestVersion(view: View, tenant: number, id: RowId): Row | undefined {
+function newestVersion({ memtables, sstables }: View, tenant: number, id: RowId): Row | undefined {
   const text = toText(id)
-  for (const memtable of view.memtables) {
+  for (const memtable of memtables) {
     const entry = memtable.entry(text)
-    if (entry !== undefined) return entry.item && bare(entry.item.row)
+    if (entry !== undefined) return entry.item && bareRow(entry.item.row, entry.item.row.sealed)
     if (memtable.dropped.has(tenant)) return undefined
   }
   const key = asBuffer(id)
-  for (let index = view.sstables.length - 1; index >= 0; index--) {
-    const live = view.sstables[index]!
-    const row = live.find(tenant, key)
-    if (row !== undefined) return live.sstable.row(row)
+  for (let index = sstables.length - 1; index >= 0; index--) {
+    const row = sstables[index]!.find(tenant, key)
+    if (row !== undefined) return sstables[index]!.sstable.row(row)
   }
   return undefined
 }
 
-/** The kind's change counter; undefined while a change of the kind may still be undone. */
-export function changeCounterOf({ memtables, uncommitted, changeCounters }: View, kind: number) {
-  for (let depth = 0; depth < uncommitted; depth++) if (memtables[depth]!.changes(kind)) return undefined
-  return changeCounters.of(kind)
-}
-
-/** The matching rows of the memtables, or of one table, ascending by `seq`. */
-interface Source {
-  count: number
-  /** Bounds of `seq`, which no row need reach. */
-  low: number
-  high: number
-  seq(index: number): number
-  /** @param most a large row of more sealed bytes is left unread */
-  row(index: number, most?: number): Row
-}
-
-type Wanted = Omit<Query, 'page' | 'size' | 'mostBytes'>
-
-function sourcesOf(view: View, query: Wanted, now: number): Source[] {
-  const sources = [fromMemtables(view.memtables, query, now)]
-  for (const live of view.sstables) sources.push(fromSSTable(live, view.memtables, query, now))
-  return sources
-}
-
-export function findRows(view: View, query: Query, now: number): RowPage {
-  const sources = sourcesOf(view, query, now)
-  const total = sources.reduce((sum, { count }) => sum + count, 0)
-  const skip = (query.page - 1) * query.size
-  if (skip >= total) return { rows: [], total }
-  return { rows: collect(sources, skip, query.size, query.mostBytes), total }
-}
-
-export function seekRows(view: View, query: SeekQuery, now: number): Row[] {
-  const { below = Number.MAX_SAFE_INTEGER, size, mostBytes = Number.POSITIVE_INFINITY } = query
-  const cursors = cursorsOf(view, query, below - 1, now)
-  const rows: Row[] = []
-  let left = mostBytes
-  while (rows.length < size) {
-    const cursor = cursors.reduce((best, each) => (each.most > best.most ? each : best))
-    if (cursor.most < 0) break
-    if (cursor.found === undefined) {
-      cursor.found = cursor.seek(cursor.most + 1)
-      cursor.most = cursor.found?.seq ?? -1
-      continue
-    }
-    const row = cursor.found.read(left)
-    rows.push(row)
-    left -= row.unread ?? row.sealed.length
-    cursor.found = undefined
-    cursor.most--
-  }
-  return rows
-}
-
-/** The matches of a memtable or of one table, newest first. */
-interface Cursor {
-  /** No match that is left has a higher `seq`. */
-  most: number
-  found?: Found | undefined
-  /** The newest match below this `seq`. */
-  seek(below: number): Found | undefined
-}
-
-interface Found {
+interface Match {
   seq: number
+  /** @param most a large row of more sealed bytes is left unread */
   read(most: number): Row
 }
 
-function cursorsOf({ memtables, sstables }: View, query: SeekQuery, most: number, now: number): Cursor[] {
-  const { kind, tenant, all, where } = query
-  const ofMemtables = memtables.map((memtable, depth): Cursor => {
-    const above = memtables.slice(0, depth)
-    const next = memtable.seek(kind, tenant, all, where)
-    const seek = (below: number) => {
-      let row = next(below)
-      while (row !== undefined && (isExpired(row, now) || isHidden(above, row))) row = next(row.seq)
-      return row === undefined ? undefined : { seq: row.seq, read: () => bare(row) }
-    }
-    return { most, seek }
-  })
-  const ofTables = sstables.map((live): Cursor => {
-    const { sstable } = live
-    let next: ((below: number) => number) | undefined
-    const seek = (below: number) => {
-      next ??= seekRow(live, query, now, (row) => isHidden(memtables, row))
-      const row = next(below)
-      if (row < 0) return undefined
-      return { seq: sstable.seqOf(row), read: (bytes: number) => sstable.row(row, bytes) }
-    }
-    return { most: Math.min(most, sstable.footer.seq.high), seek }
-  })
-  return [...ofMemtables, ...ofTables]
+/** All matches of the memtables, or of one table, ascending by `seq`. */
+interface Matches {
+  count: number
+  match(index: number): Match
 }
 
-export function findExpired({ memtables, sstables }: View, limit: number, now: number): Row[] {
-  const found: Row[] = []
-  memtables.forEach((memtable, depth) => {
-    const above = memtables.slice(0, depth)
-    for (const row of memtable.each()) {
-      const isWanted = found.length < limit && isExpired(row, now) && !isHidden(above, row)
-      if (isWanted) found.push(bare(row))
-    }
-  })
-  for (const live of sstables) {
-    const rows = searchExpired(live, memtables, now, limit - found.length)
-    found.push(...rows.map((row) => live.sstable.row(row)))
-  }
-  return found
+function* matchesInMemtable(
+  memtables: readonly Memtable[],
+  depth: number,
+  query: Omit<SeekQuery, 'size'>,
+  now: number,
+): Generator<Match> {
+  const above = memtables.slice(0, depth)
+  for (const row of memtables[depth]!.search(query))
+    if (!isExpired(row, now) && !isHidden(above, row))
+      yield { seq: row.seq, read: () => bareRow(row, row.sealed) }
 }
 
-function fromMemtables(memtables: readonly Memtable[], query: Wanted, now: number): Source {
-  const rows: Row[] = []
-  memtables.forEach((memtable, depth) => {
-    const above = memtables.slice(0, depth)
-    for (const row of memtable.search(query.kind, query.tenant, query.all, query.where)) {
-      if (!isExpired(row, now) && !isHidden(above, row)) rows.push(row)
-    }
-  })
-  rows.sort((left, right) => left.seq - right.seq)
-  return {
-    count: rows.length,
-    low: rows[0]?.seq ?? 0,
-    high: rows[rows.length - 1]?.seq ?? 0,
-    seq: (index) => rows[index]!.seq,
-    row: (index) => bare(rows[index]!),
-  }
+function matchOf({ sstable }: LiveSSTable, row: number): Match {
+  return { seq: sstable.entry(row).seq, read: (most) => sstable.row(row, most) }
 }
 
-function isHidden(above: readonly Memtable[], row: Pick<Row, 'tenant' | 'id'>): boolean {
-  if (above.length === 0) return false
-  const text = toText(row.id)
-  return above.some((memtable) => memtable.hides(row.tenant, text))
+function* descend(matches: Matches, first: number): Generator<Match> {
+  for (let index = matches.count - rank(matches, first + 1) - 1; index >= 0; index--)
+    yield matches.match(index)
 }
 
-function fromSSTable(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number): Source {
-  const { sstable } = live
-  const matches = search(live, memtables, query, now)
-  return {
-    count: matches.count,
-    low: sstable.footer.seq.low,
-    high: sstable.footer.seq.high,
-    seq: (index) => sstable.seqOf(matches.row(index)),
-    row: (index, most) => sstable.row(matches.row(index), most),
-  }
-}
-
-/** `size` rows after the `skip` newest. Contract: more than `skip` match. */
-function collect(
-  sources: readonly Source[],
-  skip: number,
-  size: number,
-  mostBytes = Number.POSITIVE_INFINITY,
-): Row[] {
-  const first = skip === 0 ? Number.POSITIVE_INFINITY : seqAfter(sources, skip)
-  const cursors = sources.map((source) => {
-    const index = source.count - rank(source, first + 1) - 1
-    return { source, index, seq: index < 0 ? -1 : source.seq(index) }
-  })
-  const rows: Row[] = []
-  let left = mostBytes
-  while (rows.length < size) {
-    let next = cursors[0]!
-    for (const cursor of cursors) if (cursor.seq > next.seq) next = cursor
-    if (next.seq < 0) break
-    const row = next.source.row(next.index, left)
-    rows.push(row)
-    left -= row.unread ?? row.sealed.length
-    next.index--
-    next.seq = next.index < 0 ? -1 : next.source.seq(next.index)
-  }
-  return rows
-}
-
-/** The `seq` of the match after the `skip` newest. Numbers are unique, so a binary search takes 48 steps. */
-function seqAfter(sources: readonly Source[], skip: number): number {
-  const filled = sources.filter(({ count }) => count > 0)
-  let low = Math.min(...filled.map((source) => source.low))
-  let high = Math.max(...filled.map((source) => source.high)) + 1
+/** The `seq` of the match after the `skip` newest, by a binary search, because all numbers are different. */
+function seqAfter(found: readonly Matches[], skip: number): number {
+  let low = 0
+  let high = Math.max(...found.map(({ count, match }) => (count === 0 ? 0 : match(count - 1).seq))) + 1
   while (low + 1 < high) {
     const middle = Math.floor((low + high) / 2)
-    const newer = filled.reduce((sum, source) => sum + rank(source, middle), 0)
+    const newer = found.reduce((sum, matches) => sum + rank(matches, middle), 0)
     if (newer > skip) low = middle
     else high = middle
   }
   return low
 }
 
-/** How many matches have this `seq` or a higher one. Reads no table that is wholly on one side. */
-function rank(source: Source, seq: number): number {
-  if (source.count === 0 || seq > source.high) return 0
-  if (seq <= source.low) return source.count
-  return source.count - lowerBound(source.count, (index) => source.seq(index) >= seq)
+/** How many matches have this `seq` or a higher one. */
+function rank({ count, match }: Matches, seq: number): number {
+  return count - lowerBound(count, (index) => match(index).seq >= seq)
+}
+
+interface Cursor {
+  /** No match that is left has a higher `seq`: no table is read before its turn. */
+  most: number
+  next?: Match | undefined
+  matches: Iterator<Match>
+}
+
+function readNewest(cursors: Cursor[], size: number, mostBytes = Number.POSITIVE_INFINITY): Row[] {
+  const rows: Row[] = []
+  let left = mostBytes
+  while (rows.length < size) {
+    const cursor = cursors.reduce((best, each) => (each.most > best.most ? each : best))
+    if (cursor.most < 0) break
+    if (cursor.next === undefined) {
+      const { done, value } = cursor.matches.next()
+      cursor.next = done ? undefined : value
+      cursor.most = done ? -1 : value.seq
+      continue
+    }
+    const row = cursor.next.read(left)
+    rows.push(row)
+    left -= row.unread ?? row.sealed.length
+    cursor.next = undefined
+    cursor.most--
+  }
+  return rows
 }

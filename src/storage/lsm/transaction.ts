@@ -1,130 +1,56 @@
-/** A transaction: what one unit of work sees and has changed so far. The engine commits the changes or drops them. */
-
+/** The view and the changes of one unit of work. The engine commits the changes or drops them. */
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type {
-  Draft,
-  EngineReader,
-  EngineWriter,
-  LogEntry,
-  LogSealer,
-  Query,
-  Row,
-  RowId,
-  RowPage,
-  SeekQuery,
-} from '../engine.js'
+import type { Draft, EngineWriter, LogEntry, LogSealer, Row, RowId } from '../engine.js'
 import type { ClockState } from '../store.js'
-import { judgeClock, passTime, type Times } from '../time.js'
-import type { Counters } from './counters.js'
+import { advanceTimes, type Counters, type Times } from '../time.js'
 import { Memtable } from './memtable.js'
-import { changeCounterOf, findExpired, findRows, getRow, seekRows, type View } from './query.js'
+import { Reader, type View } from './query.js'
 import {
   type Change,
   type ChangeKind,
-  changeLength,
   checkRow,
   DROP,
   INSERT,
   nameRow,
   REMOVE,
   REPLACE,
-} from './sstable/row-change.js'
+} from './row-change.js'
 
-/** @param view called for each query @param times those of the newest change @param now the clock's */
-export function createReader(view: () => View, times: Times, now: number): EngineReader {
-  const clock = judgeClock(times, now)
-  return {
-    now,
-    clock,
-    get: (kind, tenant, id, { expired = false } = {}) => getRow(view(), { kind, tenant, id, expired }, now),
-    find: (query) => findRows(view(), query, now),
-    seek: (query) => seekRows(view(), query, now),
-    findExpired: (limit) => findExpired(view(), limit, clock.purgeUntil),
-    changeCounter: (kind) => changeCounterOf(view(), kind),
-    pendingEntries: (tenant) => pendingOf(view(), tenant),
-  }
-}
-
-export class Transaction implements EngineWriter {
-  readonly now: number
+export class Transaction extends Reader implements EngineWriter {
   /** Whether its time is committed even if it changes nothing. */
   isNoted = false
   readonly changes: Change[] = []
   /** Log entries, made into rows when the unit is committed. */
   readonly entries: LogEntry[] = []
-  /** Bytes that the changes take in a frame. */
-  bytes = 0
-  readonly #below: View
   readonly #counters: Counters
-  #memtable: Memtable | undefined
-  /** The memtable on top of `#below`. */
-  #view: View | undefined
-  /** How many of the changes are in the memtable. */
-  #applied = 0
+  /** The changes, once the work reads after a change: most units of work write only at their end. */
+  #own: Memtable | undefined
   #seq: number
   /** Set when a person confirmed the clock. */
   #confirmed: Times | undefined
   #isOver = false
 
-  /**
-   * @param below the state below the changes of the work; it does not change while the work runs
-   * @param now the clock's
-   */
   constructor(below: View, counters: Counters, now: number) {
-    this.#below = below
+    super(below, counters, now)
     this.#counters = counters
-    this.now = now
     this.#seq = counters.seq
   }
 
-  get clock(): ClockState {
-    if (this.#confirmed !== undefined) return { isJump: false, purgeUntil: this.now }
-    return judgeClock(this.#counters, this.now)
+  override get clock(): ClockState {
+    return this.#confirmed === undefined ? super.clock : { isJump: false, purgeBefore: this.now }
   }
 
-  /** Applies the changes when it is read, because most units of work write only at their end. */
-  get memtable(): Memtable {
-    this.#memtable ??= new Memtable()
-    while (this.#applied < this.changes.length) this.#memtable.apply(this.changes[this.#applied++]!)
-    return this.#memtable
-  }
-
-  #viewAll(): View {
-    const below = this.#below
+  protected override get view(): View {
+    const { below } = this
     if (this.changes.length === 0) return below
-    const { memtable } = this
-    this.#view ??= { ...below, memtables: [memtable, ...below.memtables], uncommitted: below.uncommitted + 1 }
-    return this.#view
+    this.#own ??= new Memtable(this.changes)
+    const memtables = [this.#own, ...below.memtables]
+    return { ...below, memtables, uncommitted: below.uncommitted + 1 }
   }
 
   get #revision(): number {
     return this.#counters.rev + this.changes.length
-  }
-
-  get(
-    kind: number,
-    tenant: number,
-    id: RowId,
-    { expired = false }: { expired?: boolean } = {},
-  ): Row | undefined {
-    return getRow(this.#viewAll(), { kind, tenant, id, expired }, this.now)
-  }
-
-  find(query: Query): RowPage {
-    return findRows(this.#viewAll(), query, this.now)
-  }
-
-  seek(query: SeekQuery): Row[] {
-    return seekRows(this.#viewAll(), query, this.now)
-  }
-
-  findExpired(limit: number): Row[] {
-    return findExpired(this.#viewAll(), limit, this.clock.purgeUntil)
-  }
-
-  changeCounter(kind: number): number | undefined {
-    return changeCounterOf(this.#viewAll(), kind)
   }
 
   get hasEffect(): boolean {
@@ -132,20 +58,14 @@ export class Transaction implements EngineWriter {
   }
 
   put(draft: Draft): void {
-    if (draft.seq !== undefined) {
-      this.#replace(draft, draft.seq)
-      return
-    }
-    if (this.#isKnown(toText(draft.id), draft.tenant)) {
-      throw new CofferError('internal', 'A row was put as new though there is one of its id.')
-    }
-    this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now))
-  }
-
-  #replace(draft: Draft, seq: number): void {
-    if (draft.created === undefined)
+    const { seq, created } = draft
+    if (seq === undefined) {
+      if (this.#isKnown(toText(draft.id), draft.tenant))
+        throw new CofferError('internal', 'A row was put as new though there is one of its id.')
+      this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now))
+    } else if (created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    this.#take(REPLACE, this.#rowOf(draft, seq, draft.created))
+    else this.#take(REPLACE, this.#rowOf(draft, seq, created))
   }
 
   /** Lists the fields, here and below, so that all rows have one shape: there are many of them. */
@@ -160,13 +80,13 @@ export class Transaction implements EngineWriter {
     this.#take(REMOVE, nameRow(kind, tenant, id, this.#revision))
   }
 
+  dropTenant(tenant: number): void {
+    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
+  }
+
   append(entry: LogEntry): void {
     if (this.#isOver) throw writtenLate()
     this.entries.push(entry)
-  }
-
-  pendingEntries(tenant: number): LogEntry[] {
-    return pendingOf(this.#below, tenant)
   }
 
   /** Puts the rows of log entries, even after {@link end}. */
@@ -176,11 +96,7 @@ export class Transaction implements EngineWriter {
     this.#isOver = true
   }
 
-  dropTenant(tenant: number): void {
-    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
-  }
-
-  noteTime({ isTrusted = false } = {}): void {
+  storeTime({ isTrusted = false } = {}): void {
     this.isNoted = true
     if (isTrusted) this.#confirmed = { time: this.now, last: this.now, since: 0, until: 0 }
   }
@@ -194,7 +110,7 @@ export class Transaction implements EngineWriter {
   advance(counters: Counters): void {
     counters.rev += this.changes.length
     counters.seq = this.#seq
-    Object.assign(counters, this.#confirmed ?? passTime(counters, this.now))
+    Object.assign(counters, this.#confirmed ?? advanceTimes(counters, this.now))
   }
 
   #take(kind: ChangeKind, row: Row): void {
@@ -202,22 +118,18 @@ export class Transaction implements EngineWriter {
     checkRow(row)
     const change = { kind, row }
     this.changes.push(change)
-    this.bytes += changeLength(change)
+    this.#own?.apply(change)
   }
 
   /** Whether a memtable holds a row of this id; the caller has searched the tables. */
   #isKnown(text: string, tenant: number): boolean {
-    for (const memtable of this.#viewAll().memtables) {
+    for (const memtable of this.view.memtables) {
       const entry = memtable.entry(text)
       if (entry !== undefined) return entry.item !== undefined
       if (memtable.dropped.has(tenant)) return false
     }
     return false
   }
-}
-
-function pendingOf({ held }: View, tenant: number): LogEntry[] {
-  return held.filter((entry) => entry.tenant === tenant)
 }
 
 function writtenLate(): CofferError {

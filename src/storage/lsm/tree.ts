@@ -3,34 +3,31 @@
  * sorted tables. The engine decides which changes share a frame and when to flush.
  */
 
+import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type { EngineStatus } from '../engine.js'
-import type { Header } from '../vault-file.js'
-import { ChangeCounters } from './change-counters.js'
-import type { CompactionResult } from './compaction/compaction.js'
-import type { Contents } from './contents.js'
-import type { Counters } from './counters.js'
-import { CurrentWal } from './current-wal.js'
-import { FrozenMemtable } from './flush.js'
-import type { WalPosition } from './frames.js'
-import { Manifest } from './manifest.js'
+import type { EngineStatus, RowId } from '../engine.js'
+import type { Counters } from '../time.js'
+import { type Header, writeHeader } from '../vault-file.js'
+import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
+import { type Contents, digestHeader, Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
-import type { LsmContexts, LsmOptions } from './options.js'
-import type { View } from './query.js'
-import type { BlockCache } from './sstable/block-cache.js'
+import type { LsmContexts, LsmOptions, Size } from './options.js'
+import { ChangeCounters, isHidden, type View } from './query.js'
+import { type Change, decodeFrame, encodeFrame } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
-import { type Change, decodeFrame, encodeFrame } from './sstable/row-change.js'
-import { finish, writeSSTables } from './sstable/row-writer.js'
-import { describeContents } from './status.js'
-import type { Wal } from './wal.js'
+import { type Compacted, writeRows } from './sstable/write-tables.js'
+import { createWal, type Wal, type WalContext } from './wal.js'
 
-interface LsmParts extends LsmContexts {
-  contents: Contents
-  wal: Wal
+/** A memtable that does not change while it is flushed in steps, beside other work. */
+interface FrozenMemtable {
+  memtable: Memtable
+  counters: Counters
+  steps: Generator<undefined, LiveSSTable[]> | undefined
+  /** The new tables, once all steps are done. */
+  written: LiveSSTable[] | undefined
 }
 
 export class LsmTree {
-  /** With the present header. */
   options: LsmOptions
   /** Synced rows of the current log. */
   memtable = new Memtable()
@@ -38,39 +35,33 @@ export class LsmTree {
   pending: Change[] = []
   /** Whether a frame is written but not synced; a frame that only records the time has no changes. */
   isUnsynced = false
-  /** Counts synced changes. */
   readonly changeCounters = new ChangeCounters()
   /** As of the last change that was written. */
   counters: Counters
-  readonly cache: BlockCache
   readonly manifest: Manifest
-  readonly #log: CurrentWal
+  readonly #wals: WalContext
+  /** Replaced by a new one in each flush. */
+  #wal: Wal
   #frozen: FrozenMemtable | undefined
-  /** Valid until the tables or the memtable are replaced. */
-  #view: View | undefined
 
-  constructor(options: LsmOptions, { sstables, wals, state, contents, wal }: LsmParts) {
+  constructor(options: LsmOptions, contexts: LsmContexts, contents: Contents, wal: Wal) {
     this.options = options
-    this.cache = sstables.cache
-    this.manifest = new Manifest(options.keys, sstables, state, contents)
-    this.#log = new CurrentWal(wals, wal, options.random, (text) => this.options.notice(text))
+    this.manifest = new Manifest(contexts, contents)
+    this.#wals = contexts.wals
+    this.#wal = wal
     this.counters = { ...contents.counters }
   }
 
-  isLargerThan({ bytes, rows, keys }: { bytes: number; rows: number; keys?: number }): boolean {
+  isLargerThan({ bytes, rows, keys = Number.POSITIVE_INFINITY }: Size): boolean {
     const { count, keyCount } = this.memtable
-    return this.#log.position.end > bytes || count > rows || keyCount > (keys ?? Infinity)
+    return this.#wal.position.end > bytes || count > rows || keyCount > keys
   }
 
   /** All that is synced, which is what readers see. */
   view(): View {
-    const { changeCounters, memtable } = this
+    const { changeCounters } = this
     const { sstables } = this.manifest
-    const known = this.#view
-    if (known?.sstables === sstables && known.memtables[0] === memtable) return known
-    const view = { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, sstables }
-    this.#view = view
-    return view
+    return { memtables: this.#memtables(), uncommitted: 0, held: [], changeCounters, sstables }
   }
 
   #memtables(): Memtable[] {
@@ -83,12 +74,14 @@ export class LsmTree {
    */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.manifest.refuseIfBroken()
-    const { position } = this.#log
+    const { position } = this.#wal
     const waiting = this.pending.length
     const before = this.counters
     try {
       const plain = encodeFrame(changes, counters.last, counters.rev)
-      this.#log.wal.append(plain)
+      if (plain.length + SEAL_BYTES > FRAME_LIMIT)
+        throw new CofferError('internal', 'A unit of work is too large for a frame of the write-ahead log.')
+      this.#wal.append(plain)
       this.isUnsynced = true
       for (const change of decodeFrame(plain).changes) this.pending.push(change)
       this.counters = { ...counters }
@@ -96,16 +89,12 @@ export class LsmTree {
     } catch (error) {
       this.pending.length = waiting
       this.counters = before
-      this.#truncate(position, error)
+      try {
+        this.#wal.truncate(position)
+      } catch {
+        this.manifest.break(error)
+      }
       throw error
-    }
-  }
-
-  #truncate(position: WalPosition, cause: unknown): void {
-    try {
-      this.#log.wal.truncate(position)
-    } catch {
-      this.manifest.break(cause)
     }
   }
 
@@ -118,7 +107,7 @@ export class LsmTree {
     this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return
     try {
-      this.#log.wal.sync()
+      this.#wal.sync()
     } catch (error) {
       this.manifest.break(error)
       throw error
@@ -134,7 +123,14 @@ export class LsmTree {
     }
     this.pending = []
     this.isUnsynced = false
-    this.#log.acknowledge()
+    try {
+      this.#wal.acknowledge()
+    } catch {
+      // The frames are synced; the head on disk covers fewer of them.
+      this.options.notice(
+        'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
+      )
+    }
   }
 
   /**
@@ -143,121 +139,141 @@ export class LsmTree {
    * to {@link sync}, which meets it too.
    */
   async syncBeside(): Promise<() => void> {
-    const { wal } = this.#log
+    const wal = this.#wal
     const { frames } = wal.position
-    const isSynced = await wal.syncBeside()
+    const isSynced = !this.isUnsynced || (await wal.syncBeside())
     return () => {
-      const isAll = wal === this.#log.wal && frames === wal.position.frames
+      const isAll = wal === this.#wal && frames === wal.position.frames
       if (isSynced && isAll && this.isUnsynced && this.manifest.isSound) this.#publish()
       else this.sync()
     }
   }
 
-  /** Flushes all rows of the log into sorted tables. A failure loses nothing and leaves nothing half done. */
-  async flush(): Promise<void> {
-    this.sync()
+  /** Flushes all rows of the log into sorted tables. A failure loses nothing. */
+  flush(): void {
+    this.#flushFrozen()
+    this.freeze()
+    this.#flushFrozen()
+  }
+
+  #flushFrozen(): void {
     while (!this.advanceFlush());
-    await this.finishFlush()
-    if (this.#log.position.frames === 0 && this.manifest.contents.wals.length === 1) return
-    await this.#flushMemtable(this.memtable, this.counters)
-  }
-
-  /** Stores changes that are too many for a frame, as sorted tables: one new `state` makes all of them durable. */
-  async store(memtable: Memtable, counters: Counters): Promise<void> {
-    await this.flush()
-    this.changeCounters.noteAll()
-    await this.#flushMemtable(memtable, counters)
-  }
-
-  /** Adds tables, and the memtable's, to `state`. Contract: nothing is frozen, and all is synced. */
-  addTables(tables: readonly LiveSSTable[], counters: Counters): Promise<void> {
-    return this.#flushMemtable(this.memtable, counters, tables)
-  }
-
-  async #flushMemtable(
-    memtable: Memtable,
-    counters: Counters,
-    more: readonly LiveSSTable[] = [],
-  ): Promise<void> {
-    this.manifest.refuseIfBroken()
-    const wal = this.#log.position.frames === 0 ? this.#log.wal : this.#log.createNext()
-    let written: LiveSSTable[] = []
-    try {
-      written = finish(writeSSTables(this.manifest.context, memtable.live()))
-    } catch (error) {
-      this.#log.discard(wal)
-      throw error
-    }
-    const unused = await this.#log.closeOnFailure(wal, () =>
-      this.manifest.addFlushed(memtable, [...written, ...more], counters, wal),
-    )
-    this.counters = { ...counters }
-    this.memtable = new Memtable()
-    this.#log.switchTo(wal)
-    await this.manifest.cleanUp(unused)
+    this.finishFlush()
   }
 
   /**
    * Begins a new log and memtable, so that the present memtable can be flushed beside other work: by
    * {@link advanceFlush} until it is true, then {@link finishFlush}. `state` names both logs meanwhile.
    */
-  async freeze(): Promise<void> {
+  freeze(): void {
     this.sync()
-    if (this.#frozen !== undefined || this.#log.position.frames === 0) return
-    const wal = this.#log.createNext()
-    await this.#log.closeOnFailure(wal, () => this.manifest.addWal(wal))
-    this.#frozen = new FrozenMemtable(this.manifest.context, this.memtable, { ...this.counters })
-    this.memtable = new Memtable()
-    this.#log.switchTo(wal)
-  }
-
-  /** Does one step of flushing the frozen memtable; true when none is left. @throws CofferError `storage_failed`. */
-  advanceFlush(): boolean {
-    this.#frozen?.advance()
-    return this.#frozen === undefined || this.#frozen.written !== undefined
-  }
-
-  /** Adds the tables of the frozen memtable to `state`, and removes its log. */
-  async finishFlush(): Promise<void> {
-    if (this.#frozen?.written === undefined) return
-    const { memtable, written, counters } = this.#frozen
+    const isEmpty = this.#wal.position.frames === 0
+    // After a crash there may be an older log.
+    if (this.#frozen !== undefined || (isEmpty && this.manifest.contents.wals.length === 1)) return
     this.manifest.refuseIfBroken()
-    const unused = await this.manifest.addFlushed(memtable, written, counters, this.#log.wal)
-    this.#frozen = undefined
-    this.#view = undefined
-    await this.manifest.cleanUp(unused)
+    if (!isEmpty) this.#switchWal()
+    const counters = { ...this.counters }
+    this.#frozen = { memtable: this.memtable, counters, steps: undefined, written: undefined }
+    this.memtable = new Memtable()
+  }
+
+  #switchWal(): void {
+    const wal = createWal(this.#wals, this.#wal.position.tag)
+    try {
+      this.manifest.commit({ wals: [...this.manifest.contents.wals, wal] })
+    } catch (error) {
+      // The file stays, because the `state` on disk may name it nevertheless.
+      wal.close()
+      throw error
+    }
+    this.#wal.close()
+    this.#wal = wal
   }
 
   /**
-   * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. Contract: the removals
-   * are synced. `wasInWal` says that a version of one of them is in the log, which is then flushed.
+   * Does one step of flushing the frozen memtable; true when none is left. After a failed step the next call begins
+   * anew. @throws CofferError `storage_failed`
    */
-  async eraseRemoved(changes: readonly Change[], wasInWal: boolean): Promise<void> {
-    if (wasInWal) return this.flush()
-    this.manifest.eraseRows(changes.map(({ row }) => row.id))
+  advanceFlush(): boolean {
+    const frozen = this.#frozen
+    if (frozen === undefined || frozen.written !== undefined) return true
+    frozen.steps ??= writeRows(this.manifest.context, frozen.memtable.live())
+    try {
+      const step = frozen.steps.next()
+      if (step.done) frozen.written = step.value
+    } catch (error) {
+      frozen.steps = undefined
+      throw error
+    }
+    return frozen.written !== undefined
   }
 
-  /** Puts the output of a compaction into `state`; see {@link Manifest.finishCompaction}. */
-  finishCompaction(inputs: readonly LiveSSTable[], result: CompactionResult): Promise<void> {
+  /** Adds the tables of the frozen memtable to `state`, and removes its log. */
+  finishFlush(): void {
+    if (this.#frozen?.written === undefined) return
+    const { memtable, written, counters } = this.#frozen
+    this.manifest.refuseIfBroken()
+    const unused = this.manifest.addFlushed(memtable, written, counters, this.#wal)
+    this.#frozen = undefined
+    this.manifest.cleanUp(unused)
+  }
+
+  /**
+   * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. If the log has a version of
+   * one of them, it is flushed. Contract: the removals are synced.
+   */
+  eraseRemoved(ids: readonly RowId[]): void {
+    const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
+    if (this.memtable.hasRemoved || ids.some(isFrozen)) this.flush()
+    else this.manifest.eraseRows(ids)
+  }
+
+  finishCompaction(inputs: readonly LiveSSTable[], result: Compacted): void {
     const removed = this.#memtables().flatMap((memtable) =>
       memtable.shadowed.filter((id) => memtable.entry(toText(id))?.item === undefined),
     )
-    return this.manifest.finishCompaction(inputs, result, removed)
+    this.manifest.finishCompaction(inputs, result, removed)
   }
 
-  /** Replaces `vault.json` by `write`; see {@link Manifest.replaceHeader}. */
-  async replaceHeader(header: Header, write: () => Promise<void>): Promise<void> {
-    await this.manifest.replaceHeader(header, write)
+  /**
+   * Replaces `vault.json`. Meanwhile `state` accepts the old header and the new one, so that the vault opens
+   * after a crash at any moment.
+   */
+  replaceHeader(header: Header): void {
+    const { manifest } = this
+    const { files, directory, random } = this.options
+    manifest.refuseIfBroken()
+    const digest = digestHeader(this.options.keys, header)
+    manifest.commit({ headers: [...manifest.contents.headers, digest] })
+    writeHeader(files, directory, random, header)
+    manifest.commit({ headers: [digest] })
     this.options = { ...this.options, header }
   }
 
+  /** Counts only what is synced. Reads tables only if a tenant was dropped. */
   status(): EngineStatus {
-    return describeContents(this.manifest.contents, this.#memtables(), this.#log.position.end)
+    const memtables = this.#memtables()
+    const { sstables } = this.manifest
+    const sstableBytes = sstables.reduce((sum, { sstable }) => sum + sstable.meta.bytes, 0)
+    const rows = { records: 0, dead: 0 }
+    memtables.forEach((memtable, depth) => {
+      const above = memtables.slice(0, depth)
+      for (const row of memtable.each()) if (!isHidden(above, row)) rows.records++
+    })
+    for (const table of sstables) {
+      const live = memtables.reduceRight((older, memtable) => older.shadowedBy(memtable), table)
+      const { sstable, dropped } = live
+      const isExtra = (row: number) => dropped.size === 0 || !dropped.has(sstable.entry(row).tenant)
+      const gone = live.droppedRows + live.dead.filter(isExtra).length
+      rows.records += sstable.rows - gone
+      rows.dead += gone
+    }
+    return { sstables: sstables.length, walBytes: this.#wal.position.end, sstableBytes, rows }
   }
 
   close(): void {
-    this.#frozen?.close()
-    this.#log.wal.close()
+    this.#frozen?.steps?.return([])
+    this.#wal.close()
     this.manifest.close()
   }
 }

@@ -1,275 +1,285 @@
 /**
- * The engine over PostgreSQL. A unit of work is a serializable transaction, or a single statement; it is run again where
- * it collides with another. Any number of processes may use one store.
+ * The engine over PostgreSQL. Units of work run at once, each in a statement or a transaction; one that meets another is run
+ * again. Any number of processes may use one store.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import { CofferError } from '../../errors.js'
-import type { Awaitable, Engine, LogSealer } from '../engine.js'
+import { CofferError, conflict } from '../../errors.js'
+import type {
+  Awaitable,
+  CheckRow,
+  Engine,
+  EngineMaintenance,
+  EngineStatus,
+  LogSealer,
+  VaultRows,
+  Verification,
+} from '../engine.js'
+import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
-import { Gatherer } from './gatherer.js'
-import { COMMITS, commitTogether, READS, readTogether } from './groups.js'
-import {
-  createPostgresMaintenance,
-  type OpenedBy,
-  type Owner,
-  type PostgresMaintenance,
-  startAgain,
-} from './maintenance.js'
-import { OwnChain } from './own-chain.js'
-import { PendingLogs } from './pending-logs.js'
-import { type ConnectionPool, missing } from './pool.js'
-import { closeStatement, openStatement, READ_STATE, type StoreState, stateOf } from './query-sql.js'
-import { probeWrite } from './readiness.js'
-import { drawOwner, type Shared, type UnitOptions } from './shared.js'
+import { type Header, headerText } from '../vault-file.js'
+import { countWrongKeys, withSnapshot } from './copies.js'
+import { PendingLogs } from './logs.js'
+import { COMMIT, type Collision, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import type { Shared, UnitOptions } from './session.js'
+import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
+import { dropTenantStatements } from './write-sql.js'
 
-/** How often a unit of work is run again before its caller is told to come back later. */
+/** Attempts at a unit of work, before its caller is told to come back later. */
 const MOST_ATTEMPTS = 25
-/** How long units are tried again, ms. For the deletion of a tenant, and for what may be slow, the attempts alone count. */
+/** How long a unit is run again, ms. A deletion of a tenant, and a slow one, have their attempts only. */
 const MOST_MS = 5_000
-/** From this attempt on the deletion of a tenant has nobody else write, as it starves where they are quicker than it. */
-const STARVING = 5
-/** How long that lasts at most, ms. */
-const CLOSED_MS = 5_000
-/** How long after a collision the transactions of this process go one by one, ms. */
-const CALMING_MS = 100
-/** The pause before the second attempt; it doubles with each, and half of it is left to chance. */
+/** The pause before the second attempt, ms; it doubles with each, and half of it is random. */
 const PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 200
+const ID_BYTES = 16
+/** No tenant has this number. */
+const NOBODY = -1
+/** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
+const MOST_RAISED = 1000
 
-export interface PostgresOptions {
+interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool
-  /** Without it there is no maintenance. */
-  owner?: OpenedBy
+  /** Known to the process that has the vault open. Without it there is no maintenance. */
+  owner?: {
+    /** The header in the store. */
+    header: Header
+    /** Why the vault with this other header cannot be used with the keys at hand; undefined if it can. */
+    refusal(header: Header): string | undefined
+  }
   clock: Clock
   random: RandomSource
-  /** Kinds of rows that callers remember from one unit to the next, and whose changes are therefore counted. */
+  /** Kinds of rows that callers cache from one unit to the next, and whose changes are therefore counted. */
   remembered: ReadonlySet<number>
   /** Tells the operator. */
   notice?(text: string): void
 }
 
-export interface PostgresEngine extends Engine, Owner {
-  readonly maintenance?: PostgresMaintenance
-  believedCounter(kind: number): number | undefined
-  write: Engine['write']
-}
+export class PostgresEngine implements Engine, EngineMaintenance {
+  readonly logs: PendingLogs
+  readonly maintenance?: PostgresEngine
+  readonly #owner: PostgresOptions['owner']
+  readonly #shared: Shared
+  readonly #readiness = new Readiness(() => this.#tryWrite())
+  readonly #running = new Set<Promise<unknown>>()
+  #header: Header | undefined
+  #closing: Promise<void> | undefined
+  #lastTurn: Promise<void> = Promise.resolve()
 
-function createEngine(
-  { pool, clock, random, remembered, owner, notice }: PostgresOptions,
-  state: StoreState,
-): PostgresEngine {
-  const self = drawOwner(random)
-  const chain = new OwnChain(pool, self)
-  const readiness = new Readiness(() => probeWrite(pool, random))
-  const running = new Set<Promise<unknown>>()
-  let sealer: LogSealer | undefined
-  let closing: Promise<void> | undefined
-  /** By `performance.now()`. PostgreSQL takes pages of an index for what was read, so in small tables all collide. */
-  let calmUntil = 0
-  let lastTurn: Promise<void> = Promise.resolve()
-  const logs = new PendingLogs({
-    random,
-    clock,
-    sealer: () => sealer!,
-    owner: self,
-    claimChain: () => chain.claim(),
-    write: (work, isSlow) => run(work, 'now', { holds: true, isSlow }),
-    ...(notice && { notice }),
-  })
-  const shared: Shared = {
-    notedAt: 0,
-    reads: new Gatherer((names) => readTogether(pool, names), READS),
-    commits: new Gatherer((commits) => commitTogether(shared, commits), COMMITS),
-    pool,
-    self,
-    clock,
-    random,
-    remembered,
-    state,
-    logs,
-    get sealer() {
-      return sealer!
-    },
+  constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
+    const write: ConstructorParameters<typeof PendingLogs>[0]['write'] = (work, isSlow) =>
+      this.#run(work, { isChange: true, isSlow })
+    this.logs = new PendingLogs({ ...parts, write, notice })
+    this.#shared = { ...parts, state, notedAt: 0, place: 0 }
+    this.#owner = owner
+    this.#header = owner?.header
+    if (owner !== undefined) this.maintenance = this
   }
-  const engine: PostgresEngine = {
-    read: (work) => admit(() => run(work, 'soon')),
-    write: (work, durability = 'now') => admit(() => run(work, durability)),
-    believedCounter: (kind) => (remembered.has(kind) ? shared.state.changes : undefined),
-    attach: (given) => {
-      sealer = given
-      // Another process may have left some.
-      logs.look()
-    },
-    checkReady: async () => {
-      logs.refuseUnstored()
-      await readiness.check()
-    },
-    send: () => logs.send(),
-    chainPending: () => logs.chainPending(),
-    findUnreadable: () => logs.findUnreadable(),
-    close: () => {
-      closing ??= Promise.allSettled(running)
-        .then(() => logs.close())
-        .then(() => chain.leave().catch(() => undefined))
-        .finally(() => pool.close())
-      return closing
-    },
-  }
-  const maintenance = owner && createPostgresMaintenance(engine, shared, owner)
-  return maintenance === undefined ? engine : Object.assign(engine, { maintenance })
 
-  function admit<T>(unit: () => Promise<T>): Promise<T> {
-    if (closing !== undefined)
+  get header(): Header {
+    return this.#header!
+  }
+
+  read<T>(work: (reader: Unit) => Awaitable<T>): Promise<T> {
+    return this.#admit(() => this.#run(work, { isChange: false }))
+  }
+
+  write<T>(work: (writer: Unit) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
+    // A unit whose changes need not be durable at once is a read that is logged.
+    return this.#admit(() => this.#run(work, { isChange: durability === 'now' }))
+  }
+
+  cachedCounter(kind: number): number | undefined {
+    return this.#shared.remembered.has(kind) ? this.#shared.state.changes : undefined
+  }
+
+  attach(sealer: LogSealer): void {
+    this.logs.attach(sealer)
+  }
+
+  async checkReady(): Promise<void> {
+    this.logs.refuseUnstored()
+    await this.#readiness.check()
+  }
+
+  async status(): Promise<EngineStatus> {
+    const text =
+      'select count(*) as records, coalesce(sum(octet_length(sealed)), 0) as bytes from coffer_rows'
+    const { records, bytes } = (await this.#shared.pool.query({ text, isSlow: true })).rows[0]
+    return { sstables: 0, walBytes: 0, sstableBytes: bytes, rows: { records, dead: 0 } }
+  }
+
+  /** Opens every row as it was at one moment, and compares the table of keys with them. */
+  verify(check: CheckRow): Promise<Verification> {
+    const { pool, clock } = this.#shared
+    const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
+    const { findings } = result
+    const now = Math.floor(clock())
+    return withSnapshot(pool, async ({ rows, pending }, connection) => {
+      for await (const row of rows())
+        recordRow(result, check, `tenant ${row.tenant}, kind ${row.kind}`, row, now)
+      const { missing, strange } = await countWrongKeys(connection)
+      if (missing > 0) findings.push({ place: 'keys', problem: 'Keys of rows are missing.' })
+      if (strange > 0) findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
+      const unreadable = await this.read(async (unit) => {
+        const tenants = new Set<number>()
+        for (const row of pending)
+          if ((await this.logs.sealer.openPending(unit, row, row.sealed)) === undefined)
+            tenants.add(row.tenant)
+        return tenants
+      })
+      for (const tenant of unreadable) {
+        const problem = 'New log records do not open, or nobody knows whose they are.'
+        findings.push({ place: `log of tenant ${tenant}`, problem })
+      }
+      return result
+    })
+  }
+
+  /** Moves log entries into their chains: the database compacts by itself. */
+  async compact(): Promise<void> {
+    await this.logs.chainPending()
+    await this.write((writer) => writer.storeTime({ isTrusted: true }))
+  }
+
+  /** The key slots are those of now, whoever changed them. */
+  async withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+    await this.logs.send()
+    await this.#readmit()
+    return withSnapshot(this.#shared.pool, work)
+  }
+
+  /** Processes that have the vault open by a slot that is gone answer 503 from then on. */
+  async replaceHeader(next: Header): Promise<void> {
+    const values = [headerText(next), headerText(this.header)]
+    const text =
+      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2 returning generation'
+    const [found] = (await this.#shared.pool.query({ text, values })).rows
+    if (found === undefined) throw conflict('Another process changed the key slots meanwhile. Try again.')
+    this.#header = next
+    this.#shared.state = { ...this.#shared.state, generation: found.generation }
+  }
+
+  /** Takes over key slots that another process has changed. @throws CofferError `unavailable` if that is impossible */
+  async #readmit(): Promise<void> {
+    const { header, state } = await readStored(this.#shared.pool)
+    const raised = state.generation - this.#shared.state.generation
+    const isOther = raised < 0 || raised > MOST_RAISED || this.#owner === undefined
+    const refusal = isOther
+      ? 'The vault in this store was restored, or is another one.'
+      : this.#owner!.refusal(header)
+    // The server is given a key that opens the vault when it is started.
+    if (refusal !== undefined)
+      throw new CofferError('unavailable', `${refusal} Start this server again.`, { retryAfterSeconds: 60 })
+    this.#header = header
+    this.#shared.state = state
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= Promise.allSettled(this.#running)
+      .then(() => this.logs.close())
+      .finally(() => this.#shared.pool.close())
+    return this.#closing
+  }
+
+  /** Writes a row and takes it back. @throws CofferError that says why that is impossible */
+  async #tryWrite(): Promise<void> {
+    const { pool, random } = this.#shared
+    const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values ($1, $2, 0, 0, $2)'
+    const values = [NOBODY, random.bytes(ID_BYTES)]
+    await pool.using((connection) => connection.send([{ text: 'begin' }, { text, values }, ROLLBACK]))
+  }
+
+  #admit<T>(unit: () => Promise<T>): Promise<T> {
+    if (this.#closing !== undefined)
       return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
     const outcome = unit()
-    running.add(outcome)
-    const end = () => running.delete(outcome)
+    this.#running.add(outcome)
+    const end = () => this.#running.delete(outcome)
     outcome.then(end, end)
     return outcome
   }
 
-  async function run<T>(
-    work: (unit: Unit) => Awaitable<T>,
-    durability: Durability,
-    options: Pick<UnitOptions, 'holds' | 'isSlow'> = {},
-  ): Promise<T> {
-    let closed: number | undefined
-    // A unit whose changes must be durable at once is a change; another is a read that is logged.
-    let inTransaction = durability === 'now'
+  async #run<T>(work: (unit: Unit) => Awaitable<T>, options: UnitOptions): Promise<T> {
     let wasTaken = false
-    let mayJoin = true
-    let hasSent = false
     let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
-      const end = inTransaction && performance.now() < calmUntil ? await takeTurn(until) : undefined
-      const unit = new Unit(shared, {
-        inTransaction,
-        maySendLater: durability === 'soon',
-        mayJoin,
-        hasSent,
-        ...options,
-        closed,
-      })
+      // In small tables PostgreSQL has serializable units collide that have nothing in common.
+      const endTurn = attempt > 1 && options.isolation === 'serializable' ? await this.#takeTurn() : undefined
+      const unit = new Unit(this.#shared, options, this.logs)
       try {
         const result = await work(unit)
         await unit.commit()
-        if (unit.hasWritten) readiness.noteWrite()
-        if (closed !== undefined) await open(closed)
-        if (unit.entries.length > 0) logs.add(unit.entries)
-        if (unit.hasLogged) logs.noteRow()
+        if (unit.hasWritten) this.#readiness.recordWrite()
+        if (unit.entries.length > 0) this.logs.add(unit.entries)
+        if (unit.hasLogged) this.logs.recordRow()
+        if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
         return result
       } catch (error) {
         await unit.abandon()
         // A work may have taken the collision for an error of its own, so the unit says what happened.
-        const collision = unit.collision ?? (await unit.doubt(error))
-        const isTakenAgain = collision?.reason === 'taken' && wasTaken && !options.holds
-        if (unit.dropsTenant || options.isSlow) until = performance.now() + MOST_MS
-        const isLate = performance.now() > until
-        if (collision === undefined || isTakenAgain || isLate || attempt === MOST_ATTEMPTS) {
-          if (closed !== undefined) await open(closed)
-          if (unit.hasWritten && collision === undefined && isAway(error)) readiness.noteWrite(error)
-          throw collision === undefined ? error : isTakenAgain ? taken() : busy()
+        const collision = await unit.explain(error)
+        if (collision === undefined) {
+          if (unit.hasWritten && isUnavailable(error)) this.#readiness.recordWrite(error)
+          throw error
+        }
+        if (unit.droppedTenant !== undefined || options.isSlow) until = performance.now() + MOST_MS
+        if (collision.reason === 'taken' && wasTaken)
+          throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
+        if (attempt === MOST_ATTEMPTS || performance.now() > until) {
+          const message = 'Too many changes of the same records at once. Try again.'
+          throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }
         wasTaken = collision.reason === 'taken'
-        inTransaction ||= collision.reason !== 'stale'
-        mayJoin &&= collision.reason === 'stale'
-        if (collision.reason === 'unsent') {
-          await logs.send()
-          hasSent = true
-        }
-        if (collision.reason === 'conflict') {
-          calmUntil = performance.now() + CALMING_MS
-          end?.()
-          if (attempt >= STARVING && unit.dropsTenant) closed ??= await closeToOthers()
-          await pause(attempt)
-        }
-        // The answer that told so told the new state too, but for keys of the vault that were changed.
-        if (collision.reason === 'stale' && unit.isStillBelieved && !(await refresh())) {
-          end?.()
-          await pause(attempt)
-        }
+        endTurn?.()
+        await this.#prepare(options, collision, attempt)
       } finally {
         unit.end()
-        end?.()
+        endTurn?.()
       }
     }
   }
 
-  /**
-   * Resolves when no other transaction of this process has the turn; to what ends this one's.
-   * @throws CofferError `unavailable` where it does not come in time
-   */
-  async function takeTurn(until: number): Promise<() => void> {
-    const before = lastTurn
-    let end: () => void = () => undefined
-    lastTurn = new Promise((resolve) => {
+  /** For the next attempt. @throws CofferError `unavailable` if another process removed the key slot of this one */
+  async #prepare(options: UnitOptions, { reason }: Collision, attempt: number): Promise<void> {
+    const { pool, random, state } = this.#shared
+    if (reason === 'snapshot') options.isolation ??= 'repeatable read'
+    else if (reason === 'serializable') options.isolation = 'serializable'
+    else if (reason === 'stale') {
+      const now = await readState(pool)
+      if (now.generation === state.generation) this.#shared.state = now
+      else await this.#readmit()
+    } else {
+      const longest = Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+      const part = 0.5 + random.bytes(1)[0]! / 512
+      await new Promise((resolve) => setTimeout(resolve, longest * part))
+    }
+  }
+
+  /** Resolves, to what ends the turn, when no other unit of this process has it. */
+  async #takeTurn(): Promise<() => void> {
+    const before = this.#lastTurn
+    let end = (): void => undefined
+    this.#lastTurn = new Promise((resolve) => {
       end = resolve
     })
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(resolve, until - performance.now(), 'late')
-    })
-    const isLate = (await Promise.race([before, late])) === 'late'
-    clearTimeout(timer)
-    if (!isLate) return end
-    void before.then(end)
-    throw busy()
-  }
-
-  /** Until when nobody else writes; undefined where another unit has done the same, or the store is away. */
-  async function closeToOthers(): Promise<number | undefined> {
-    const answer = await pool.query(closeStatement(CLOSED_MS)).catch(() => undefined)
-    return answer?.rows[0]?.closed
-  }
-
-  async function open(closed: number): Promise<void> {
-    // It ends by itself where this does not succeed.
-    await pool.query(openStatement(closed)).catch(() => undefined)
+    await before
+    return end
   }
 
   /**
-   * Whether there is another state than the one that was believed: else the unit is out of date because another one alone
-   * may write. @throws CofferError `unavailable` where another process has taken away the key slot of this one
+   * Deletes what units that had begun before a tenant was deleted committed after that, once they have ended. They are
+   * waited for as long as a lock is; rows that stay have no key any more.
    */
-  async function refresh(): Promise<boolean> {
-    const before = shared.state
-    const state = await readState(pool)
-    const isReadmitted = state.generation !== before.generation
-    if (isReadmitted && maintenance === undefined) throw startAgain('The key slots were changed.')
-    shared.state = isReadmitted ? await maintenance!.readmit() : state
-    return isReadmitted || state.changes !== before.changes
+  async #sweep(tenant: number): Promise<void> {
+    const statements = [{ text: 'begin' }, ...EXCLUDE_OTHERS, ...dropTenantStatements(tenant), COMMIT]
+    await this.#shared.pool.using((connection) => connection.send(statements)).catch(() => undefined)
   }
-
-  function pause(attempt: number): Promise<void> {
-    const longest = Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
-    const part = 0.5 + shared.random.bytes(1)[0]! / 512
-    return new Promise((resolve) => setTimeout(resolve, longest * part))
-  }
-}
-
-function isAway(error: unknown): boolean {
-  return error instanceof CofferError && error.code === 'unavailable'
-}
-
-function taken(): CofferError {
-  return new CofferError('internal', 'A row was put as new though there is one of its id.')
-}
-
-function busy(): CofferError {
-  const message = 'Too many changes of the same records at once. Try again.'
-  return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
-}
-
-async function readState(pool: ConnectionPool): Promise<StoreState> {
-  const [state] = (await pool.query(READ_STATE)).rows
-  if (state === undefined) throw missing()
-  return stateOf(state)
 }
 
 /** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
-  return createEngine(options, await readState(options.pool))
+  return new PostgresEngine(options, await readState(options.pool))
 }

@@ -1,100 +1,116 @@
 /** Connections to PostgreSQL: a bounded pool, time limits for everything, and errors in the product's own terms. */
-import pg, { type ClientConfig, type PoolClient, type QueryResult } from 'pg'
+import pg, { type ClientConfig, type QueryResult } from 'pg'
 import findInPassFile, { type Asked } from 'pgpass'
-import { CofferError } from '../../errors.js'
-import type { Statement } from './query-sql.js'
+import { CofferError, codeOf } from '../../errors.js'
+
+export interface Statement {
+  /** A named statement is prepared once for each connection. */
+  name?: string
+  text: string
+  values?: unknown[]
+  /** May take long for a reason. */
+  isSlow?: boolean
+}
+
+export const COMMIT: Statement = { text: 'commit' }
+export const ROLLBACK: Statement = { text: 'rollback' }
+export const SNAPSHOT = 'begin isolation level repeatable read read only'
+const ALIVE: Statement = { name: 'alive', text: 'select 1' }
+const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout'].map(
+  (name): Statement => ({ text: `set local ${name} = 0` }),
+)
 
 /** Connections of one server; PostgreSQL allows 100 in all by default. */
-const MOST_CONNECTIONS = 16
-/** How long to wait for a connection, a free one included, and for the answer to a statement that is quick by itself. */
+const MOST_CONNECTIONS = 20
+/** How many of them single statements share: enough for PostgreSQL to sync several commits together. */
+const SHARED = { read: 3, write: 10 }
+/** Limits the wait for a connection, and for the answer to a statement that is quick by itself. */
 export const PATIENCE_MS = 1_700
-/** For a statement that may take long for a reason, and for one that reads or empties a whole store. */
 const LONG_PATIENCE_MS = 30_000
 const WHOLE_PATIENCE_MS = 12 * 60 * 60_000
+const LOCK_MS = 1_000
 const IDLE_MS = 30_000
-/** A store that answered this short a time ago is there; with the wait above, one that is away is known in under 2 s. */
+/** A store that answered so recently is there, so a free connection is worth waiting for. */
 const BUSY_MS = 250
-/** How much earlier than asked for a timer may end. */
+/** A timer may end so much too early. */
 const TIMER_MS = 5
-const RETRY_AFTER_SECONDS = 1
-const ALIVE: Statement = { name: 'alive', text: 'select 1' }
 
-/** The unit of work has met another, or what was remembered is out of date: it is run again from the start. */
+/** Plans walk an index in its order, whatever the statistics of the tables say, and are made once. */
+const SETTINGS = [
+  ...['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort'].map(
+    (name) => `enable_${name}=off`,
+  ),
+  'jit=off',
+  'plan_cache_mode=force_generic_plan',
+  'default_transaction_isolation=read\\ committed',
+  `lock_timeout=${LOCK_MS}`,
+]
+
+/**
+ * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: cached
+ * records are out of date. `snapshot`, `serializable`: it needs a transaction of this isolation. `unsent`: it reads log
+ * entries of which some are in this process only.
+ */
 export class Collision extends Error {
-  readonly reason: 'conflict' | 'taken' | 'stale' | 'promote' | 'alone' | 'unsent'
+  readonly reason: 'conflict' | 'taken' | 'stale' | 'snapshot' | 'serializable' | 'unsent'
 
-  /**
-   * `taken`: there is a row of this id, which perhaps another unit has just made. `promote`: it takes a transaction,
-   * because it takes more than one statement. `alone`: one of those that it was committed with failed. `unsent`: it asks for
-   * log entries of which some are in this process alone.
-   */
   constructor(reason: Collision['reason']) {
     super('The unit of work is run again.')
     this.reason = reason
   }
 }
 
-/** Serialization failure, deadlock. */
-const CONFLICTS = ['40001', '40P01']
-/** A row, or a table, that there is already; or the type of a table that another process makes at this moment. */
-const TAKEN = ['23505', '42P07', '42710']
-/** Two rows of one moment, for whose order there is a constraint. */
-const SAME_MOMENT = 'coffer_rows_seq'
-/** Division by zero, which the check of what was remembered ends in where it does not hold. */
-const OUT_OF_DATE = '22012'
-/** A statement of a transaction in which another has failed. */
+/** Two rows were put in the same moment. */
+const SAME_SEQ = /_seq$/
+/** SQLSTATE: serialization failure; deadlock; division by zero, by which a statement refuses a row that was changed. */
+const CONFLICT = /^(40001|40P01|22012)/
+/** A row or table exists; or another process makes the same table at this moment. */
+const TAKEN = /^(23505|42P07|42710)/
+/** A statement after a failed one of the same transaction. */
 const ABORTED = '25P02'
 const UNKNOWN_TABLE = '42P01'
-/** Why a database that answers does not do what it is asked. */
-const REASONS: Readonly<Record<string, string>> = {
+/** By SQLSTATE, or its class. */
+const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
   '53100': 'The disk of the database is full',
-  '55P03': 'A table of the store is locked by another program',
+  '55P03': 'A table of the store is locked, by `coffer vault rekey` or another program',
+  '28': 'The store refused the user or the password',
+  '3D': 'The store has no such database',
+  '3F': 'The store has no such schema',
+  '42': 'The store refused a statement: its user lacks a privilege, or it is not PostgreSQL',
 }
 /** Classes of errors of a database that is away, starting, stopping, full, overloaded or read-only. */
-const AWAY = new Set(['08', '25', '53', '55', '57', '58', 'XX'])
-/** Classes of errors of who may connect, and of what there is. */
-const REFUSED: Readonly<Record<string, string>> = {
-  '28': 'refused the user or the password',
-  '3D': 'has no such database',
-  '3F': 'has no such schema',
-  '42': 'refused a statement: its user lacks a privilege, or it is not PostgreSQL',
-}
+const AWAY = /^(08|25|53|55|57|58|XX)/
 
-function fieldOf(error: unknown, name: 'code' | 'constraint'): string {
-  const value = (error as Record<string, unknown> | null)?.[name]
-  return typeof value === 'string' ? value : ''
-}
-
-/** What a failed statement means. The message names no address and no text of the database, which may hold a secret. */
+/** The message names no address and no text of the database, which may hold a secret. */
 function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
-  const code = fieldOf(error, 'code')
-  if (CONFLICTS.includes(code) || fieldOf(error, 'constraint') === SAME_MOMENT)
+  const code = codeOf(error)
+  const isAnswer = error instanceof pg.DatabaseError
+  if (CONFLICT.test(code) || (isAnswer && SAME_SEQ.test(error.constraint ?? '')))
     return new Collision('conflict')
-  if (TAKEN.includes(code)) return new Collision('taken')
-  if (code === OUT_OF_DATE) return new Collision('stale')
+  if (TAKEN.test(code)) return new Collision('taken')
   if (code === UNKNOWN_TABLE) return missing()
-  const refused = error instanceof pg.DatabaseError ? REFUSED[code.slice(0, 2)] : undefined
-  if (refused !== undefined) return new CofferError('storage_failed', `The store ${refused} (${code}).`)
-  if (error instanceof pg.DatabaseError && !AWAY.has(code.slice(0, 2)))
-    return new CofferError('internal', `The store does not take a statement (${code}).`)
-  const reason = /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code})` : ''
-  const message = REASONS[code] ?? 'The store does not answer'
-  return new CofferError('unavailable', `${message}${reason}. Try again.`, {
-    retryAfterSeconds: RETRY_AFTER_SECONDS,
-  })
+  const message = MESSAGES[code] ?? MESSAGES[code.slice(0, 2)]
+  const shown = /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code}).` : '.'
+  if (!isAnswer || AWAY.test(code)) {
+    const text = `${message ?? 'The store does not answer'}${shown} Try again.`
+    return new CofferError('unavailable', text, { retryAfterSeconds: 1 })
+  }
+  if (message !== undefined) return new CofferError('storage_failed', message + shown)
+  return new CofferError('internal', `PostgreSQL rejected a statement${shown}`)
 }
 
-/** There is no vault in the store. */
+export function isUnavailable(error: unknown): boolean {
+  return error instanceof CofferError && error.code === 'unavailable'
+}
+
 export function missing(): CofferError {
-  return new CofferError(
-    'vault_missing',
-    'There is no vault in this store. Create one: coffer init --store ADDRESS',
-  )
+  const message = 'There is no vault in this store. Create one: coffer init --store ADDRESS'
+  return new CofferError('vault_missing', message)
 }
 
-/** Nothing that the tables hold is larger than a number can be exactly. */
+/** No table holds a number that JavaScript cannot represent. */
 const types = {
   getTypeParser: (oid: number, format?: 'text' | 'binary') =>
     oid === pg.types.builtins.INT8 || oid === pg.types.builtins.NUMERIC
@@ -102,78 +118,60 @@ const types = {
       : pg.types.getTypeParser(oid, format as 'text'),
 } as NonNullable<ClientConfig['types']>
 
-/** A client that looks into the `PGPASSFILE` itself: pg's own does so too, and warns that it will no longer. */
-class Client extends pg.Client {
+export class Connection extends pg.Client {
+  /** Limits the wait for the answer to a statement that is not slow. */
+  patienceMs = PATIENCE_MS
+  /** It failed in a way that ends it. */
+  isBroken = false
+  declare release: (isBroken: boolean) => void
+
   constructor(config?: ClientConfig) {
     super(config)
+    // pg reads the `PGPASSFILE` too, and warns that it will no longer.
     const given = this as { password?: unknown }
-    given.password ??= async (asked: Asked) => {
-      const found = await new Promise<string | undefined>((resolve) => findInPassFile(asked, resolve))
-      if (found !== undefined) return found
-      const advice = 'Name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE.'
-      throw new CofferError('storage_failed', `The store asks for a password. ${advice}`)
-    }
-  }
-}
-
-/** A connection that one unit of work has to itself. */
-export class Connection {
-  readonly #client: PoolClient
-  readonly #answered: (ms: number) => void
-  #isBroken = false
-
-  constructor(client: PoolClient, answered: (ms: number) => void) {
-    this.#client = client
-    this.#answered = answered
+    given.password ??= (asked: Asked) =>
+      new Promise((resolve, reject) =>
+        findInPassFile(asked, (found) => {
+          const advice = 'Name a file with it (--store-password-file, --to-password-file), or a PGPASSFILE.'
+          if (found !== undefined) resolve(found)
+          else reject(new CofferError('storage_failed', `The store asks for a password. ${advice}`))
+        }),
+      )
   }
 
-  /**
-   * Sends the statements at once, and resolves with the results of all of them. @throws Collision, CofferError
-   * `unavailable`
-   */
+  /** Sends the statements at once, and returns all results. @throws Collision, CofferError `unavailable` */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
-    const since = performance.now()
-    // A slow statement is waited for only as long as the store is there: one before it has to be answered soon.
+    // A slow statement is waited for only if the store answers a quick one soon.
     const sent = statements[0]?.isSlow ? [ALIVE, ...statements] : statements
-    const settled = await Promise.allSettled(
-      sent.map(({ isSlow = false, ...statement }) =>
-        this.#client.query({
-          ...statement,
-          query_timeout: isSlow === 'whole' ? WHOLE_PATIENCE_MS : isSlow ? LONG_PATIENCE_MS : PATIENCE_MS,
-        } as Statement),
-      ),
-    )
-    const failed = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
-    if (failed.length > 0) {
-      const failure = translateError(failed.find((error) => fieldOf(error, 'code') !== ABORTED) ?? failed[0])
-      this.#isBroken ||= !(failure instanceof Collision)
-      throw failure
-    }
-    this.#answered(performance.now() - since)
-    const results = settled.map((each) => (each as PromiseFulfilledResult<QueryResult>).value)
-    return results.slice(sent.length - statements.length)
-  }
-
-  /** Gives the connection back. One that broke in the middle of something, or that failed, is closed. */
-  release(isBroken: boolean): void {
-    this.#client.release(isBroken || this.#isBroken)
+    const answers = sent.map(({ isSlow, ...statement }) => {
+      const query_timeout = Math.max(this.patienceMs, isSlow ? LONG_PATIENCE_MS : 0)
+      return this.query({ ...statement, query_timeout } as unknown as pg.QueryConfig)
+    })
+    const settled = await Promise.allSettled(answers)
+    const errors = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
+    if (errors.length === 0) return (await Promise.all(answers)).slice(sent.length - statements.length)
+    const failure = translateError(errors.find((error) => codeOf(error) !== ABORTED) ?? errors[0])
+    this.isBroken ||= !(failure instanceof Collision)
+    throw failure
   }
 }
 
-/** How long the store took to answer, ms: the last that were measured. */
-const MEASURED = 1000
+/** A connection that several single statements use at once. */
+interface Lane {
+  readonly connection: Promise<Connection>
+  load: number
+}
 
 export class ConnectionPool {
   readonly #pool: pg.Pool
-  readonly #times: number[] = []
-  #next = 0
+  readonly #lanes = { read: [] as Lane[], write: [] as Lane[] }
   #answeredAt = -BUSY_MS
   #ending: Promise<void> | undefined
 
   constructor(config: ClientConfig) {
     this.#pool = new pg.Pool({
       ...config,
-      Client,
+      Client: Connection,
       types,
       pipeline: true,
       max: MOST_CONNECTIONS,
@@ -184,22 +182,22 @@ export class ConnectionPool {
       idle_in_transaction_session_timeout: LONG_PATIENCE_MS,
       application_name: 'coffer',
       keepAlive: true,
-      options: `${config.options ?? ''} -c default_transaction_isolation=serializable`,
+      options: [config.options ?? '', ...SETTINGS].join(' -c '),
     } as pg.PoolConfig)
-    // A connection that breaks is replaced when one is needed; whoever is using it gets the error from its statement.
+    // A connection that breaks is replaced when one is needed; its statements fail by themselves.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
+    this.#pool.on('release', (error) => {
+      if (!error) this.#answeredAt = performance.now()
+    })
   }
 
-  /**
-   * While all connections are in use and the store answers, this waits for one.
-   * @throws CofferError `unavailable`, `storage_failed`
-   */
+  /** Waits for a connection while the store answers. @throws CofferError `unavailable`, `storage_failed` */
   async connect(): Promise<Connection> {
     for (const since = performance.now(); ; ) {
       const asked = performance.now()
       try {
-        return new Connection(await this.#pool.connect(), (ms) => this.#note(ms))
+        return (await this.#pool.connect()) as unknown as Connection
       } catch (error) {
         const now = performance.now()
         const isBusy = now - asked > PATIENCE_MS - TIMER_MS && now - this.#answeredAt < BUSY_MS
@@ -208,19 +206,16 @@ export class ConnectionPool {
     }
   }
 
-  /** Runs `work` on a connection, which is closed if that fails for another reason than a collision. */
+  /** Runs `work` on a connection, which is closed if it fails for another reason than a collision. */
   async using<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.connect()
-    let isBroken = true
     try {
-      const result = await work(connection)
-      isBroken = false
-      return result
+      return await work(connection)
     } catch (error) {
-      isBroken = !(error instanceof Collision)
+      connection.isBroken ||= !(error instanceof Collision)
       throw error
     } finally {
-      connection.release(isBroken)
+      connection.release(connection.isBroken)
     }
   }
 
@@ -229,22 +224,52 @@ export class ConnectionPool {
     return this.using(async (connection) => (await connection.send([statement]))[0]!)
   }
 
-  /** How long answers of the store take, of the last thousand; undefined before the first. */
-  latency(): { p50_ms: number; p99_ms: number } | undefined {
-    if (this.#times.length === 0) return undefined
-    const sorted = this.#times.toSorted((one, other) => one - other)
-    const at = (part: number) => Math.round(sorted[Math.floor((sorted.length - 1) * part)]! * 100) / 100
-    return { p50_ms: at(0.5), p99_ms: at(0.99) }
+  /** Runs `work` in a transaction without time limits, over the whole store. */
+  transact<T>(begin: 'begin' | typeof SNAPSHOT, work: (connection: Connection) => Promise<T>): Promise<T> {
+    return this.using(async (connection) => {
+      await connection.send([{ text: begin }, ...UNLIMITED])
+      connection.patienceMs = WHOLE_PATIENCE_MS
+      try {
+        const result = await work(connection)
+        const committing = connection.send([COMMIT])
+        // Rows that were read count, even if the store ended the session while their copy was checked.
+        await (begin === SNAPSHOT ? committing.catch(() => undefined) : committing)
+        connection.patienceMs = PATIENCE_MS
+        return result
+      } catch (error) {
+        // Closing the connection undoes what it did.
+        connection.isBroken = true
+        throw error
+      }
+    })
+  }
+
+  /** Like {@link query}, on a connection of several. Contract: the statement is quick, and waits for no lock. */
+  async share(kind: keyof typeof SHARED, statement: Statement): Promise<QueryResult> {
+    const lanes = this.#lanes[kind]
+    let lane = lanes[0]
+    for (const each of lanes) if (each.load < lane!.load) lane = each
+    if (lane === undefined || (lane.load > 0 && lanes.length < SHARED[kind])) {
+      lane = { connection: this.connect(), load: 0 }
+      lanes.push(lane)
+    }
+    lane.load++
+    let connection: Connection | undefined
+    try {
+      connection = await lane.connection
+      const [answer] = await connection.send([statement])
+      this.#answeredAt = performance.now()
+      return answer!
+    } finally {
+      lane.load--
+      const at = lanes.indexOf(lane)
+      if (at !== -1 && (lane.load === 0 || connection?.isBroken !== false)) lanes.splice(at, 1)
+      if (lane.load === 0) connection?.release(connection.isBroken)
+    }
   }
 
   close(): Promise<void> {
     this.#ending ??= this.#pool.end()
     return this.#ending
-  }
-
-  #note(ms: number): void {
-    this.#answeredAt = performance.now()
-    this.#times[this.#next] = ms
-    this.#next = (this.#next + 1) % MEASURED
   }
 }

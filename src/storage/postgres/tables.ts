@@ -1,164 +1,108 @@
-/** Makes the tables of a vault, and brings them to the present version. */
+/**
+ * The tables of a vault in PostgreSQL. They hold sealed rows and keyed digests, as the files of a vault do, and one row of
+ * the vault's state.
+ */
 import type { RandomSource } from '../../crypto/ports.js'
-import { CofferError, conflict } from '../../errors.js'
-import { type Header, headerText } from '../vault-file.js'
-import { drawGeneration } from './draw.js'
-import { Collision, type Connection, type ConnectionPool, missing } from './pool.js'
-import { COMMIT, ROLLBACK, type Statement, UNLIMITED } from './query-sql.js'
-import {
-  FIRST_VERSION,
-  LOCK_VERSION,
-  MIGRATIONS,
-  READ_VERSION,
-  SET_VERSION,
-  VERSION_TABLE,
-} from './schema.js'
+import { type CofferError, conflict } from '../../errors.js'
+import { checkHeader, type Header } from '../vault-file.js'
+import { Collision, type ConnectionPool, missing, type Statement } from './pool.js'
+import { READ_STATE, STATE, type StoreState, stateOf } from './read-sql.js'
 
-/** A process that waited for another one then sees what that one has committed. */
-const READ_COMMITTED = 'begin isolation level read committed'
+/**
+ * `seq` is a time by the database's clock (`write-sql.ts`); `created` and the like are ms since the epoch by the server's.
+ * `keys`: 8 bytes each, the first that of the kind. Room in the pages of rows lets a row be replaced without a change of
+ * its indexes. `coffer_waiting` has log entries that are in no chain yet, `coffer_chains` who adds to which chain, until
+ * when, ms by the database's clock.
+ */
+const TABLES = `
+create table if not exists coffer_state (
+  id smallint primary key, header text not null, generation bigint not null, changes bigint not null,
+  time bigint not null, last bigint not null, since bigint not null, until bigint not null
+);
+create table if not exists coffer_rows (
+  tenant integer not null, kind smallint not null, id bytea not null, seq bigint not null, rev bigint not null,
+  created bigint not null, modified bigint not null, expires bigint not null, keys bytea not null,
+  sealed bytea not null, constraint coffer_rows_seq primary key (tenant, kind, seq)
+) with (fillfactor = 85);
+create unique index if not exists coffer_rows_id on coffer_rows (id, tenant, kind);
+create index if not exists coffer_rows_expires on coffer_rows (expires) where expires > 0;
+create table if not exists coffer_keys (
+  tenant integer not null, kind smallint not null, key bytea not null, seq bigint not null,
+  constraint coffer_keys_seq primary key (tenant, kind, key, seq)
+);
+create table if not exists coffer_waiting (
+  tenant integer not null, id bytea not null, chain integer not null, written bigint not null,
+  sealed bytea not null, primary key (tenant, id)
+);
+create index if not exists coffer_waiting_chain on coffer_waiting (chain, written, id);
+create table if not exists coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
-/** Brings the tables to the present version, whatever it is now; one process at a time. @throws CofferError `vault_unsupported` */
-export async function migrate(pool: ConnectionPool, migrations = MIGRATIONS): Promise<void> {
-  // Not part of the transaction: its row is what others wait for.
-  for (const text of [VERSION_TABLE, FIRST_VERSION]) await again(() => pool.query({ text }))
-  await pool.using(async (connection) => {
-    await connection.send([{ text: READ_COMMITTED }])
-    try {
-      const [locked] = await connection.send([{ text: LOCK_VERSION, isSlow: true }])
-      await applyFrom(connection, checkVersion(locked!.rows[0].version, migrations.length), migrations)
-    } catch (error) {
-      await connection.send([ROLLBACK])
-      throw error
-    }
-  })
+const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where s.id = 1` }
+
+/** Waits until no transaction uses the tables of rows, and keeps all others out until the transaction ends. */
+export const EXCLUDE_OTHERS = ['rows', 'waiting'].map(
+  (table): Statement => ({
+    text: `alter table coffer_${table} alter column tenant set not null`,
+  }),
+)
+
+const RANDOM_BYTES = 6
+/** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
+const HIGHEST_REV = 2 ** 47
+/** 2^53 numbers are enough for 10^10 such steps. */
+const MOST_STEP = 2 ** 20
+const CREATE_PAUSE_MS = 20
+
+export function randomNumber(random: RandomSource): number {
+  return Buffer.from(random.bytes(RANDOM_BYTES)).readUIntBE(0, RANDOM_BYTES)
 }
 
-/** Two processes that make the same table collide, in spite of `if not exists`. */
-export async function again<T>(work: () => Promise<T>, left = 10): Promise<T> {
+/** The `rev` of a version of a row. */
+export function randomRev(random: RandomSource): number {
+  return randomNumber(random) % HIGHEST_REV
+}
+
+/** Raises the counter of changes, so that a store that lost its last changes does not come to the number of before. */
+export function randomStep(random: RandomSource): number {
+  return 1 + (randomNumber(random) % MOST_STEP)
+}
+
+/** Two processes that create the same table collide, in spite of `if not exists`. */
+export async function createTables(pool: ConnectionPool, left = 10): Promise<void> {
   try {
-    return await work()
+    await pool.query({ text: TABLES })
   } catch (error) {
     if (!(error instanceof Collision) || left === 0) throw error
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    return again(work, left - 1)
+    await new Promise((resolve) => setTimeout(resolve, CREATE_PAUSE_MS))
+    await createTables(pool, left - 1)
   }
 }
 
-async function applyFrom(connection: Connection, version: number, migrations: readonly string[]) {
-  const statements = migrations
-    .slice(version)
-    .flatMap((text) => text.split(';').map((one) => ({ text: one, isSlow: true })))
-  await connection.send([...statements, { text: SET_VERSION, values: [migrations.length] }, COMMIT])
-}
-
-/** @throws CofferError `vault_missing`, `vault_unsupported` */
-export async function requireTables(pool: ConnectionPool): Promise<void> {
-  const [found] = (await pool.query({ text: READ_VERSION })).rows
-  if (found === undefined || found.version === 0) throw missing()
-  if (checkVersion(found.version, MIGRATIONS.length) < MIGRATIONS.length)
-    throw new CofferError(
-      'vault_unsupported',
-      `The tables of this store have version ${found.version}. Bring them to ${MIGRATIONS.length}: coffer serve --migrate`,
-    )
-}
-
-function checkVersion(version: number, known: number): number {
-  if (version <= known) return version
-  throw new CofferError(
-    'vault_unsupported',
-    `The tables of this store have version ${version}, and this program knows up to ${known}. Use a newer coffer.`,
-  )
-}
-
-/**
- * Puts what stands in the place of the header of a new vault until {@link finishStore}. What an earlier one has left that
- * was not finished, whatever ended it, is removed. @throws CofferError `conflict` where there is a vault
- */
-export async function beginStore(pool: ConnectionPool, header: Header, random: RandomSource): Promise<void> {
-  await pool.using(async (connection) => {
-    await beginEmpty(connection, CREATING + headerText(header), random)
-    await connection.send([COMMIT])
-  })
-}
-
-/**
- * Begins a transaction that puts `header` into a store without a finished vault, and empties the store.
- * @throws CofferError `conflict` where there is a vault
- */
-export async function beginEmpty(connection: Connection, header: string, random: RandomSource) {
-  const text =
-    'insert into coffer_state values (1, $1, $2, 0, 0, 0, 0, 0) on conflict (id) do update set header = $1,' +
-    " generation = $2 where coffer_state.header like $3 || '%'"
-  const values = [header, drawGeneration(random), CREATING]
-  const [, taken] = await connection.send([{ text: READ_COMMITTED }, { text, values, isSlow: true }])
-  if (taken!.rowCount !== 1) {
-    await connection.send([ROLLBACK])
-    throw alreadyThere()
+/** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported`, `unavailable` */
+export async function readStored(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
+  const [found] = (await pool.query(READ_HEADER)).rows
+  if (found === undefined) throw missing()
+  let header: unknown
+  try {
+    header = JSON.parse(found.header)
+  } catch {
+    header = undefined
   }
-  await connection.send([...UNLIMITED, ...EMPTY_TABLES])
+  return { header: checkHeader(header, 'The header in the store'), state: stateOf(found) }
 }
 
-/** Whether the vault in the store is the one of this header, finished or not. */
-export async function isOwn(pool: ConnectionPool, header: Header): Promise<boolean> {
-  const [found] = (await pool.query({ text: 'select header from coffer_state where id = 1' })).rows
-  return found !== undefined && found.header.replace(CREATING, '') === headerText(header)
+/** @throws CofferError `vault_missing`, `unavailable` */
+export async function readState(pool: ConnectionPool): Promise<StoreState> {
+  const [state] = (await pool.query(READ_STATE)).rows
+  if (state === undefined) throw missing()
+  return stateOf(state)
 }
 
-/** From now on there is a vault. @throws CofferError `conflict` if another one was begun in its place */
-export async function finishStore(pool: ConnectionPool, header: Header): Promise<void> {
-  const text = headerText(header)
-  const { rowCount } = await pool.query({
-    text: 'update coffer_state set header = $1 where id = 1 and header = $2',
-    values: [text, CREATING + text],
-  })
-  if (rowCount !== 1) throw alreadyThere()
+/** @throws CofferError `conflict` if there is a vault */
+export async function requireNoVault(pool: ConnectionPool): Promise<void> {
+  if ((await pool.query({ text: 'select 1 from coffer_state' })).rows.length > 0) throw alreadyThere()
 }
-
-/** Whether there is a vault in the store. */
-export async function hasVault(pool: ConnectionPool): Promise<boolean> {
-  const [found] = (await pool.query({ text: 'select header from coffer_state where id = 1' })).rows
-  return found !== undefined && !found.header.startsWith(CREATING)
-}
-
-/** Slow where there are many rows. */
-const EMPTY_TABLES: readonly Statement[] = ['coffer_rows', 'coffer_keys', 'coffer_waiting'].map((table) => ({
-  text: `delete from ${table}`,
-  isSlow: 'whole',
-}))
 
 export function alreadyThere(): CofferError {
   return conflict('There is a vault in this store already. Choose another database, or a schema=.')
-}
-
-const CREATING = 'creating '
-const REKEYING = 'rekeying '
-/** By the mark in the header's place: the error if the process that put it was killed. */
-const UNFINISHED: Readonly<
-  Record<string, readonly [code: 'vault_missing' | 'unavailable', message: string]>
-> = {
-  [CREATING]: [
-    'vault_missing',
-    'The vault in this store was not created whole. Create it again: coffer init --store ADDRESS',
-  ],
-  [REKEYING]: [
-    'unavailable',
-    'Every key of this vault is being changed. If that was interrupted, run it again: coffer vault rekey',
-  ],
-}
-
-/** Stands in the place of the header while the process that drew its number changes every key. */
-export function unfinishedRekey(header: Header, random: RandomSource): string {
-  return `${REKEYING}${drawGeneration(random)} ${headerText(header)}`
-}
-
-/** A header, also from what stands in its place while every key changes. */
-export function withoutRekey(text: string): string {
-  return text.startsWith(REKEYING) ? text.slice(text.indexOf(' ', REKEYING.length) + 1) : text
-}
-
-/** @throws CofferError `vault_missing` while a vault is created in the store; `unavailable` */
-export function refuseUnfinished(header: string): void {
-  for (const [mark, [code, message]] of Object.entries(UNFINISHED))
-    if (header.startsWith(mark))
-      throw new CofferError(code, message, code === 'unavailable' ? { retryAfterSeconds: 60 } : {})
 }

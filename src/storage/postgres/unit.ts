@@ -1,143 +1,156 @@
-/**
- * One attempt at a unit of work: a serializable transaction, or a single statement. What earlier units read is believed
- * until the first answer of the database tells whether it is still true, so that remembering costs no round trip and is
- * never out of date.
- */
+/** One attempt at a unit of work. It keeps what it writes until it reads again, and commits all of it with one statement. */
 import type { QueryResult } from 'pg'
 import { CofferError } from '../../errors.js'
-import type { Draft, EngineWriter, LogEntry, Query, Row, RowId, RowPage, SeekQuery } from '../engine.js'
-import { checkRow } from '../lsm/sstable/row-change.js'
+import { toText } from '../bytes.js'
+import type {
+  Draft,
+  EngineWriter,
+  LogEntry,
+  PendingEntries,
+  Query,
+  Row,
+  RowId,
+  RowPage,
+  SeekQuery,
+} from '../engine.js'
+import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
-import { judgeClock, passTime, type Times } from '../time.js'
-import { Belief } from './belief.js'
-import { drawRev, drawStep } from './draw.js'
-import { HeldWrites } from './held-writes.js'
-import * as logs from './log-sql.js'
-import { Collision } from './pool.js'
-import * as sql from './query-sql.js'
-import { type Batch, type Shared, sealBatch, type UnitOptions } from './shared.js'
-import { createTransaction } from './transaction.js'
-import {
-  countChangeStatement,
-  dropTenantStatements,
-  noteTimeStatement,
-  removeStatements,
-} from './write-sql.js'
+import { advanceTimes, clockStatus, type Times } from '../time.js'
+import type { Batch, PendingLogs } from './logs.js'
+import { Collision, isUnavailable } from './pool.js'
+import * as sql from './read-sql.js'
+import { Session, type Shared, type UnitOptions } from './session.js'
+import { randomRev, randomStep } from './tables.js'
+import { type Change, createChange, INSERT, LOCK, REMOVE, REPLACE, splitKeys } from './write-sql.js'
 
-/** The time is noted when it is older, with whatever is written then. */
+/** The time is stored with whatever is written if it is older, ms. */
 const NOTE_TIME_MS = 60_000
-/** Rows of pending log entries that are read at most, and their bytes. */
-const MOST_WAITING = [10_000, 2 ** 30] as const
+/** The most pending entries that a list reads. */
+const MOST_PENDING = { limit: 10_000, bytes: 2 ** 30 }
+const KEY_BYTES = 8
 
 export class Unit implements EngineWriter {
   readonly now: number
   clock: ClockState
-  /** Why the unit is run again, once it is to be. */
-  collision: Collision | undefined
-  /** What it logged, where that may wait for others. */
+  /** Entries that nobody waits for. */
   readonly entries: LogEntry[] = []
+  hasWritten = false
+  /** Whether it left entries in `coffer_waiting`. */
+  hasLogged = false
+  droppedTenant: number | undefined
   readonly #shared: Shared
   readonly #options: UnitOptions
-  readonly #belief: Belief
+  readonly #logs: PendingLogs
+  readonly #session: Session
   #times: Times
-  /** Whether log entries were in this process alone before the unit read anything. */
-  readonly #hadUnsent: boolean
-  /** What it logged, as it is committed. */
+  /** Rows that it read by their ids and has not written; a unit that only reads does not use them again. */
+  readonly #rows = new Map<string, sql.FoundRow | undefined>()
+  /** Keys that it searched for. */
+  readonly #searched = new Set<string>()
+  /** By the names of rows, because one statement changes a row once. */
+  readonly #changes = new Map<string, Change>()
+  readonly #pending: PendingEntries[] = []
+  /** Pending entries that the unit has put into a chain. */
+  readonly #chained: PendingEntries[] = []
+  readonly #changedKinds = new Set<number>()
   #batches: readonly Batch[] = []
-  readonly #transaction: ReturnType<typeof createTransaction>
-  /** Sent with the next read, or at the end. */
-  readonly #writes = new HeldWrites()
-  readonly #changed = new Set<number>()
-  #hasQueried = false
-  hasWritten = false
-  /** Whether it left log entries in the table of those that wait. */
-  hasLogged = false
-  dropsTenant = false
   #isNoted = false
   #isOver = false
 
-  constructor(shared: Shared, options: UnitOptions) {
+  constructor(shared: Shared, options: UnitOptions, logs: PendingLogs) {
     this.#shared = shared
     this.#options = options
-    const begin = options.holds ? sql.BEGIN_HOLDING : sql.BEGIN
-    this.#transaction = createTransaction(shared.pool, begin, options.isSlow)
-    this.#belief = new Belief(shared)
-    this.#hadUnsent = shared.logs.hasUnsent && !options.hasSent
+    this.#logs = logs
+    this.#session = new Session(shared, options)
     this.now = Math.floor(shared.clock())
-    this.clock = judgeClock(this.#belief.state, this.now)
-    this.#times = passTime(this.#belief.state, this.now)
+    this.clock = clockStatus(shared.state, this.now)
+    this.#times = advanceTimes(shared.state, this.now)
   }
 
   async get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Promise<Row | undefined> {
-    const [row] = this.#options.inTransaction
-      ? sql.rowsOf(await this.#query(sql.getStatement(kind, tenant, id)))
-      : [(await this.#ask(() => this.#shared.reads.ask({ kind, tenant, id }))).row]
-    return row === undefined || (!expired && row.expires !== 0 && row.expires <= this.now) ? undefined : row
+    const found = await this.#readRow(kind, tenant, id)
+    const isGone = found === undefined || (!expired && found.expires !== 0 && found.expires <= this.now)
+    return isGone ? undefined : sql.rowOf(found)
   }
 
   async find(query: Query): Promise<RowPage> {
-    const found = await this.#query(sql.findStatement(query, this.now))
-    return { rows: sql.rowsOf(found), total: found[0].total }
+    const found = await this.#search(query)
+    return { rows: rowsOf(found), total: found[0].total }
   }
 
   async seek(query: SeekQuery): Promise<Row[]> {
-    return sql.rowsOf(await this.#query(sql.seekStatement(query, this.now)))
+    return rowsOf(await this.#search(query))
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return sql.rowsOf(
-      await this.#query(sql.findExpiredStatement(limit, this.clock.purgeUntil, this.#options.inTransaction)),
-    )
+    return rowsOf(await this.#read(sql.findExpiredStatement(limit, this.clock.purgeBefore), { begins: true }))
   }
 
   async pendingEntries(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
-    if (this.#hadUnsent) this.#collide('unsent')
+    if (!this.#options.hasSent && this.#logs.hasUnsent) {
+      await this.#logs.send()
+      this.#options.hasSent = true
+      throw this.#session.collide('conflict')
+    }
     const found: LogEntry[] = []
     let unreadable = 0
-    for (const row of await this.readWaiting({ tenant }, ...MOST_WAITING)) {
-      const entries = await this.#shared.sealer.openPending(this, row, row.sealed)
+    for (const row of await this.readPending({ tenant, ...MOST_PENDING })) {
+      const entries = await this.#logs.sealer.openPending(this, row, row.sealed)
       if (entries === undefined) unreadable++
       else for (const entry of entries) found.push(entry)
     }
-    // Those of several servers are in the order of each of them.
+    // Those of one server are in order.
     return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
   }
 
-  /** Log entries that are in no row yet, the oldest first. */
-  async readWaiting(which: logs.WhichWaiting, limit: number, bytes: number): Promise<logs.Waiting[]> {
-    const found = await this.#query(logs.readWaitingStatement(which, limit, bytes))
-    return found.filter(({ id }) => id !== null)
+  async readPending(page: sql.PendingPage): Promise<PendingEntries[]> {
+    return (await this.#read(sql.readPendingStatement(page))).filter(({ id }) => id !== null)
   }
 
-  endWaiting(waiting: readonly logs.Waiting[]): void {
-    this.#hold().add([logs.endWaitingStatement(waiting.map(({ id }) => id))])
+  /** Removes pending entries, which the unit puts into a chain. */
+  endPending(pending: readonly PendingEntries[]): void {
+    this.#write()
+    this.#chained.push(...pending)
   }
 
-  /** Keeps log entries until they are put into rows. */
-  async wait(batch: Batch): Promise<void> {
-    const waiting = await sealBatch(this.#shared, this, batch)
-    if (waiting === undefined) return
-    this.#hold().wait(waiting)
+  async storePending(batch: Batch): Promise<void> {
+    const { id, tenant, chain, written, entries } = batch
+    const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
+    // The tenant was deleted.
+    if (sealed === undefined) return
+    this.#write()
+    this.#pending.push({ id, tenant, chain, written, sealed })
     this.hasLogged = true
   }
 
   changeCounter(kind: number): number | undefined {
-    if (!this.#shared.remembered.has(kind) || this.#changed.has(kind)) return undefined
-    return this.#belief.relyOn()
+    if (!this.#shared.remembered.has(kind) || this.#changedKinds.has(kind)) return undefined
+    this.#session.relies = true
+    return this.#session.state.changes
   }
 
-  put(draft: Draft): void {
-    const { kind, tenant, id, seq = 0, modified, expires, keys } = draft
-    const { created = draft.seq === undefined ? this.now : -1 } = draft
-    // Written out, here and elsewhere: members after a spread give an object a slow form, which costs microseconds.
-    checkRow({ kind, tenant, id, seq, rev: 0, created, modified, expires, keys, sealed: keys })
-    this.#hold().put(draft, drawRev(this.#shared.random), this.now)
-    this.#noteChange(kind)
+  put(draft: Draft): Promise<void> | undefined {
+    const { seq = 0, created = draft.seq === undefined ? this.now : -1, seal, ...content } = draft
+    const row = { ...content, seq, rev: 0, created, sealed: content.keys }
+    checkRow(row)
+    this.#refuseSkew(row.keys)
+    if (draft.seq !== undefined) return this.#replace(row, seal)
+    row.rev = randomRev(this.#shared.random)
+    row.sealed = seal(row.rev)
+    this.#change(createChange(INSERT, row))
+    return undefined
   }
 
-  remove(kind: number, tenant: number, id: RowId): void {
-    this.#hold().add(removeStatements(kind, tenant, id))
-    this.#noteChange(kind)
+  async #replace(row: Row, seal: Draft['seal']): Promise<void> {
+    const known = await this.#readRow(row.kind, row.tenant, row.id)
+    if (known === undefined) throw this.#session.collide('conflict')
+    const rev = randomRev(this.#shared.random)
+    this.#change(createChange(REPLACE, { ...row, seq: known.seq, rev, sealed: seal(rev) }, known))
+  }
+
+  async remove(kind: number, tenant: number, id: RowId): Promise<void> {
+    const known = await this.#readRow(kind, tenant, id)
+    if (known !== undefined) this.#change(createChange(REMOVE, sql.rowOf(known), known))
   }
 
   append(entry: LogEntry): void {
@@ -146,168 +159,150 @@ export class Unit implements EngineWriter {
   }
 
   dropTenant(tenant: number): void {
-    for (const kind of this.#shared.remembered) this.#changed.add(kind)
-    this.dropsTenant = true
-    this.#hold().add(dropTenantStatements(tenant))
+    for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
+    this.droppedTenant = tenant
+    this.#write()
+    this.#flush()
+    this.#rows.clear()
+    this.#session.holdDrop(tenant)
   }
 
-  noteTime({ isTrusted = false } = {}): void {
+  storeTime({ isTrusted = false } = {}): void {
     this.#isNoted = true
     if (!isTrusted) return
     this.#times = { time: this.now, last: this.now, since: 0, until: 0 }
-    this.clock = { isJump: false, purgeUntil: this.now }
+    this.clock = { isJump: false, purgeBefore: this.now }
   }
 
-  /** Makes it durable what the unit wrote, and sure what it believed. */
   async commit(): Promise<void> {
-    if (this.collision !== undefined) throw this.collision
-    const logs = !this.#options.maySendLater || this.hasWritten ? this.entries.splice(0) : []
-    this.hasWritten ||= logs.length > 0
-    const notesTime = this.#notesTime()
-    const areNew = this.#writes.areNew || (this.#writes.length === 0 && logs.length > 0)
-    const isPlain = this.#options.inTransaction && !this.#hasQueried && !notesTime && this.#changed.size === 0
-    if (areNew && isPlain && this.#options.mayJoin) return this.#commitWithOthers(logs)
-    this.#batches = this.#shared.logs.begin(logs)
-    for (const batch of this.#batches) await this.wait(batch)
-    const step = this.#changed.size > 0 ? drawStep(this.#shared.random) : 0
-    if (step > 0) this.#hold().add([countChangeStatement(step)])
-    else if (this.#options.holds) this.#hold().add([sql.HOLD_STATE])
-    if (notesTime) this.#hold().add([noteTimeStatement(this.#times)])
-    if (this.hasWritten && !this.#options.inTransaction) this.#collide('promote')
-    if (!this.#transaction.hasBegun() && !this.hasWritten) {
-      if (this.#belief.isOpen) this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
-      return
-    }
-    if (this.hasWritten) this.#hold().add([sql.checkOpen(this.#options.closed ?? 0)])
-    if (!(await this.#sending((statements) => this.#transaction.commit(statements))))
-      this.#collide('conflict')
-    const changes = this.#belief.state.changes + step
-    this.#belief.change({ ...(notesTime && this.#times), changes })
+    const session = this.#session
+    if (session.collision !== undefined) throw session.collision
+    if (!this.hasWritten && session.isLoose) throw session.collide('snapshot')
+    const { isChange, isolation } = this.#options
+    if (isChange || this.hasWritten) await this.#storeEntries(this.entries.splice(0))
+    const times = this.#timesToNote()
+    if (!this.hasWritten && times === undefined) return session.endReading()
+    const { remembered, random } = this.#shared
+    // The unit may have based a decision on what it read. Cached records are compared by the counter.
+    if (this.#changedKinds.size > 0 && isolation !== 'serializable')
+      for (const [name, row] of this.#rows)
+        if (row !== undefined && !remembered.has(row.kind))
+          this.#changes.set(name, createChange(LOCK, sql.rowOf(row), { ...row, keys: sql.NOTHING }))
+    const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
+    await session.commit(this.#takeWrites(), { times, step: isCached ? randomStep(random) : undefined })
   }
 
-  /** What is put as new without having read goes in one statement with that of other units. */
-  async #commitWithOthers(entries: LogEntry[]): Promise<void> {
-    await this.#ask(() =>
-      this.#shared.commits.ask({ news: this.#writes.news, entries, believed: this.#belief.state }),
-    )
-    this.hasLogged ||= entries.length > 0
-  }
-
-  /** With what it writes, at times; one unit does it for all that run at once. */
-  #notesTime(): boolean {
-    const isOld = this.now - this.#belief.state.last > NOTE_TIME_MS
-    const isFirst = Math.abs(this.now - this.#shared.notedAt) > NOTE_TIME_MS
-    const isTimely = this.clock.isJump || (isOld && isFirst)
-    // Two that hold the state would wait for one another to change it.
-    const notes = this.#isNoted || (isTimely && this.hasWritten && !this.#options.holds)
-    if (notes) this.#shared.notedAt = this.now
-    return notes
-  }
-
-  /** Takes back what it wrote. */
+  /** Undoes what it wrote. */
   abandon(): Promise<void> {
-    return this.#transaction.rollBack()
+    return this.#session.abandon()
   }
 
   /**
-   * Why a unit that failed is run again: an error too may come from what it believed. Undefined where nothing is in
-   * doubt. @throws CofferError `unavailable` where the store does not tell
+   * Why a unit that failed is run again: its error may come from what it read, or from cached records that are out of date.
+   * @throws CofferError `unavailable` if the store does not answer
    */
-  async doubt(error: unknown): Promise<Collision | undefined> {
-    if (error instanceof Collision) return error
-    const isAway = error instanceof CofferError && error.code === 'unavailable'
-    if (!this.#belief.isOpen || isAway) return undefined
-    try {
-      this.#confirm(sql.stateOf((await this.#alone(sql.READ_STATE)).rows[0]))
-    } catch (failure) {
+  async explain(error: unknown): Promise<Collision | undefined> {
+    const session = this.#session
+    if (error instanceof Collision) session.collision ??= error
+    if (session.collision !== undefined || isUnavailable(error)) return session.collision
+    if (session.isLoose) return session.collide('snapshot')
+    await session.confirm().catch((failure) => {
       if (!(failure instanceof Collision)) throw failure
-    }
-    return this.collision
+    })
+    return session.collision
   }
 
-  /** Whether no later answer has told another state than the unit began with. */
-  get isStillBelieved(): boolean {
-    const { changes } = this.#shared.state
-    return changes === this.#belief.state.changes
-  }
-
-  /** From here on every write is refused. */
+  /** From here on it refuses to read and write. */
   end(): void {
     this.#isOver = true
-    this.#shared.logs.end(this.#batches)
+    this.#logs.end(this.#batches)
   }
 
-  #noteChange(kind: number): void {
-    if (this.#shared.remembered.has(kind)) this.#changed.add(kind)
+  async #storeEntries(entries: readonly LogEntry[]): Promise<void> {
+    if (entries.length === 0) return
+    this.#batches = this.#logs.begin(entries, await this.#logs.claim())
+    for (const batch of this.#batches) await this.storePending(batch)
   }
 
-  /** What is to take a write. */
-  #hold(): HeldWrites {
+  /** One unit stores the time for all that run at once. */
+  #timesToNote(): Times | undefined {
+    const isOld = this.now - this.#session.state.last > NOTE_TIME_MS
+    const isFirst = Math.abs(this.now - this.#shared.notedAt) > NOTE_TIME_MS
+    const isTimely = this.clock.isJump || (isOld && isFirst)
+    if (!this.#isNoted && !(isTimely && this.hasWritten)) return undefined
+    this.#shared.notedAt = this.now
+    return this.#times
+  }
+
+  async #readRow(kind: number, tenant: number, id: RowId): Promise<sql.FoundRow | undefined> {
+    const name = rowName(kind, tenant, id)
+    const { isChange } = this.#options
+    if (isChange && this.#rows.has(name)) return this.#rows.get(name)
+    const isCached = this.#shared.remembered.has(kind)
+    const [row] = await this.#read(sql.getStatement(kind, tenant, id), { isCached })
+    const found = row.kind === null ? undefined : row
+    this.#rows.set(name, isChange ? found : found && { ...found, sealed: null })
+    return found
+  }
+
+  /** A change that begins with a search may put what it did not find, so it is serializable from then on. */
+  #search(query: Query | SeekQuery): Promise<QueryResult['rows']> {
+    const { where, all, kind } = query
+    if (this.#options.isChange && !this.hasWritten && !this.#session.hasRead)
+      this.#options.isolation ??= 'serializable'
+    const keys = sql.searchedKeys(where)
+    for (const key of keys.length === 0 ? [toText(all)] : keys) this.#searched.add(key)
+    const isCached = this.#shared.remembered.has(kind)
+    return this.#read(sql.searchStatement(query, this.now), { isCached })
+  }
+
+  /** Two units that search for a key, find nothing and put a row with it would both commit, were they not serializable. */
+  #refuseSkew(keys: Uint8Array): void {
+    if (this.#searched.size === 0 || this.#options.isolation === 'serializable') return
+    const all = toText(keys, 0, KEY_BYTES)
+    if ([all, ...splitKeys(keys).keys()].some((key) => this.#searched.has(key)))
+      throw this.#session.collide('serializable')
+  }
+
+  #read(statement: Parameters<Session['read']>[0], options: Parameters<Session['read']>[1] = {}) {
+    this.#refuseLate()
+    if (this.#changes.size + this.#pending.length + this.#chained.length > 0) this.#flush()
+    return this.#session.read(statement, options)
+  }
+
+  #change(change: Change): void {
+    this.#write()
+    const name = rowName(change.kind, change.tenant, change.id)
+    if (this.#changes.has(name)) this.#flush()
+    this.#changes.set(name, change)
+    this.#changedKinds.add(change.kind)
+    this.#rows.delete(name)
+  }
+
+  #write(): void {
     this.#refuseLate()
     this.hasWritten = true
-    return this.#writes
   }
 
   #refuseLate(): void {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
-  // biome-ignore lint/suspicious/noExplicitAny: the columns of each statement are in `query-sql.ts`.
-  async #query(statement: sql.Statement): Promise<any[]> {
-    const { rows } = await this.#ask(async () => {
-      const { rows } = await (this.#options.inTransaction
-        ? this.#sending((held) => this.#transaction.send([...held, statement]))
-        : this.#alone(statement))
-      return { rows, state: sql.stateOf(rows[0]) }
-    })
-    return rows
+  #flush(): void {
+    this.#session.hold(this.#takeWrites())
   }
 
-  async #ask<Answer extends { state: sql.StoreState }>(ask: () => Promise<Answer>): Promise<Answer> {
-    if (this.collision !== undefined) throw this.collision
-    if (this.#isOver) throw new CofferError('internal', 'A unit of work read after it had ended.')
-    // A single statement is a transaction of its own; a second one would see another state.
-    if (!this.#options.inTransaction && (this.#hasQueried || this.hasWritten)) this.#collide('promote')
-    this.#hasQueried = true
-    try {
-      const answer = await ask()
-      this.#confirm(answer.state)
-      return answer
-    } catch (error) {
-      throw this.#note(error)
-    }
+  #takeWrites() {
+    const changes = [...this.#changes.values()]
+    this.#changes.clear()
+    return { changes, pending: this.#pending.splice(0), chained: this.#chained.splice(0) }
   }
+}
 
-  async #alone(statement: sql.Statement): Promise<QueryResult> {
-    try {
-      return await this.#shared.pool.query(statement)
-    } catch (error) {
-      throw this.#note(error)
-    }
-  }
+function rowName(kind: number, tenant: number, id: RowId): string {
+  return `${kind}/${tenant}/${toText(id)}`
+}
 
-  /** What `send` makes of all that was held back. */
-  async #sending<T>(send: (statements: sql.Statement[]) => Promise<T>): Promise<T> {
-    // What is believed is checked by the answer to the first statement that reads; without one, by one of its own.
-    const isChecked = this.#transaction.hasBegun() || !this.#belief.isOpen || this.#hasQueried
-    const check = isChecked ? [] : [sql.checkState(this.#belief.state)]
-    try {
-      return await send([...check, ...this.#writes.take()])
-    } catch (error) {
-      throw this.#note(error)
-    }
-  }
-
-  #confirm(state: sql.StoreState): void {
-    if (!this.#belief.confirm(state)) this.#collide('stale')
-  }
-
-  #collide(reason: Collision['reason']): never {
-    throw this.#note(new Collision(reason))
-  }
-
-  #note(error: unknown): unknown {
-    if (error instanceof Collision) this.collision ??= error
-    return error
-  }
+function rowsOf(found: QueryResult['rows']): Row[] {
+  return found.filter(({ kind }) => kind !== null).map(sql.rowOf)
 }

@@ -1,173 +1,196 @@
-/** The port's writes as SQL over the tables of `schema.ts`. */
-import type { Draft, Row, RowId } from '../engine.js'
+/** The changes of a unit of work as one statement: all of them take effect, or none. */
+import { toText } from '../bytes.js'
+import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
-import { bytesArray, numbersArray } from './binary.js'
-import type { Waiting } from './log-sql.js'
-import { NOW_MS, STATE, type Statement, type StoreState } from './query-sql.js'
+import type { Statement } from './pool.js'
+import { NOTHING, STATE } from './read-sql.js'
 
 const KEY_BYTES = 8
-
-/** In units of 10 µs since 2026, so that it fits the 48 bits that the files of a vault have for it. */
-const SEQ = '(floor(extract(epoch from clock_timestamp()) * 100000) - 176722560000000)::bigint'
-
 /**
- * What is put as new. `seq` is the order of the rows, and counts from the database's clock on: putting a row takes longer
- * than a unit of it, so what is put later comes after.
+ * Multiples of 80 µs since 2026 by the database's clock, times 16, so that it fits 48 bits, as in files, until 2070. The
+ * statements of a server take turns at the 16 places of one moment, so that two hardly ever get the same number.
  */
-export interface News {
-  rows: readonly Row[]
-  waiting: readonly Waiting[]
+const BASE = '(floor(extract(epoch from clock_timestamp()) * 12500) - 22090320000000)::bigint * 16'
+export const PLACES = 16
+
+export const INSERT = 1
+export const REPLACE = 2
+export const REMOVE = 3
+/** The row stays as it is until the commit. */
+export const LOCK = 4
+
+/** One change of one row. A new row has the `seq` 0; a row of another vault keeps its own. */
+export interface Change extends Row {
+  action: number
+  /** The `rev` that a row must have that is not new. */
+  was: number
+  /** The keys that lead to the row from now on, and those that no longer do, one after another. */
+  added: Uint8Array
+  gone: Uint8Array
 }
 
-const ROWS = {
-  tenant: 'int4',
-  kind: 'int2',
-  id: 'bytea',
-  seq: 'int8',
-  rev: 'int8',
-  created: 'int8',
-  modified: 'int8',
-  expires: 'int8',
-  keys: 'bytea',
-  sealed: 'bytea',
-} as const
-const WAITING = { id: 'bytea', tenant: 'int4', owner: 'bytea', written: 'int8', sealed: 'bytea' } as const
+/** Changes that one statement can make: at most one of each row. */
+export interface Writes {
+  changes: readonly Change[]
+  pending?: readonly PendingEntries[]
+  /** Pending entries that are in a chain now. */
+  chained?: readonly PendingEntries[]
+}
 
-/**
- * Puts all of it, and answers the state. `believed`: where the state is another, or one unit alone may write, nothing is
- * put, and nothing answered. `isDated`: rows have their `seq` already.
- */
-export function insertStatement(
-  { rows, waiting }: News,
-  { believed, isDated = false }: { believed?: StoreState; isDated?: boolean } = {},
+export interface WriteOptions {
+  /** Nothing is written if the store has another state. */
+  state?: { generation: number; changes: number | undefined }
+  /** Raises the counter `changes` by so much. */
+  step?: number | undefined
+  times?: Times | undefined
+  /** A place of {@link PLACES} for the numbers of new rows. */
+  place?: number
+  /** Another state is an error too, because earlier statements of the transaction must not be committed. */
+  aborts?: boolean
+}
+
+const CONTENT = ['modified', 'expires', 'keys', 'sealed']
+const ROW = ['tenant', 'kind', 'id', 'seq', 'rev', 'created', ...CONTENT]
+const INSERTED = [...ROW, 'added']
+const CHANGED = [...INSERTED, 'action', 'was', 'gone']
+const PENDING = ['tenant', 'id', 'chain', 'written', 'sealed']
+const CHAINED = ['tenant', 'id']
+const TIMES = ['time', 'last', 'since', 'until'] as const
+const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
+
+/** The parameters before the arrays: the state that the unit read, a place, `aborts`, and how many rows are to change. */
+const ARRAYS = 6
+const FIRST_CHAINED = ARRAYS + CHANGED.length + PENDING.length
+const FIRST_STATE = FIRST_CHAINED + CHAINED.length
+
+/** Rows of parallel arrays, the first of which is the parameter `first`. */
+function unnest(columns: readonly string[], first: number): string {
+  const arrays = columns.map(
+    (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,
+  )
+  return `s, unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number) where s.is_current`
+}
+
+/** Numbers from `first` on, for {@link keyAt}. */
+export function eachKey(keys: string, first = 1): string {
+  return `generate_series(${first}, octet_length(${keys}) / ${KEY_BYTES}) as n`
+}
+
+export function keyAt(keys: string): string {
+  return `substring(${keys} from n * ${KEY_BYTES} - ${KEY_BYTES - 1} for ${KEY_BYTES})`
+}
+
+function insertion(columns: readonly string[]): string {
+  const values = ROW.map((column) => (column === 'seq' ? 'd.place' : `d.${column}`))
+  return `with
+s as (select ${STATE}, ${BASE} + $3::bigint as base, ($1::bigint is null or s.changes = $1)
+  and ($2::bigint is null or s.generation = $2) as is_current from coffer_state s where s.id = 1),
+d as (select x.*, case when x.seq = 0 then s.base + x.number else x.seq end as place from ${unnest(columns, ARRAYS)}),
+inserted as (insert into coffer_rows (${ROW.join(', ')}) select ${values.join(', ')} from d
+  ${columns === CHANGED ? `where d.action = ${INSERT}` : ''} returning 1),
+keyed as (insert into coffer_keys (tenant, kind, key, seq)
+  select d.tenant, d.kind, ${keyAt('d.added')}, d.place from d, ${eachKey('d.added')}),
+pending as (insert into coffer_waiting (${PENDING.join(', ')})
+  select ${PENDING.map((column) => `x.${column}`).join(', ')} from ${unnest(PENDING, ARRAYS + columns.length)}
+  on conflict do nothing)`
+}
+
+/** Answers the state. If the parts have not changed as many rows as they should, it is a division by zero. */
+function check(parts: readonly string[]): string {
+  const counts = parts.map((part) => `(select count(*) from ${part})`)
+  return `
+select ${STATE}, case when s.is_current or $4 then 1 /
+  (case when s.is_current and ${counts.join(' + ')} = $5 then 1 else 0 end) end from s`
+}
+
+const IS_ROW = 'r.tenant = d.tenant and r.kind = d.kind and r.id = d.id and r.rev = d.was'
+const INSERT_TEXT = insertion(INSERTED) + check(['inserted'])
+const WRITE_TEXT = `${insertion(CHANGED)},
+locked as (select 1 from coffer_rows r, d where d.action = ${LOCK} and ${IS_ROW} for share of r),
+replaced as (update coffer_rows r set rev = d.rev, ${CONTENT.map((column) => `${column} = d.${column}`).join(', ')}
+  from d where d.action = ${REPLACE} and ${IS_ROW} returning 1),
+removed as (delete from coffer_rows r using d where d.action = ${REMOVE} and ${IS_ROW} returning 1),
+gone as materialized (select d.tenant, d.kind, ${keyAt('d.gone')} as key, d.place from d, ${eachKey('d.gone')}),
+unkeyed as (delete from coffer_keys t using gone g
+  where t.tenant = g.tenant and t.kind = g.kind and t.key = g.key and t.seq = g.place),
+chained as (delete from coffer_waiting t using ${unnest(CHAINED, FIRST_CHAINED)}
+  and t.tenant = x.tenant and t.id = x.id returning 1),
+stated as (update coffer_state t set changes = t.changes + $${FIRST_STATE},
+  ${TIMES.map((name, at) => `${name} = coalesce($${FIRST_STATE + 1 + at}, t.${name})`).join(', ')} from s
+  where t.id = 1 and s.is_current and ($1::bigint is null or t.changes = $1)
+  and $${FIRST_STATE}::bigint is not null returning 1)
+${check(['inserted', 'locked', 'replaced', 'removed', 'chained', 'stated'])}`
+
+export function writeStatement(
+  { changes, pending = [], chained = [] }: Writes,
+  { state, step, times, place = 0, aborts = false }: WriteOptions = {},
 ): Statement {
-  const values: unknown[] = [believed?.changes ?? null, believed?.generation ?? null, isDated]
-  const parts = [
-    `s as (select ${STATE}, case when $3::boolean then 0 else ${SEQ} end as base from coffer_state s` +
-      ' where s.id = 1 and ($1::bigint is null or (s.changes = $1 and s.generation = $2::bigint' +
-      ` and s.closed < ${NOW_MS})))`,
-  ]
-  const insert = <Column extends string>(
-    table: string,
-    columns: Record<Column, 'int2' | 'int4' | 'int8' | 'bytea'>,
-    news: readonly Record<NoInfer<Column>, unknown>[],
-    end = '',
-  ) => {
-    const names = Object.keys(columns) as Column[]
-    const given = names.map((name) => {
-      const [type, column] = [columns[name], news.map((each) => each[name])]
-      values.push(
-        type === 'bytea' ? bytesArray(column as Uint8Array[]) : numbersArray(type, column as number[]),
-      )
-      return `$${values.length}::${type}[]`
-    })
-    const found = names.map((name) => (name === 'seq' ? 's.base + d.seq' : `d.${name}`)).join(', ')
-    parts.push(
-      `${table} as (insert into coffer_${table} (${names.join(', ')}) select ${found}` +
-        ` from s, unnest(${given.join(', ')}) as d (${names.join(', ')})${end})`,
-    )
-    return given
+  const changesState = step !== undefined || times !== undefined
+  const expected = changes.length + chained.length + Number(changesState)
+  const values: unknown[] = [state?.changes, state?.generation, place, aborts, expected]
+  if (!changesState && chained.length === 0 && changes.every(({ action }) => action === INSERT)) {
+    values.push(...toArrays(INSERTED, changes), ...toArrays(PENDING, pending))
+    return { name: 'insert', text: INSERT_TEXT, values }
   }
-  if (rows.length > 0) {
-    const [tenant, kind, , seq] = insert('rows', ROWS, rows)
-    const others = `$${values.push(bytesArray(rows.map(({ keys }) => otherKeys(keys))))}::bytea[]`
-    parts.push(
-      'keys as (insert into coffer_keys (tenant, kind, key, seq)' +
-        ' select d.tenant, d.kind, substring(d.keys from n * 8 - 7 for 8), s.base + d.seq' +
-        ` from s, unnest(${tenant}, ${kind}, ${others}, ${seq}) as d (tenant, kind, keys, seq)` +
-        ' cross join lateral generate_series(1, octet_length(d.keys) / 8) as n)',
-    )
-  }
-  // Sent again where the answer did not come, though they are there.
-  if (waiting.length > 0) insert('waiting', WAITING, waiting, ' on conflict (id) do nothing')
-  return {
-    name: `new${rows.length > 0 ? ' rows' : ''}${waiting.length > 0 ? ' logs' : ''}`,
-    text: `with ${parts.join(', ')} select ${STATE} from s`,
-    values,
-  }
+  values.push(...toArrays(CHANGED, changes), ...toArrays(PENDING, pending), ...toArrays(CHAINED, chained))
+  values.push(changesState ? (step ?? 0) : undefined, ...TIMES.map((name) => times?.[name]))
+  return { name: 'write', text: WRITE_TEXT, values }
 }
 
-/** Contract: of the row's `seq`, which it keeps. */
-export function replaceStatements(draft: Draft, rev: number): Statement[] {
-  const { tenant, kind, id, seq, modified, expires, keys } = draft
-  const statements: Statement[] = [
-    dropKeys(tenant, kind, id),
-    {
-      name: 'replace',
-      text:
-        'update coffer_rows set rev = $4, modified = $5, expires = $6, keys = $7, sealed = $8' +
-        ' where tenant = $1 and kind = $2 and id = $3',
-      values: [tenant, kind, id, rev, modified, expires, keys, draft.seal(rev)],
-    },
-  ]
-  const others = splitKeys(keys)
-  if (others.length === 0) return statements
-  const text = 'insert into coffer_keys select $1, $2, k, $3 from unnest($4::bytea[]) as k'
-  return [...statements, { name: 'keys', text, values: [tenant, kind, seq, bytesArray(others)] }]
+/** `before`: the row as it was read, unless it is new. */
+export function createChange(action: number, row: Row, before?: Pick<Row, 'rev' | 'keys'>): Change {
+  const { rev: was, keys } = before ?? { rev: 0, keys: NOTHING }
+  const sealed = action === REMOVE || action === LOCK ? NOTHING : row.sealed
+  return { ...row, sealed, action, was, added: difference(row.keys, keys), gone: difference(keys, row.keys) }
 }
 
-export function removeStatements(kind: number, tenant: number, id: RowId): Statement[] {
-  return [
-    dropKeys(tenant, kind, id),
-    {
-      name: 'remove',
-      text: 'delete from coffer_rows where tenant = $1 and kind = $2 and id = $3',
-      values: [tenant, kind, id],
-    },
-  ]
-}
-
-/** All but the first, which is that of the kind and has an index of its own; each once. */
-export function splitKeys(keys: Uint8Array): Uint8Array[] {
+/** All keys but the first, which is that of the kind and has an index of its own; each once. */
+export function splitKeys(keys: Uint8Array): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>()
-  for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES) {
-    const key = keys.subarray(at, at + KEY_BYTES)
-    found.set(Buffer.from(key).toString('latin1'), key)
-  }
-  return [...found.values()]
-}
-
-/** The same as they are in the row, where they nearly always are each once. */
-function otherKeys(keys: Uint8Array): Uint8Array {
   for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES)
-    for (let before = KEY_BYTES; before < at; before += KEY_BYTES) {
-      let same = 0
-      while (same < KEY_BYTES && keys[at + same] === keys[before + same]) same++
-      if (same === KEY_BYTES) return Buffer.concat(splitKeys(keys))
-    }
-  return keys.subarray(KEY_BYTES)
+    found.set(toText(keys, at, at + KEY_BYTES), keys.subarray(at, at + KEY_BYTES))
+  return found
 }
 
-function dropKeys(tenant: number, kind: number, id: RowId): Statement {
-  // Each key is looked up by itself: a join would read, and lock against others, the keys of all rows of this kind.
-  const text =
-    'with o as (select seq, keys from coffer_rows where tenant = $1 and kind = $2 and id = $3)' +
-    ' delete from coffer_keys where tenant = $1 and kind = $2 and seq = (select seq from o) and key = any(array(' +
-    'select substring(o.keys from n * 8 + 1 for 8) from o, generate_series(1, 254) as n where n * 8 < octet_length(o.keys)))'
-  return { name: 'unkey', text, values: [tenant, kind, id] }
+function difference(keys: Uint8Array, others: Uint8Array): Buffer {
+  const found = splitKeys(keys)
+  for (const key of splitKeys(others).keys()) found.delete(key)
+  return Buffer.concat([...found.values()])
 }
 
 export function dropTenantStatements(tenant: number): Statement[] {
-  return ['coffer_keys', 'coffer_rows', 'coffer_waiting'].map((table) => ({
-    text: `delete from ${table} where tenant = $1`,
+  return ['keys', 'rows', 'waiting'].map((table) => ({
+    text: `delete from coffer_${table} where tenant = $1`,
     values: [tenant],
     isSlow: true,
   }))
 }
 
-export function noteTimeStatement({ time, last, since, until }: Times): Statement {
-  return {
-    name: 'time',
-    text: 'update coffer_state set time = $1, last = $2, since = $3, until = $4 where id = 1',
-    values: [time, last, since, until],
-  }
-}
+const HEAD_BYTES = 20
+const LENGTH_BYTES = 4
+const NUMBER_BYTES = 8
+/** PostgreSQL's numbers of types. */
+const BYTEA = 17
+const INT8 = 20
 
 /**
- * Others see by it that what they remember of tenants, applications and the like is out of date. `step`: from 1 on, by
- * chance, so that a database that has lost the last change does not come to the same number by another one.
+ * Arrays of one dimension without nulls in the binary form of the protocol: `pg` would send text, and bytes as hexadecimal
+ * digits. Contract: numbers are whole.
  */
-export function countChangeStatement(step: number): Statement {
-  const text = 'update coffer_state set changes = changes + $1 where id = 1'
-  return { name: 'change', text, values: [step] }
+function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
+  const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? NUMBER_BYTES : value.length)
+  return columns.map((column) => {
+    const values = list.map((each) => (each as Record<string, Uint8Array | number>)[column]!)
+    const bytes = values.reduce<number>((sum, value) => sum + LENGTH_BYTES + sizeOf(value), HEAD_BYTES)
+    const array = Buffer.allocUnsafe(bytes)
+    const head = [1, 0, BYTES.includes(column) ? BYTEA : INT8, values.length, 1]
+    let at = head.reduce((to, field) => array.writeInt32BE(field, to), 0)
+    for (const value of values) {
+      at = array.writeInt32BE(sizeOf(value), at)
+      if (typeof value === 'number') array.writeBigInt64BE(BigInt(value), at)
+      else array.set(value, at)
+      at += sizeOf(value)
+    }
+    return array
+  })
 }

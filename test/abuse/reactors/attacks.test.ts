@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { ReactorRun, ReactorRuntime } from '../../../src/framework/ports/reactors.js'
 import { confine } from '../../../src/reactor/confinement.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
+import { createReactorPool } from '../../../src/reactor/start.js'
 import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
 
 t.setTimeout(500_000)
@@ -131,26 +131,5 @@ t.test('nothing that one invocation leaves behind is found by the next, in the s
     }
     t.ok(isSame, `${name}: in the same child`)
   }
-  await pool.close()
-})
-
-t.test('no attack of one tenant is in the way of another', async (t) => {
-  const pool = createPool({ mostChildren: 3, mostPerReactor: 2 })
-  const hanging = Array.from({ length: 6 }, () =>
-    run(pool, 'hostile', 'module.exports = () => { for (;;); }'),
-  )
-  const startedMs = performance.now()
-  const honest = await pool.run({
-    tenant: 2,
-    reactor: 'honest',
-    code: HONEST,
-    args: { a: 2, b: 2 },
-    configuration: {},
-    client: null,
-  })
-  t.match(honest.outcome, { kind: 'result', raw: { sum: 4 } })
-  t.ok(performance.now() - startedMs < 2 * LIMIT_MS, 'it did not wait for those that hang')
-  for (const { outcome } of await Promise.all(hanging))
-    t.match(outcome, { error: { code: 'reactor_timeout' } })
   await pool.close()
 })

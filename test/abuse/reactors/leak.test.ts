@@ -54,24 +54,8 @@ t.test('plaintext is in no output, file, core or directory of ours', async (t) =
   })
   for (const [name, body] of Object.entries(ENDINGS)) {
     const code = `module.exports = async ({ args }) => { ${body} }`
-    const formula = await home.json([
-      'formula',
-      'create',
-      '--name',
-      name,
-      '--type',
-      'private',
-      '--code',
-      code,
-    ])
-    const { id } = await home.json([
-      'reactor',
-      'create',
-      '--name',
-      name,
-      '--formula',
-      JSON.stringify({ id: formula.id }),
-    ])
+    const create = (noun: string, flags: string[]) => home.json([noun, 'create', '--name', name, ...flags])
+    const { id } = await create('reactor', ['--code', code])
     const { stdout, stderr } = await home.run(['reactor', 'react', id], {
       stdin: '{"args":{"secret":"{{ secret }}"}}',
     })

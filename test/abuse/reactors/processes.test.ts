@@ -4,16 +4,19 @@ import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { startGuest } from '../../../src/reactor/child.js'
-import { confine, describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
+import { GuestProcess } from '../../../src/reactor/child.js'
 import {
   type Confinement,
+  confine,
   describeLaunch,
+  describeSandbox,
+  findConfinement,
   findGuestFile,
+  listWrappers,
   type NodeProgram,
-} from '../../../src/reactor/launch.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+} from '../../../src/reactor/confinement.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
+import { createReactorPool } from '../../../src/reactor/start.js'
 import { openEphemeral } from '../../ephemeral.js'
 
 const { execPath, versions, platform } = process
@@ -68,7 +71,7 @@ const areGone = (processes: ReturnType<typeof below>) =>
   processes.every(({ pid, start }) => readProcess(pid)?.start !== start)
 
 t.test('what is measured is the program that runs the code', options, async (t) => {
-  const guest = startGuest({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
+  const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
   t.ok(await guest.ready)
   t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
   const processes = below(process.pid)
@@ -207,7 +210,7 @@ t.test('every way of holding a guest that this system has runs one, and ends it'
     const confinement: Confinement = await findConfinement(node, guestFile, [words])
     if (confinement.wrapper.join(' ') !== words) continue
     tried.push(words)
-    const guest = startGuest({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
+    const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
     t.ok(await guest.ready, words)
     t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
     const processes = below(process.pid)

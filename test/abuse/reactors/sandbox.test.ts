@@ -6,10 +6,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { startGuest } from '../../../src/reactor/child.js'
-import { describeSandbox, findConfinement, listWrappers } from '../../../src/reactor/confinement.js'
-import type { Confinement, NodeProgram } from '../../../src/reactor/launch.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
+import { GuestProcess } from '../../../src/reactor/child.js'
+import {
+  type Confinement,
+  describeSandbox,
+  findConfinement,
+  listWrappers,
+  type NodeProgram,
+} from '../../../src/reactor/confinement.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 
 const here = fileURLToPath(new URL('.', import.meta.url))
 const node: NodeProgram = {
@@ -76,7 +81,7 @@ async function openHost() {
 /** What the escaped guest could do, and who came to the host. */
 async function breakOut(confinement: Confinement, program = node) {
   const { given, visits, close } = await openHost()
-  const guest = startGuest({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
+  const guest = new GuestProcess({ node: program, guestFile, limits: DEFAULT_LIMITS, confinement })
   if (!(await guest.ready)) throw new Error('The guest did not start')
   const lines: string[] = []
   guest.listener = {

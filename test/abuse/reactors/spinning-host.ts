@@ -1,8 +1,8 @@
 /** A host whose reactors spin for a minute: killed by the test that starts it. */
 
 import { confine } from '../../../src/reactor/confinement.js'
-import { DEFAULT_LIMITS } from '../../../src/reactor/limits.js'
-import { createReactorPool } from '../../../src/reactor/pool.js'
+import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
+import { createReactorPool } from '../../../src/reactor/start.js'
 
 const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const pool = createReactorPool({

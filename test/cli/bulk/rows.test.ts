@@ -80,7 +80,7 @@ t.test('each row has its line, and one that cannot be read has why', async (t) =
     code: 'too_large',
     message: /Line 1:/,
   })
-  await t.rejects(read(`[1,\n"${'x'.repeat(1024 * 1024)}`, [4096]), { code: 'too_large', message: /Line 2:/ })
+  await t.rejects(read(`[1,\n"${'x'.repeat(1024 * 1024)}`, [4096]), { code: 'too_large', message: /Line 1:/ })
 })
 
 const csv = (text: string, map: readonly string[] = [], sizes: readonly number[] = []) =>
@@ -119,17 +119,18 @@ t.test('CSV is rows by the paths of its columns', async (t) => {
 t.test('a column without a place, and what is no CSV, is refused without quoting cells', async (t) => {
   const refused: [string, string[], RegExp][] = [
     ['type,secret\n', [], /column "secret" is no path/],
-    ['type,data\n', ['typ=type'], /--map names a column/],
-    ['type,a\n', ['a=type'], /Two columns give type/],
-    ['data,data.x\n', [], /Two columns give data/],
+    ['type,data\n', ['typ=type'], /column of the file/],
+    ['type,a\n', ['a=type'], /Two columns give the same/],
+    ['data,data.x\n', [], /one gives a part of the other/],
     ['type,a\n', ['a=data.__proto__.x'], /no path/],
     ['type,a\n', ['a=id.x'], /no path/],
     ['type,a\n', ['a=data..x'], /no path/],
     [`type,data${'.a'.repeat(100_000)}\n`, [], /no path/],
-    ['data.a.b,type,data.a\n', [], /Two columns give data.a/],
+    ['data.a.b,type,data.a\n', [], /part of the other/],
     ['type\n', ['type'], /column=path/],
     ['', [], /no line with the names/],
     ['type,data\ntoken,"4242', [], /Line 2: this is not CSV/],
+    ['type,data\ntoken,4242"4242', [], /Line 2: this is not CSV/],
     [`type,data\ntoken,"${'4'.repeat(1024 * 1024 + 1)}`, [], /not CSV/],
   ]
   for (const [text, map, message] of refused) {
@@ -152,9 +153,7 @@ t.test('a hostile file takes neither minutes nor much memory', async (t) => {
   async function* texts() {
     yield large
   }
-  const counts: number[] = []
-  for await (const rows of readCsv(texts(), [])) counts.push(rows.length)
-  t.strictSame(counts, [2, 2, 1])
+  for await (const rows of readCsv(texts(), [])) t.equal(rows.length, 1)
 })
 
 t.test('a cell that is neutralized comes back as it was, and never begins as a formula', async (t) => {

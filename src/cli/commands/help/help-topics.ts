@@ -1,8 +1,6 @@
-/** The topics of `coffer help`. */
 import { ERRORS } from '../../../errors.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
-import { TOPIC_NAMES } from '../../help-layout.js'
-import { nameServeVariable, SERVE_OPTIONS } from '../serve/serve-flags.js'
+import { TOPIC_NAMES } from '../../context.js'
 
 const TOPICS: Readonly<Record<(typeof TOPIC_NAMES)[number], () => string>> = {
   'access-rules': () => ACCESS_RULES,
@@ -49,12 +47,14 @@ function describeEnvironment(): string {
   const rows = ALL_SETTINGS.map(
     ({ word, variable, description }) => `  ${variable.padEnd(27)} ${word.padEnd(22)} ${description}`,
   )
-  const others = [
-    ...SERVE_OPTIONS.map(([flag]) => [nameServeVariable(flag), `coffer serve ${flag.split(' ')[0]}`]),
-    ['NO_COLOR, FORCE_COLOR', 'disable or force colours'],
-    ['XDG_CONFIG_HOME', 'the parent of the directory coffer/ with the key files; default ~/.config'],
-  ].map(([name, meaning]) => `  ${name!.padEnd(50)} ${meaning}`)
-  return `${['A flag overrides its variable:', '', ...rows, '', 'Other variables:', '', ...others].join('\n')}
+  return `A flag overrides its variable:
+
+${rows.join('\n')}
+
+Other variables:
+
+  NO_COLOR                    disable colours
+  XDG_CONFIG_HOME             the parent of the directory coffer/ with the key files; default ~/.config
 
 Examples:
   $ COFFER_OUTPUT=ndjson COFFER_FIELDS=id,type coffer token list

@@ -4,17 +4,17 @@ import type { RegisteredOperation, Registry } from '../../../framework/registry.
 import { toJsonSchema } from '../../../framework/schema.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
-import type { CommandContext, CommandFacts, OptionFacts } from '../../context.js'
-import { TOPIC_NAMES } from '../../help-layout.js'
+import { type CommandContext, type CommandFacts, type OptionFacts, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/options.js'
-import { foldHelp, joinLines, toJson } from '../../output/display.js'
+import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, write } from '../../output/terminal.js'
-import type { Options } from '../../task.js'
+import type { Args, Options } from '../../task.js'
 import { describeTopic } from './help-topics.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
-export async function printHelp(context: CommandContext, words: readonly string[], { json }: Options) {
+export async function printHelp(context: CommandContext, args: Args, { json }: Options): Promise<void> {
   const { stdout } = context.terminal
+  const words = args as string[]
   if (json === true) {
     const path = words.join(' ')
     if (path !== '') context.describeCommand(words)
@@ -22,46 +22,47 @@ export async function printHelp(context: CommandContext, words: readonly string[
     return
   }
   const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
-  const columns = stdout.columns ?? DEFAULT_COLUMNS
-  await write(
-    stdout,
-    topic === undefined ? context.describeCommand(words) : `${foldHelp(joinLines(topic), columns)}\n`,
-  )
+  const folded = topic && `${fold(joinLines(topic), stdout.columns ?? DEFAULT_COLUMNS)}\n`
+  await write(stdout, folded ?? context.describeCommand(words))
 }
 
 /** The commands that begin with `path`, and what holds for all. */
 function describeTree({ listCommands, registry }: CommandContext, path: string): object {
   const [program, ...commands] = listCommands()
-  const wanted = commands.filter(({ words }) =>
-    `${words.join(' ')} `.startsWith(path === '' ? '' : `${path} `),
-  )
-  const globals = program!.options.map((option) => {
-    const { variable } = ALL_SETTINGS.find(({ word }) => option.names.includes(word)) ?? {}
-    return { ...describeFlag(option), ...omitUndefined({ variable }) }
-  })
+  const isWanted = ({ words }: CommandFacts) => path === '' || `${words.join(' ')} `.startsWith(`${path} `)
   return {
     version: VERSION,
-    global_flags: globals,
+    global_flags: program!.options.map((option) => {
+      const { variable } = ALL_SETTINGS.find(({ word }) => option.names.includes(word)) ?? {}
+      return { ...describeFlag(option), ...omitUndefined({ variable }) }
+    }),
     topics: TOPIC_NAMES,
-    commands: wanted.map((facts) => describeOne(facts, registry)),
+    commands: commands.filter(isWanted).map((facts) => describeOne(facts, registry)),
   }
 }
 
 function describeOne(
   { words, summary, arguments: given, options, ...facts }: CommandFacts,
   registry: Registry,
-): object {
-  const name = words.join(' ')
-  const operation = registry.find(name)
+) {
+  const operation = registry.find(words.join(' '))
   const { details, examples = [] } = operation ?? facts
+  const flags = options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) }))
+  const described = { words, summary, ...omitUndefined({ details }), arguments: given, flags, examples }
+  if (operation === undefined) return described
+  const { permissions, needsOnePermission = false, audience = 'everybody', endpoint, output } = operation
   return {
-    words,
-    summary,
-    ...omitUndefined({ details }),
-    arguments: given,
-    flags: options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) })),
-    examples,
-    ...(operation === undefined ? {} : describeOperation(operation)),
+    ...described,
+    ...{ permissions, needs_one_permission: needsOnePermission, audience },
+    ...omitUndefined({
+      http: endpoint && `${endpoint.method} ${endpoint.path}`,
+      // A component is described in place, because there is no document to refer to.
+      output:
+        output &&
+        toJsonSchema(
+          JSON.parse(JSON.stringify(output, (name, value) => (name === 'component' ? undefined : value))),
+        ),
+    }),
   }
 }
 
@@ -78,20 +79,4 @@ function describeType(operation: RegisteredOperation | undefined, { names }: Opt
   const { isRequired, shape, schema } = flag
   const { type = 'any', ...rest } = toJsonSchema(schema)
   return { ...rest, type, required: isRequired, repeatable: shape === 'list' || shape === 'map' }
-}
-
-function describeOperation(operation: RegisteredOperation): object {
-  const { permissions, needsOnePermission, audience, endpoint, output } = operation
-  return {
-    permissions,
-    needs_one_permission: needsOnePermission === true,
-    audience: audience ?? 'everybody',
-    ...(endpoint === undefined ? {} : { http: `${endpoint.method} ${endpoint.path}` }),
-    ...(output === undefined ? {} : { output: toJsonSchema(omitComponent(output)) }),
-  }
-}
-
-/** A component is described in place, because there is no document to refer to. */
-function omitComponent<T>(schema: T): T {
-  return JSON.parse(JSON.stringify(schema, (name, value) => (name === 'component' ? undefined : value))) as T
 }

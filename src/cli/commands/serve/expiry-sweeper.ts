@@ -1,11 +1,11 @@
-/** Upkeep while a server runs: purges expired tokens, which reads ignore before that, and mail that others left. */
+/** Upkeep while a server runs: purges expired tokens, which reads ignore before that, and delivers mail that is due. */
 import { pause } from '../../../client/pause.js'
 import type { App } from '../../../vault/app.js'
 
 const SWEEP_MS = 30_000
 
 /**
- * Sweeps until nothing is left and takes mail over, and again every 30 s until `signal`; resolves after the last sweep.
+ * Sweeps until nothing is left and delivers mail, and again every 30 s until `signal`; resolves after the last sweep.
  * A sweep that fails is reported and repeated.
  */
 export async function sweepRegularly(
@@ -19,7 +19,7 @@ export async function sweepRegularly(
       report(error)
       return 0
     })
-    await app.mail.takeOver().catch(report)
+    await app.mail.resume().catch(report)
     // A sweep is limited, so the next one follows immediately while there is something to purge.
     if (swept === 0) await wait(signal)
   }

@@ -1,118 +1,87 @@
-/** Parses the flags of `serve` and `openapi`, and the environment variables of those of `serve`. */
-import { type Config, type Environment, isTrue } from '../../../config.js'
+/** The flags of `serve` and `openapi`. */
+import type { Config } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { usage } from '../../../errors.js'
-import { LOG_FORMATS, type LogFormat } from '../../../http/access-log.js'
+import { LOG_FORMATS } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate } from '../../../http/rate-limit.js'
-import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/sockets.js'
-import { keyOf } from '../../input/options.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/server.js'
+import type { CommandContext } from '../../context.js'
+import { printResult } from '../../output/output.js'
 import type { Options } from '../../task.js'
-import { nameServeVariable, SERVE_OPTIONS } from './serve-flags.js'
 
 export type ServeOptions = ReturnType<typeof readServeFlags>
 
 /** Limits the memory of one request. */
 const MOST_BODY_BYTES = 256 * 1024 * 1024
-
-/** The flags, by commander's names, with those that the environment sets where the line does not. */
-export function withServeVariables(flags: Options, env: Environment): Record<string, unknown> {
-  const merged = { ...flags }
-  for (const [flag] of SERVE_OPTIONS) {
-    const text = env[nameServeVariable(flag)]
-    if (text === undefined || text === '') continue
-    const [word = '', isNegated] = flag.split(' ')[0]!.slice(2).split(/^no-/).toReversed()
-    const key = keyOf(word)
-    // Commander gives a negated flag that is absent the value true.
-    if (isNegated !== undefined) merged[key] = merged[key] !== false && !isTrue(text)
-    else merged[key] ??= flag.includes(' ') ? text : isTrue(text)
-  }
-  return merged
-}
+const MOST_PORT = 65_535
 
 /** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
   const { ephemeral, demo, starterApps } = flags
+  const texts = flags as Record<string, string | undefined>
+  const { rateLimit, seed, log: format, tlsCert, tlsKey, port = String(DEFAULT_PORT), host } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
-  const rate = textOf(flags.rateLimit)
-  const seed = readSeed(textOf(flags.seed), ephemeral === true)
-  const log = readLogFormat(textOf(flags.log))
-  const tls = readTls(textOf(flags.tlsCert), textOf(flags.tlsKey))
+  if (seed !== undefined && ephemeral !== true)
+    throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
+  const log = LOG_FORMATS.find((known) => known === format)
+  if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
+  if ((tlsCert === undefined) !== (tlsKey === undefined))
+    throw usage('--tls-cert and --tls-key must be given together.')
+  if (!/^\d{1,5}$/.test(port) || Number(port) > MOST_PORT)
+    throw usage(`--port takes a number from 0 to ${MOST_PORT}.`)
   return {
-    port: readPort(textOf(flags.port)),
-    ...readAddresses(textOf(flags.host), flags.allowRemote === true),
+    port: Number(port),
+    ...readAddresses(host, flags.allowRemote === true),
     ...readDocumentFlags(flags, config),
-    vault:
-      ephemeral === true ? ('ephemeral' as const) : demo === true ? ('demo' as const) : ('found' as const),
-    /** Whether the tables of a store are brought to the present version. */
-    migrates: flags.migrate === true,
+    vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',
     cors: flags.cors !== false,
     exitsWithParent: flags.exitWithParent === true,
     /** Whether a vault on disk has the part of the control plane that leaves its state and clock alone. */
     hasControls: demo === true || flags.testControls === true,
     wantsSamples: ephemeral === true || demo === true || starterApps === true,
     /** `seed`: the path of one for the vault in memory; `tls`: paths of PEM files. */
-    ...omitUndefined({ seed, rate: rate === undefined ? undefined : parseRate(rate), log, tls }),
+    ...omitUndefined({
+      seed,
+      log,
+      rate: rateLimit === undefined ? undefined : parseRate(rateLimit),
+      tls: tlsCert === undefined ? undefined : { cert: tlsCert, key: tlsKey! },
+    }),
   }
-}
-
-/** The options on which the OpenAPI document depends. @throws CofferError `usage` */
-export function readDocumentFlags(flags: Options, { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'> = {}) {
-  if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
-  return { prefix, bodyLimitBytes: readSize(textOf(flags.bodyLimit)) }
-}
-
-function textOf(value: unknown): string | undefined {
-  return typeof value === 'string' ? value : undefined
-}
-
-function readPort(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_PORT
-  if (/^\d{1,5}$/.test(text) && Number(text) <= 65_535) return Number(text)
-  throw usage('--port takes a number from 0 to 65535.')
 }
 
 /** `hostName`: the one in URLs. */
 function readAddresses(host: string | undefined, isAllowed: boolean) {
   if (host === undefined || host === 'localhost')
     return { addresses: LOOPBACK, hostName: 'localhost', isRemote: false }
-  if (LOOPBACK.includes(host)) return { addresses: [host], hostName: bracket(host), isRemote: false }
-  if (!isAllowed)
+  const isRemote = !LOOPBACK.includes(host)
+  if (isRemote && !isAllowed)
     throw usage(
       `--host ${host} makes the server reachable from other machines. Allow it with --allow-remote.`,
     )
-  const isEverywhere = host === '0.0.0.0' || host === '::'
-  return { addresses: [host], hostName: isEverywhere ? 'localhost' : bracket(host), isRemote: true }
-}
-
-function bracket(host: string): string {
-  return host.includes(':') ? `[${host}]` : host
+  const hostName = host === '0.0.0.0' || host === '::' ? 'localhost' : host.includes(':') ? `[${host}]` : host
+  return { addresses: [host], hostName, isRemote }
 }
 
 const UNITS: Record<string, number> = { '': 1, KiB: 1024, MiB: 1024 * 1024 }
 
-function readSize(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_BODY_LIMIT_BYTES
-  const [, digits = '', unit = ''] = /^([1-9]\d{0,8})(KiB|MiB)?$/.exec(text) ?? []
-  const bytes = Number(digits) * UNITS[unit]!
-  if (digits !== '' && bytes <= MOST_BODY_BYTES) return bytes
+/** The options on which the OpenAPI document depends. @throws CofferError `usage` */
+function readDocumentFlags(
+  { bodyLimit = String(DEFAULT_BODY_LIMIT_BYTES) }: Options,
+  { prefix = DEFAULT_PREFIX }: Pick<Config, 'prefix'>,
+) {
+  if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
+  const [, digits, unit = ''] = /^([1-9]\d{0,8})(KiB|MiB)?$/.exec(String(bodyLimit)) ?? []
+  const bodyLimitBytes = Number(digits) * UNITS[unit]!
+  if (bodyLimitBytes <= MOST_BODY_BYTES) return { prefix, bodyLimitBytes }
   throw usage('--body-limit takes bytes, KiB or MiB, up to 256MiB: 65536, 64KiB, 4MiB.')
 }
 
-function readLogFormat(text: string | undefined): LogFormat | undefined {
-  if (text === undefined) return undefined
-  const format = LOG_FORMATS.find((known) => known === text)
-  if (format === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
-  return format
-}
-
-function readSeed(path: string | undefined, isEphemeral: boolean): string | undefined {
-  if (path === undefined || isEphemeral) return path
-  throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
-}
-
-function readTls(cert: string | undefined, key: string | undefined) {
-  if (cert === undefined && key === undefined) return undefined
-  if (cert === undefined || key === undefined) throw usage('--tls-cert and --tls-key must be given together.')
-  return { cert, key }
+/** `coffer openapi`. @throws CofferError `usage` */
+export async function printOpenApi(context: CommandContext, _: unknown, flags: Options): Promise<void> {
+  const { createDocument } = await import('../../../http/openapi/openapi.js')
+  const { VERSION } = await import('../../../version.js')
+  const { registry, terminal, config } = context
+  const document = createDocument(registry, { version: VERSION, ...readDocumentFlags(flags, config) })
+  await printResult(terminal, document, { format: 'json', fields: config.fields })
 }

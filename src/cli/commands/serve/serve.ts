@@ -1,62 +1,45 @@
 /** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
-import { ControlState } from '../../../control/control-state.js'
-import { createDashboard } from '../../../control/dashboard.js'
-import { drawControlKey, openControlled } from '../../../control/open.js'
-import type { VaultServiceOptions } from '../../../control/service.js'
+import { ControlState, openControlled } from '../../../control/control-state.js'
+import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
-import { CofferError } from '../../../errors.js'
-import { createAccessLog, type LogFormat } from '../../../http/access-log.js'
-import { answerLater, listenFor } from '../../../http/sockets.js'
+import { omitUndefined } from '../../../domain/omit-undefined.js'
+import { CofferError, usage } from '../../../errors.js'
+import { createAccessLog } from '../../../http/access-log.js'
 import type { App } from '../../../vault/app.js'
-import {
-  beginBeyondAuthorizer,
-  ensureSampleApplications,
-  findSampleApplications,
-} from '../../../vault/sample-applications.js'
+import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
-import { findVaultDirectory } from '../../target/credentials.js'
+import { findVaultDirectory, unlockVault } from '../../target/credentials.js'
 import { hardenHost } from '../../target/reactor-options.js'
 import type { Options } from '../../task.js'
 import { announce, type Opened } from './announcement.js'
 import { sweepRegularly } from './expiry-sweeper.js'
-import { readServeFlags, type ServeOptions, withServeVariables } from './serve-options.js'
+import { readServeFlags, type ServeOptions } from './serve-options.js'
 
 const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
-export async function serve(given: CommandContext, flags: Options): Promise<void> {
-  const options = readServeFlags(withServeVariables(flags, given.env), given.config)
+export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
+  const options = readServeFlags(flags, given.config)
   const context = options.exitsWithParent ? withParent(given) : given
   const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   // A file that cannot be read is told before anything is done.
   if (!isEmpty || context.config.ca !== undefined) await hardening
-  if (options.vault === 'found') {
-    const work = async (app: App) => {
-      const samples = options.wantsSamples
-        ? await ensureSampleApplications(app)
-        : await findSampleApplications(app)
-      const { store, storePasswordFile, keyFile } = context.config
-      const flags = [
-        store === undefined ? '--vault' : '--store',
-        findVaultDirectory(context),
-        ...(storePasswordFile === undefined ? [] : ['--store-password-file', storePasswordFile]),
-        ...(keyFile === undefined ? [] : ['--key-file', keyFile]),
-      ]
-      await serveVault(context, options, app, hardening, { samples, place: app.header?.vault ?? '', flags })
-    }
-    return context.withVault(work, { role: 'server', migrates: options.migrates })
-  }
+  const run = (opened: Opened) => serveOpened(context, options, hardening, opened)
+  if (options.vault === 'found')
+    return context.withVault(await unlockVault(context, 'server'), async (app) =>
+      run(await describeFound(context, options, app)),
+    )
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
   try {
-    await serveVault(context, options, opened.app, hardening, opened)
+    await run(opened)
   } finally {
-    await opened.app.close()
+    await opened.control.app.close()
   }
 }
 
@@ -65,118 +48,98 @@ function withParent(context: CommandContext): CommandContext {
   const stdin: InputStream = context.input.claimStdin('--exit-with-parent')
   // Other kinds of files never end, or have ended already.
   if (stdin.isTTY || !(stdin instanceof Socket))
-    throw new CofferError('usage', '--exit-with-parent needs a pipe or a socket as standard input.')
+    throw usage('--exit-with-parent needs a pipe or a socket as standard input.')
   const ended = new AbortController()
   for (const event of ['end', 'close', 'error']) stdin.once(event, () => ended.abort())
   stdin.resume()
   return { ...context, signal: AbortSignal.any([context.signal, ended.signal]) }
 }
 
-async function openInMemory(context: CommandContext, { seed: path }: ServeOptions) {
-  const { clock, input } = context
+async function describeFound(context: CommandContext, { wantsSamples }: ServeOptions, app: App) {
+  const samples = await (wantsSamples ? ensureSampleApplications(app) : findSampleApplications(app))
+  const { store, storePasswordFile, keyFile } = context.config
+  const flags = {
+    [store === undefined ? '--vault' : '--store']: findVaultDirectory(context),
+    ...omitUndefined({ '--store-password-file': storePasswordFile, '--key-file': keyFile }),
+  }
+  return {
+    control: new ControlState(app),
+    samples,
+    place: app.header?.vault ?? '',
+    flags: Object.entries(flags).flat(),
+  }
+}
+
+async function openInMemory({ clock, input }: CommandContext, { seed: path }: ServeOptions) {
   const seed =
     path === undefined ? undefined : parseJson(await input.readFile(path, '--seed'), { source: path })
   const effects = { tenantName: 'ephemeral', clock, role: 'server' } as const
-  const { plane, applications: samples } = await openControlled(effects, seed)
-  return { app: plane.app, plane, samples, place: 'in memory, lost when the server stops' }
+  const { control, applications: samples } = await openControlled(effects, seed)
+  return { control, samples, place: 'in memory, lost when the server stops' }
 }
 
-async function openDemo(context: CommandContext): Promise<Opened & { app: App }> {
+async function openDemo(context: CommandContext) {
   const { openDemoVault } = await import('./demo-vault.js')
-  const notices: string[] = []
-  const { app, directory, samples } = await openDemoVault(context, (text) => notices.push(text))
-  for (const text of notices) await printNotice(context.terminal, text)
-  await beginBeyondAuthorizer(app)
+  const { app, directory, samples } = await openDemoVault(context)
   const place = `${directory}, with sample tokens; remove it to start over`
-  return { app, samples, place, flags: ['--vault', directory] }
+  return { control: new ControlState(app), samples, place, flags: ['--vault', directory] }
 }
 
-async function serveVault(
+async function serveOpened(
   context: CommandContext,
   options: ServeOptions,
-  app: App,
   hardening: ReturnType<typeof hardenHost>,
   opened: Opened,
 ): Promise<void> {
-  const { signal, terminal } = context
-  const { tls, addresses, port, prefix, isRemote } = options
-  const pem = tls === undefined ? {} : { tls: await readPem(context, tls) }
+  const { signal, terminal, config, input, clock } = context
+  const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
+  const { control } = opened
+  const { app } = control
+  const { stderr } = terminal
   app.configureReactors({ prefix, spares: 1 })
-  const plane = opened.plane ?? new ControlState(app)
-  const hasControls = opened.plane !== undefined || options.hasControls
-  if (hasControls) app.control = plane
-  const key = hasControls ? drawControlKey(app.random) : undefined
-  const dashboard = isRemote ? undefined : createDashboard(plane, { prefix, isSecure: tls !== undefined })
-  const service = createService(context, options, app)
-  const allowHosts = [options.hostName, ...(context.config.allowHost ?? [])]
-  const { answerer, begin } = answerLater(async () => {
-    app.configureReactors(await hardening)
-    const [{ createVaultService }, { createServiceAnswerer }] = await Promise.all([
-      import('../../../control/service.js'),
-      import('../../../http/start.js'),
-    ])
-    const controlled = createVaultService(service, { plane, key, dashboard, prefix })
-    const answer = createServiceAnswerer(controlled, allowHosts)
-    disablePretenuring()
-    return answer
+  const hasControls = control.hasState || options.hasControls
+  if (hasControls) app.control = control
+  const controlKey = hasControls ? control.createKey() : undefined
+  // The server keeps answering if the reader of standard error stops.
+  stderr.on('error', () => {})
+  const format = options.log ?? (config.quiet ? 'none' : config.output === 'json' ? 'json' : 'text')
+  const pem = tls && {
+    cert: await input.readFile(tls.cert, '--tls-cert'),
+    key: await input.readFile(tls.key, '--tls-key'),
+  }
+  const server = await serveVault(control, {
+    ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
+    ...{ allowHosts: config.allowHost ?? [], reportFault: report },
+    ...omitUndefined({ rate, tls: pem }),
+    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
+    prepare: async () => {
+      app.configureReactors(await hardening)
+      disablePretenuring()
+    },
   })
-  if (isRemote) app.admitOthers()
-  const server = await listenFor(answerer, service, { port, addresses, ...pem })
   context.handlesSignals()
   const stopped = new Promise<void>((resolve) => {
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
   })
-  const scheme = tls === undefined ? 'http' : 'https'
-  const url = `${scheme}://${options.hostName}:${server.port}`
-  app.mail.publicUrl = url
   await app.mail.resume({
     notice: (text) => void printNotice(terminal, text),
-    fault: (error) => terminal.stderr.write(describeFault(error, 'mail')),
+    fault: (error) => report(error, 'mail'),
   })
   app.configureReactors(await hardening)
-  const pageUrl = dashboard?.listenAt(url)
-  await announce(context, options, app, {
-    ...opened,
-    url,
-    pageUrl,
-    controlKey: key,
-    sandbox: await app.sandbox(),
-  })
-  await begin()
-  const sweeping = sweepRegularly(app, signal, (error) =>
-    terminal.stderr.write(describeFault(error, 'sweep')),
-  )
+  await announce(context, options, { ...opened, url: server.url, pageUrl: server.pageUrl, controlKey })
+  await server.begin()
+  const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
   void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
-  await plane.close()
-}
+  await control.close()
 
-function createService(context: CommandContext, options: ServeOptions, app: App): VaultServiceOptions {
-  const { clock, terminal } = context
-  const { prefix, bodyLimitBytes, rate, cors } = options
-  const { stderr } = terminal
-  // The server keeps answering if the reader of standard error stops.
-  stderr.on('error', () => {})
-  const format = chooseLogFormat(context, options)
-  return {
-    host: app,
-    prefix,
-    bodyLimitBytes,
-    cors,
-    reportFault: (error, traceId) => stderr.write(describeFault(error, traceId)),
-    ...(rate === undefined ? {} : { rate }),
-    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
+  function report(error: unknown, traceId: string): void {
+    stderr.write(describeFault(error, traceId))
   }
-}
-
-function chooseLogFormat({ config }: CommandContext, { log }: ServeOptions): LogFormat {
-  if (log !== undefined) return log
-  if (config.quiet) return 'none'
-  return config.output === 'json' ? 'json' : 'text'
 }
 
 /** The stack without the message, which may contain request data. A CofferError explains itself. */
@@ -186,13 +149,6 @@ function describeFault(error: unknown, traceId: string): string {
   const { name, stack = '' } = error instanceof Error ? error : new Error('')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
   return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
-}
-
-async function readPem({ input }: CommandContext, tls: { cert: string; key: string }) {
-  return {
-    cert: await input.readFile(tls.cert, '--tls-cert'),
-    key: await input.readFile(tls.key, '--tls-key'),
-  }
 }
 
 /**

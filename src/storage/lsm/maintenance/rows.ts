@@ -1,11 +1,14 @@
-/** Creates a vault's files from rows, and reads the rows of a vault's files. */
-import type { Row } from '../../engine.js'
-import type { Times } from '../../time.js'
-import { createCounters } from '../counters.js'
-import type { LsmOptions } from '../options.js'
-import { createLsmTree, openLsmTree } from '../recovery.js'
-import { finish, inBatches, writeSSTables } from '../sstable/row-writer.js'
-import { liveRowsOf } from '../sstable/scan.js'
+/** Creates a vault's files from rows, reads the rows of a vault's files, and seals them anew under other keys. */
+import type { EngineKeys } from '../../../crypto/ports.js'
+import type { Resealed, Row } from '../../engine.js'
+import { createCounters, type Times } from '../../time.js'
+import { adoptNextState, type Header, NEXT_STATE_FILE, writeHeader } from '../../vault-file.js'
+import { copyAndVerify, type Progress } from '../../vault-rows.js'
+import { createContexts, type LsmOptions } from '../options.js'
+import { createState, openLsmTree } from '../recovery.js'
+import { liveRowsOf } from '../sstable/cursors.js'
+import type { LiveSSTable } from '../sstable/live-sstable.js'
+import { writeBatches } from '../sstable/write-tables.js'
 
 /** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
 export async function createFromRows(
@@ -14,29 +17,70 @@ export async function createFromRows(
   { time, last, since, until }: Times,
 ): Promise<void> {
   const counters = { ...createCounters(), time, last, since, until }
-  const tree = await createLsmTree(options)
-  try {
-    for await (const batch of inBatches(rows)) {
-      for (const { seq, rev, created, modified } of batch) {
-        counters.seq = Math.max(counters.seq, seq + 1)
-        counters.rev = Math.max(counters.rev, rev + 1)
-        counters.time = Math.max(counters.time, created, modified)
-      }
-      const sorted = batch.sort((left, right) => left.seq - right.seq)
-      await tree.addTables(finish(writeSSTables(tree.manifest.context, sorted)), counters)
+  async function* counted(): AsyncGenerator<Row> {
+    for await (const row of rows) {
+      counters.seq = Math.max(counters.seq, row.seq + 1)
+      counters.rev = Math.max(counters.rev, row.rev + 1)
+      counters.time = Math.max(counters.time, row.created, row.modified)
+      yield row
     }
-    await tree.addTables([], counters)
-  } finally {
-    tree.close()
   }
+  const contexts = createContexts(options)
+  createState(options, contexts, await writeBatches(contexts.sstables, counted()), counters)
 }
 
 /** The rows of a vault. Contract: the caller has the lock, and no engine is open. */
 export async function* readRows(options: LsmOptions): AsyncGenerator<Row> {
-  const tree = await openLsmTree(options)
+  const tree = openLsmTree(options)
   try {
     yield* liveRowsOf(tree.manifest.sstables).rows()
   } finally {
     tree.close()
   }
+}
+
+export interface RekeyOptions {
+  present: LsmOptions
+  /** The new header, and the keys of the new root key. */
+  header: Header
+  keys: EngineKeys
+  /** Receives all rows; returns a function that seals a row anew. */
+  prepare(rows: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
+  progress: Progress
+}
+
+/**
+ * Changes the keys; nothing sealed under the present ones is left when it resolves. Contract: the caller has the lock
+ * and no engine is open. Killed at any moment, the vault opens whole: with its present header, or with the new one.
+ * @throws CofferError `vault_damaged`, `storage_failed`.
+ */
+export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
+  const next = { ...present, header, keys }
+  const contexts = createContexts(next)
+  const tree = openLsmTree(present)
+  let written: LiveSSTable[] = []
+  try {
+    tree.flush()
+    const { count, rows } = liveRowsOf(tree.manifest.sstables)
+    const reseal = await prepare(rows())
+    async function* resealed(): AsyncGenerator<Row> {
+      for await (const row of rows()) yield { ...row, ...(await reseal(row)) }
+    }
+    const target = {
+      async put(sent: AsyncIterable<Row>) {
+        written = await writeBatches(contexts.sstables, sent)
+      },
+      read: () => liveRowsOf(written).rows(),
+    }
+    await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
+    createState(next, contexts, written, tree.counters, NEXT_STATE_FILE)
+    // From here on the vault has the new keys, because opening it adopts the next state.
+    writeHeader(present.files, present.directory, present.random, header)
+    adoptNextState(contexts.state)
+  } finally {
+    for (const { sstable } of written) sstable.close()
+    tree.close()
+  }
+  // Opening removes files that `state` does not name: everything that the old keys would still open.
+  openLsmTree(next).close()
 }

@@ -1,14 +1,13 @@
 /** A sorted table together with which of its rows are dead. */
-import { toText } from '../../bytes.js'
+import { lowerBound } from '../../bytes.js'
 import type { RowId } from '../../engine.js'
-import { lowerBound } from './binary-search.js'
-import { type Bitset, emptyBitset, fullBitset, setBit } from './bitset.js'
-import type { Posting, SSTable } from './reader.js'
-
-/** Bit sets of long postings cached per table. */
-const KEPT_BITSETS = 8
+import type { Memtable } from '../memtable.js'
+import type { SSTable } from './reader.js'
 
 const NO_ROWS = new Uint32Array(0)
+
+/** The part of a memtable that hides rows of tables. */
+export type Shadows = Pick<Memtable, 'shadowed' | 'dropped'>
 
 /** Immutable: a new `state` brings a new object. */
 export class LiveSSTable {
@@ -20,7 +19,6 @@ export class LiveSSTable {
   /** Tenants whose rows are all dead. */
   readonly dropped: ReadonlySet<number>
   readonly #hidden = new WeakMap<Shadows, { seen: number; rows: number[] }>()
-  readonly #bitsets = new Map<string, Bitset>()
 
   constructor(
     sstable: SSTable,
@@ -35,6 +33,7 @@ export class LiveSSTable {
   }
 
   isDead(row: number): boolean {
+    if (this.dead.length === 0) return false
     const at = lowerBound(this.dead.length, (index) => this.dead[index]! >= row)
     return this.dead[at] === row
   }
@@ -59,24 +58,34 @@ export class LiveSSTable {
     return known.rows
   }
 
-  /** All rows of a posting. Contract: the caller does not change the set. */
-  bitsetOf(key: Uint8Array, posting: Posting): Bitset {
-    const text = toText(key)
-    const kept = this.#bitsets.get(text)
-    if (kept !== undefined) return kept
-    const { rows } = this.sstable.footer
-    const bits = posting.count === rows ? fullBitset(rows) : emptyBitset(rows)
-    if (posting.count < rows) {
-      for (let index = 0; index < posting.count; index++) setBit(bits, this.sstable.postedRow(posting, index))
-    }
-    if (posting.count * 32 > rows && this.#bitsets.size < KEPT_BITSETS) this.#bitsets.set(text, bits)
-    return bits
+  /** With the rows that the memtable replaced, removed or dropped marked as dead and due to be erased. */
+  shadowedBy(memtable: Shadows): LiveSSTable {
+    const { sstable, dead, due, dropped } = this
+    const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
+    const rows = this.hiddenBy(memtable)
+    if (rows.length === 0 && tenants.length === 0) return this
+    return new LiveSSTable(
+      sstable,
+      addRows(dead, rows),
+      addRows(due, rows),
+      new Set([...dropped, ...tenants]),
+    )
+  }
+
+  get hasLiveRows(): boolean {
+    return this.dead.length < this.sstable.rows && this.droppedRows < this.sstable.rows
+  }
+
+  get droppedRows(): number {
+    return [...this.dropped].reduce((sum, each) => sum + (this.sstable.footer.tenants.get(each) ?? 0), 0)
+  }
+
+  erase(ids: readonly RowId[]): void {
+    const rows = ids.map((id) => this.sstable.find(id)).filter((row) => row !== undefined)
+    if (rows.length > 0) this.sstable.erase(new Set(rows))
   }
 }
 
-/** The part of a memtable that hides rows of tables. */
-export interface Shadows {
-  /** Ids of rows that were replaced or removed, in that order. */
-  readonly shadowed: readonly RowId[]
-  readonly dropped: ReadonlySet<number>
+function addRows(rows: Uint32Array, more: readonly number[]): Uint32Array {
+  return Uint32Array.from(new Set([...rows, ...more])).sort()
 }

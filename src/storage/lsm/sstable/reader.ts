@@ -1,51 +1,37 @@
 /** Reads an immutable sorted table, a sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
-import type { Cipher, RandomSource } from '../../../crypto/ports.js'
 import { damaged } from '../../../errors.js'
 import { asBuffer, isEqual } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
-import type { Files } from '../../files.js'
-import { firstNotBelow, isKeyAt, lastFence } from './binary-search.js'
-import type { BlockCache } from './block-cache.js'
+import type { SSTableContext } from '../options.js'
+import { bareRow, NOTHING } from '../row-change.js'
 import {
   associateBlock,
   BLOCK_SEAL,
   blockOf,
-  DICT,
+  countBelow,
   decodeFooter,
-  decodeTail,
+  ENTRIES_PER_BLOCK,
   ENTRY_BYTES,
   EXPIRY,
   FOOTER,
   type Footer,
   IDS,
+  type Index,
+  KEYS,
   offsetOf,
-  POST,
   ROWS,
-  type RowEntry,
-  readRowEntry,
+  RowEntry,
   type Section,
   sstablePath,
   TAG_BYTES,
-  TAIL_LENGTH,
-  wholeBlock,
+  TAIL_BYTES,
+  WIDTH,
 } from './format.js'
-import { IdFilter } from './id-filter.js'
-import type { OpenFiles } from './open-files.js'
 
-export interface SSTableContext {
-  files: Files
-  directory: string
-  cipher: Cipher
-  random: RandomSource
-  cache: BlockCache
-  open: OpenFiles
-}
-
-/** A table as `state` describes it. */
 export interface SSTableMeta {
   id: Uint8Array
-  /** The sealed footer's tag, 16 bytes. */
-  tag: Uint8Array
+  /** The sealed footer's tag, 16 bytes; undefined for a table that `state` does not list. */
+  tag: Uint8Array | undefined
   bytes: number
   rows: number
   /** Lowest and highest `seq`. */
@@ -53,32 +39,77 @@ export interface SSTableMeta {
   to: number
 }
 
-/** Rows that carry one key: `count` numbers in `post` from `start` on, or the one row itself. */
-export interface Posting {
-  start: number
-  count: number
+/** A command searches a table less often than this, and then needs no filter. */
+const SEARCHES_BEFORE = 64
+const LEAST_BITS_PER_ROW = 8
+const PROBES = 4
+
+/**
+ * A Bloom filter of a table's ids, which are as good as hashes, because they are keyed digests. Each search adds one block
+ * of ids, so that none waits for all of them; until all are added, nothing is excluded.
+ */
+class IdFilter {
+  /** The number of bits is a power of two, so that a masked hash is the number of a bit. */
+  #words = new Int32Array(0)
+  #mask = 0
+  #nextBlock = -SEARCHES_BEFORE
+  #isWhole = false
+
+  /** True if the table of `count` ids does not have this id; false if that is unknown. */
+  excludes(id: Buffer, count: number, block: (number: number) => Buffer): boolean {
+    if (this.#isWhole) return !this.#probe(id, 0, false)
+    const number = this.#nextBlock++
+    if (number < 0) return false
+    if (number === 0) {
+      const bits = 2 ** Math.max(5, Math.ceil(Math.log2(count * LEAST_BITS_PER_ROW)))
+      this.#words = new Int32Array(bits / 32)
+      this.#mask = bits - 1
+    }
+    try {
+      const ids = block(number)
+      for (let at = 0; at < ids.length; at += WIDTH) this.#probe(ids, at, true)
+      this.#isWhole = number === blockOf(IDS, count - 1)
+    } catch {
+      // The searches that need a damaged block report it; the table has no filter.
+      this.#nextBlock = Number.NEGATIVE_INFINITY
+    }
+    return false
+  }
+
+  /** Whether all bits of the id at `at` are set; sets them if `isAdded`. */
+  #probe(ids: Buffer, at: number, isAdded: boolean): boolean {
+    let hash = ids.readInt32BE(at)
+    // Odd, so that no two probes hit one bit.
+    const step = ids.readInt32BE(at + 4) | 1
+    for (let probe = 0; probe < PROBES; probe++, hash = (hash + step) | 0) {
+      const bit = hash & this.#mask
+      if (isAdded) this.#words[bit >>> 5]! |= 1 << (bit & 31)
+      else if ((this.#words[bit >>> 5]! & (1 << (bit & 31))) === 0) return false
+    }
+    return true
+  }
 }
 
-/** The end of the file is read in one piece of this length; it holds most footers. */
-const END_PIECE = 8192
-const NOTHING = new Uint8Array(0)
-
 /** Records up to this many bytes are cached as they are sealed. */
-const MOST_CACHED_BYTES = 4096
+const MOST_CACHED_BYTES = 1024
 
 export class SSTable {
   readonly meta: SSTableMeta
   readonly path: string
   readonly #context: SSTableContext
   readonly #serial: number
-  readonly #ids = new IdFilter()
+  readonly #filter = new IdFilter()
   #footer: Footer | undefined
 
   constructor(context: SSTableContext, meta: SSTableMeta) {
     this.meta = meta
     this.path = sstablePath(context.directory, meta.id)
     this.#context = context
-    this.#serial = context.cache.register()
+    this.#serial = context.cache.tables++
+  }
+
+  get rows(): number {
+    return this.meta.rows
   }
 
   /** @throws CofferError `vault_damaged` when it is not the footer that `state` knows. */
@@ -87,7 +118,7 @@ export class SSTable {
     return this.#footer
   }
 
-  get file(): number {
+  get #file(): number {
     const file = this.#context.open.get(this.path)
     if (file === undefined) throw damaged(`${this.path} is missing`)
     return file
@@ -99,150 +130,138 @@ export class SSTable {
 
   #openFooter(): Footer {
     const { bytes, tag, id } = this.meta
-    if (this.#context.files.size(this.file) !== bytes)
+    if (this.#context.files.size(this.#file) !== bytes)
       throw damaged(`${this.path} has another length than it should`)
-    const piece = this.readExactly(Math.max(0, bytes - END_PIECE), Math.min(bytes, END_PIECE))
-    const tail = decodeTail(piece.subarray(Math.max(0, piece.length - TAIL_LENGTH)))
-    if (tail === undefined || tail.position + tail.length + TAIL_LENGTH !== bytes)
-      throw damaged(`${this.path} has a broken end`)
-    const inPiece = tail.position - (bytes - piece.length)
-    const sealed =
-      inPiece >= 0
-        ? piece.subarray(inPiece, inPiece + tail.length)
-        : this.readExactly(tail.position, tail.length)
+    const end = bytes - TAIL_BYTES
+    const length = end < 0 ? 0 : this.readExactly(end, TAIL_BYTES).readUInt32LE()
+    if (length < BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
+    const sealed = this.readExactly(end - length, length)
     const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
-    if (plain === undefined || !isEqual(sealed.subarray(sealed.length - TAG_BYTES), tag))
-      throw damaged(`${this.path} has a footer that does not open`)
-    const footer = decodeFooter(plain)
-    if (footer === undefined) throw damaged(`${this.path} has a footer of another version`)
-    return footer
+    const isListed = tag === undefined || isEqual(sealed.subarray(length - TAG_BYTES), tag)
+    if (plain === undefined || !isListed) throw damaged(`${this.path} has a footer that does not open`)
+    return decodeFooter(plain)
   }
 
   /** @throws CofferError `vault_damaged` when the file ends before. */
   readExactly(position: number, length: number): Buffer {
-    return this.readInto(Buffer.allocUnsafe(length), position)
-  }
-
-  /** Fills `target` and returns it. */
-  readInto(target: Buffer, position: number): Buffer {
-    if (this.#context.files.read(this.file, target, position) < target.length)
+    const target = Buffer.allocUnsafe(length)
+    if (this.#context.files.read(this.#file, target, position) < target.length)
       throw damaged(`${this.path} is too short`)
     return target
   }
 
-  /** The plain entries of one block. */
   block(section: Section, number: number): Buffer {
-    return this.#context.cache.block(this.#serial, section, number, () => this.openBlock(section, number))
+    const { blocks } = this.#context.cache
+    // 2 bits of section and 24 of number; 27 remain for the table.
+    const key = (this.#serial * 4 + section) * 2 ** 24 + number
+    const known = blocks.get(key)
+    if (known !== undefined) return known
+    const block = this.openBlock(section, number)
+    blocks.set(key, block)
+    return block
   }
 
   /** Bypasses the cache, for scans of everything. */
   openBlock(section: Section, number: number): Buffer {
-    const { start, length } = this.footer.sections[section]
-    const whole = wholeBlock(section)
-    const expected = Math.min(whole, length - number * whole)
-    if (expected <= 0) throw damaged(`${this.path} has fewer blocks than it should`)
-    const { cache } = this.#context
-    const target = cache.sealed.subarray(0, expected + BLOCK_SEAL)
-    const sealed = this.readInto(target, start + number * (whole + BLOCK_SEAL))
-    cache.opened++
+    const { start, count } = this.footer.sections[section]!
+    const most = ENTRIES_PER_BLOCK[section]
+    const entries = Math.min(most, count - number * most)
+    if (entries <= 0) throw damaged(`${this.path} has fewer blocks than it should`)
+    const width = ENTRY_BYTES[section]
+    const sealed = this.readExactly(
+      start + number * (most * width + BLOCK_SEAL),
+      entries * width + BLOCK_SEAL,
+    )
     const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
     if (plain === undefined)
       throw damaged(`${this.path} has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
   }
 
-  /** How many entries a section has. */
   count(section: Section): number {
-    return this.footer.sections[section].length / ENTRY_BYTES[section]
+    return this.footer.sections[section]!.count
   }
 
   entry(row: number): RowEntry {
-    return readRowEntry(this.#rowBlock(row), offsetOf(ROWS, row))
-  }
-
-  seqOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 16, 6)
-  }
-
-  createdOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 28, 6)
-  }
-
-  modifiedOf(row: number): number {
-    return this.#rowBlock(row).readUIntLE(offsetOf(ROWS, row) + 34, 6)
-  }
-
-  #rowBlock(row: number): Buffer {
-    return this.block(ROWS, blockOf(ROWS, row))
+    return new RowEntry(this.block(ROWS, blockOf(ROWS, row)), offsetOf(ROWS, row))
   }
 
   /**
-   * The row as it was written, but without its keys, which only the index has. A row of more than `most` sealed bytes
-   * is left unread unless it is small enough to be cached.
+   * The row as it was written, but without its keys. A row of more than `most` sealed bytes is left unread unless it is
+   * small enough to be cached.
    */
   row(number: number, most = Number.POSITIVE_INFINITY): Row {
-    const { id, seq, rev, created, modified, expires, offset, length, kind, tenant } = this.entry(number)
-    const known = { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING }
-    if (length > MOST_CACHED_BYTES && length > most) return { ...known, sealed: NOTHING, unread: length }
-    const read = () => this.readExactly(offset, length)
-    const sealed =
-      length > MOST_CACHED_BYTES ? read() : this.#context.cache.record(this.#serial, number, read)
-    return { kind, tenant, id, seq, rev, created, modified, expires, keys: NOTHING, sealed }
+    const entry = this.entry(number)
+    const { offset, length } = entry
+    if (length > MOST_CACHED_BYTES && length > most) return { ...bareRow(entry, NOTHING), unread: length }
+    if (length > MOST_CACHED_BYTES) return bareRow(entry, this.readExactly(offset, length))
+    const { records } = this.#context.cache
+    const key = this.#serial * 2 ** 24 + number
+    let sealed = records.get(key)
+    if (sealed === undefined) {
+      sealed = this.readExactly(offset, length)
+      records.set(key, sealed)
+    }
+    return bareRow(entry, sealed)
   }
 
-  /** Returns the number of the row. Opens one block of `ids`, and one of `rows` if the first half of the id matches. */
+  /** The number of entries of an index that are below these two words. Opens one block of it, at most. */
+  countBelow(index: Index, high: number, low: number): number {
+    const number = countBelow(this.footer.fences[index]!, 8, high, low) - 1
+    if (number < 0) return 0
+    return number * ENTRIES_PER_BLOCK[index] + countBelow(this.block(index, number), WIDTH, high, low)
+  }
+
+  rowAt(index: Index, entry: number): number {
+    return this.block(index, blockOf(index, entry)).readUInt32LE(offsetOf(index, entry) + 8)
+  }
+
+  /** Calls `visit` with the rows of entries of `KEYS`, of a whole block at a time. */
+  eachPosted(from: number, to: number, visit: (row: number) => void): void {
+    for (let entry = from; entry < to; ) {
+      const block = this.block(KEYS, blockOf(KEYS, entry))
+      const first = offsetOf(KEYS, entry)
+      const end = Math.min(block.length, first + (to - entry) * WIDTH)
+      for (let at = first; at < end; at += WIDTH) visit(block.readUInt32LE(at + 8))
+      entry += (end - first) / WIDTH
+    }
+  }
+
+  /** Returns the number of the row. Opens one block of `IDS`, and one of `ROWS` if the first half of the id matches. */
   find(id: RowId): number | undefined {
-    const { idFences, rows } = this.footer
     const key = asBuffer(id)
-    if (this.#ids.excludes(key, rows, idFences.length / 8, this.#idBlock)) return undefined
-    for (let number = lastFence(idFences, key); number >= 0; number--) {
-      const row = this.#findIn(this.#idBlock(number), key)
-      if (row !== undefined) return row
-      // Ids with this first half lie in the block before only if this block begins with one of them.
-      if (!isKeyAt(idFences, number * 8, key)) return undefined
+    const count = this.count(IDS)
+    if (this.#filter.excludes(key, count, this.#idBlock)) return undefined
+    const high = key.readUInt32BE(0)
+    const low = key.readUInt32BE(4)
+    for (let entry = this.countBelow(IDS, high, low); entry < count; entry++) {
+      const block = this.#idBlock(blockOf(IDS, entry))
+      const at = offsetOf(IDS, entry)
+      if (block.readUInt32BE(at) !== high || block.readUInt32BE(at + 4) !== low) return undefined
+      const row = block.readUInt32LE(at + 8)
+      if (this.entry(row).hasId(key)) return row
     }
     return undefined
   }
 
   readonly #idBlock = (number: number): Buffer => this.block(IDS, number)
 
-  #findIn(block: Buffer, id: Buffer): number | undefined {
-    const width = ENTRY_BYTES[IDS]
-    for (let at = firstNotBelow(block, width, id) * width; at < block.length; at += width) {
-      if (!isKeyAt(block, at, id)) return undefined
-      const row = block.readUInt32LE(at + 8)
-      if (this.#isRow(row, id)) return row
+  /** The entries of `KEYS` with this key: `count` of them from `start` on. */
+  posting(key: Uint8Array): { start: number; count: number } {
+    const bytes = asBuffer(key)
+    const high = bytes.readUInt32BE(0)
+    const low = bytes.readUInt32BE(4)
+    const start = this.countBelow(KEYS, high, low)
+    const isCarried = low === 0xffffffff
+    return {
+      start,
+      count: this.countBelow(KEYS, isCarried ? high + 1 : high, isCarried ? 0 : low + 1) - start,
     }
-    return undefined
   }
 
-  #isRow(row: number, id: Buffer): boolean {
-    const at = offsetOf(ROWS, row)
-    return this.#rowBlock(row).compare(id, 0, 16, at, at + 16) === 0
-  }
-
-  posting(key: Uint8Array): Posting | undefined {
-    const wanted = asBuffer(key)
-    const number = lastFence(this.footer.keyFences, wanted)
-    if (number < 0) return undefined
-    const block = this.block(DICT, number)
-    const at = firstNotBelow(block, ENTRY_BYTES[DICT], wanted) * ENTRY_BYTES[DICT]
-    if (at === block.length || !isKeyAt(block, at, wanted)) return undefined
-    return { start: block.readUInt32LE(at + 8), count: block.readUInt32LE(at + 12) }
-  }
-
-  /** The `index`-th row of a posting, ascending. */
-  postedRow({ start, count }: Posting, index: number): number {
-    if (count === 1) return start
-    const at = start + index
-    return this.block(POST, blockOf(POST, at)).readUInt32LE(offsetOf(POST, at))
-  }
-
-  /** The `index`-th row by time of expiry. */
-  expiring(index: number): { expires: number; row: number } {
-    const block = this.block(EXPIRY, blockOf(EXPIRY, index))
-    const at = offsetOf(EXPIRY, index)
-    return { expires: block.readUIntLE(at, 6), row: block.readUInt32LE(at + 6) }
+  /** How many rows expired by `now`: they are the first of `EXPIRY`. */
+  countExpired(now: number): number {
+    return this.countBelow(EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
   }
 
   /** Overwrites the sealed bytes of these rows with zeros, and syncs; doing so again changes nothing. */
@@ -250,8 +269,8 @@ export class SSTable {
     const { files } = this.#context
     for (const row of rows) {
       const { offset, length } = this.entry(row)
-      files.write(this.file, new Uint8Array(length), offset)
+      files.write(this.#file, new Uint8Array(length), offset)
     }
-    files.syncData(this.file)
+    files.syncData(this.#file)
   }
 }

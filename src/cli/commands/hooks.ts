@@ -1,0 +1,165 @@
+/** The steps of single commands that differ from performing their operation once and printing the answer. */
+import { parseJson } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
+import { CofferError } from '../../errors.js'
+import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
+import type { TenantView } from '../../operations/tenant/noun.js'
+import { displayLines } from '../output/display.js'
+import { printWarning } from '../output/output.js'
+import { write } from '../output/terminal.js'
+import { findTenantChoice, rememberTenant } from '../target/credentials.js'
+import type { Hooks } from '../task.js'
+
+/** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
+export const updateToken: Hooks = {
+  run: async ({ input, ask, print }) => {
+    const result = await ask().catch((error: unknown) => {
+      const isRefused = error instanceof CofferError && error.errors?.data !== undefined
+      if (!isRefused || !Number.isSafeInteger(input.data)) throw error
+      return ask({ ...input, data: String(input.data) })
+    })
+    await print(result)
+  },
+}
+
+export const setSetting: Hooks = {
+  gather: async (context, [name = '', given]) => {
+    const isSecret = isSecretSetting(requireSettingName(name))
+    return { name, value: await context.input.readGiven(context, given, name, { isSecret }) }
+  },
+  run: async ({ input, ask, print, notice }) => {
+    await print(await ask())
+    if (input.name !== 'mail.url') return
+    const { is_set } = (await ask({ name: 'public_url' }, 'config get')) as SettingView
+    if (!is_set)
+      await notice(
+        'Links in mail point to this machine until you set its public URL: coffer config set public_url https://…',
+      )
+  },
+}
+
+export const applySeed: Hooks = {
+  gather: async ({ input }, [path = '-']) => {
+    const source = path === '-' ? 'standard input' : path
+    return { seed: parseJson(await input.readFile(path, path === '-' ? source : 'the seed'), { source }) }
+  },
+}
+
+const BACKUPS = 'Earlier backups contain their own keys, so their data of this tenant remains readable.'
+
+const isNamed = ({ id, name }: TenantView, choice: string) =>
+  id === choice || name.toLowerCase() === choice.toLowerCase()
+
+export const createTenant: Hooks = {
+  run: async ({ ask, print, notice }) => {
+    const tenant = (await ask()) as TenantView
+    await print(tenant)
+    await notice(`Select it with --tenant, or make it the default: coffer tenant use ${tenant.id}`)
+  },
+}
+
+/** Marks the default tenant. */
+export const listTenants: Hooks = {
+  run: async ({ context, ask, print, notice }) => {
+    const choice = await findTenantChoice(context)
+    const tenants = (await ask()) as TenantView[]
+    const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
+    await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
+    if (choice !== undefined && used === undefined)
+      await notice('The default tenant does not exist any more. Choose another: coffer tenant use NAME')
+  },
+}
+
+export const useTenant: Hooks = {
+  run: async ({ context, ask, print }) => {
+    const tenant = (await ask()) as TenantView
+    await rememberTenant(context, tenant.id)
+    await print(tenant)
+  },
+}
+
+/** Asks for the name of the tenant before deleting it, and warns that backups still contain its data. */
+export const deleteTenant: Hooks = {
+  confirm: async ({ context: { terminal }, key, ask, askAsOwner, withOpenVault }) => {
+    // Read as the owner, because an application may have the permission to delete its tenant but not to read it.
+    const { name } = (await withOpenVault(async () => {
+      const { tenant_id } = (key === undefined ? {} : await ask({}, 'app whoami')) as { tenant_id?: string }
+      return askAsOwner('tenant get', {}, tenant_id)
+    })) as TenantView
+    const prompt = await import('../input/prompt.js')
+    const danger = `This deletes the tenant "${name}" with all of its tokens, applications and logs.`
+    if (terminal.mayPrompt) await printWarning(terminal, `${danger} ${BACKUPS}`)
+    const message = 'Type the name of the tenant to delete it:'
+    if ((await prompt.ask(terminal, { message, missing: '--yes' })) !== name)
+      throw new CofferError('interrupted', 'The name does not match. Nothing was changed.')
+  },
+  run: async ({ context, ask, askAsOwner, print, notice }) => {
+    await print(await ask())
+    await notice(BACKUPS)
+    const choice = await findTenantChoice(context)
+    if (choice === undefined || context.config.tenant !== undefined) return
+    const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
+    if (!tenants.some((tenant) => isNamed(tenant, choice))) await rememberTenant(context, undefined)
+  },
+}
+
+/** Prints a single mail as text. */
+export const showOutbox: Hooks = {
+  run: async ({ context, input, format, ask, print, notice }) => {
+    const result = await ask()
+    if (input.id === undefined || format !== 'table' || context.config.fields !== undefined)
+      return print(result)
+    const mail = result as OutboxLetter
+    const head = `To: ${mail.to}\nSubject: ${mail.subject}`
+    await write(context.terminal.stdout, displayLines(`${head}\n\n${mail.text}`))
+    await notice(describeState(mail)[0]!)
+  },
+}
+
+/** Reads the link from a prompt or standard input, so that other processes cannot see it. */
+export const acceptInvitation: Hooks = {
+  gather: async (context, [given], { firstName, lastName }) =>
+    omitUndefined({
+      link: await context.input.readGiven(context, given, 'the link', { message: 'Invitation link' }),
+      first_name: firstName,
+      last_name: lastName,
+    }),
+}
+
+/** Also prints the delivery state of the invitation's mail, and its link if stored, for the owner. */
+export const mailInvitation: Hooks = {
+  run: async ({ context, key, ask, print, notice, withOpenVault }) => {
+    const [invitation, letter] = await withOpenVault(async () => {
+      const result = (await ask()) as { id: string }
+      if (key !== undefined) return [result]
+      return [result, (await ask({ id: result.id, wait: true }, 'invite outbox')) as OutboxMail] as const
+    })
+    await print(invitation)
+    if (letter === undefined) return
+    const { link, failure } = letter
+    const [where, ...advice] = describeState(letter)
+    const text = [where, ...(link === undefined ? [] : [`Link: ${link}`]), ...advice].join('\n')
+    await (failure === undefined ? notice(text) : printWarning(context.terminal, text))
+  },
+}
+
+/** Says whether the mail was delivered, and what to do next. */
+function describeState({ id, state, server, failure, invitation_id }: Omit<OutboxMail, 'link'>): string[] {
+  if (state === 'dropped') return ['The mail was not sent, because its link had ended.']
+  if (state === 'sent') return [`The mail was sent to ${server}.`]
+  if (state === 'outbox')
+    return [
+      'No mail server is configured, so the mail stays in the outbox.',
+      `Read it: coffer invite outbox ${quoteWord(id)}`,
+    ]
+  if (state === 'refused')
+    return [
+      `The mail was rejected by ${server}: ${failure}`,
+      `It is not sent again. Send a new one: coffer invite resend ${quoteWord(invitation_id)}`,
+    ]
+  if (failure === undefined) return ['The mail is waiting to be sent.']
+  const again = 'It is sent again while coffer serve runs, and with the next invitation.'
+  return [`The mail could not be sent to ${server}: ${failure}`, again]
+}

@@ -1,0 +1,113 @@
+/** `coffer formula check | install` and `reactor dev`: code from files. */
+import { statSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import { pause } from '../../client/pause.js'
+import { isObject, parseJson } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { toProblem, usage } from '../../errors.js'
+import type { OperationInput } from '../../framework/operation.js'
+import type { ReactorRun, Sandbox } from '../../framework/ports/reactors.js'
+import type { CommandContext } from '../context.js'
+import { readTexts } from '../input/gather.js'
+import { readMap } from '../input/options.js'
+import { displayLines } from '../output/display.js'
+import { printNotice, printProblem } from '../output/output.js'
+import { write } from '../output/terminal.js'
+import { describeConfinement } from '../target/reactor-options.js'
+import type { Hooks, Task } from '../task.js'
+import { findFixture } from './fixtures.js'
+
+const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
+/** How often a file is looked at that is watched; an editor has written all of it by the next look. */
+const WATCH_MS = 100
+
+export const checkFormula: Hooks = {
+  gather: async (context, [file = ''], { contract }) => {
+    const formula = file.endsWith('.json') ? await readFormula(context, file) : undefined
+    const code = formula?.code ?? (await context.input.readFile(file, 'the file'))
+    const declared = contract === undefined ? formula : await readFormula(context, String(contract), false)
+    return omitUndefined({ code, contract: declared })
+  },
+  run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
+}
+
+export const installFormulas: Hooks = {
+  gather: async (context, [name]) => {
+    const formulas: object[] = []
+    for (const each of name === undefined ? INCLUDED : [name]) {
+      if (!INCLUDED.includes(each) && !each.endsWith('.json'))
+        throw usage(`There is no formula "${each}". Give ${INCLUDED.join(', ')}, or a file: my-formula.json.`)
+      const file = INCLUDED.includes(each) ? findFixture(`formulas/${each}.json`) : resolve(context.cwd, each)
+      formulas.push(await readFormula(context, file))
+    }
+    return { formulas }
+  },
+}
+
+/** `code` in the file may be the name of a file beside it; a contract needs no code. @throws CofferError `usage` */
+async function readFormula({ input, cwd }: CommandContext, path: string, needsCode = true) {
+  const formula = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
+  const isList = (value: unknown) => value === undefined || Array.isArray(value)
+  const isFormula = isObject(formula) && isList(formula.configuration) && isList(formula.request_parameters)
+  if (!isFormula || (needsCode && typeof formula.code !== 'string'))
+    throw usage(`${path} is not a formula: a JSON object with code.`)
+  const code = String(formula.code)
+  if (!needsCode || !/^[\w./-]+\.c?js$/.test(code)) return formula
+  return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
+}
+
+/** Runs a file as a reactor, once or on every save. */
+export const develop: Hooks = {
+  gather: async (context, [file = ''], { args, configuration }) => ({
+    code: await context.input.readFile(file, 'the file'),
+    args: await readObject(context, args, '--args'),
+    configuration: await readObject(context, configuration, '--configuration'),
+  }),
+  run: async (task) => {
+    const { context, options, args, input, format } = task
+    if (options.watch !== true) return runOnce(task, input)
+    const { terminal, signal } = context
+    context.handlesSignals()
+    const path = resolve(context.cwd, args[0]!)
+    const savedAt = () => statSync(path, { throwIfNoEntry: false })?.mtimeMs
+    let before = savedAt()
+    let read = async () => input.code
+    while (!signal.aborted) {
+      try {
+        await runOnce(task, { ...input, code: await read() })
+      } catch (error) {
+        await printProblem(terminal, toProblem(error, '', 'owner'), format)
+      }
+      await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Press Ctrl-C to stop.`)
+      let now = before
+      while (!signal.aborted && (now === before || now === undefined)) {
+        await pause(WATCH_MS, signal)
+        now = savedAt()
+      }
+      before = now
+      read = () => context.input.readFile(args[0]!, 'the file')
+    }
+  },
+}
+
+/** @throws CofferError the failure of the code, after printing its place */
+async function runOnce({ context, options, ask, print }: Task, input: Readonly<OperationInput>) {
+  const { terminal } = context
+  const run = (await ask({ ...input })) as ReactorRun & { sandbox: Sandbox }
+  if (options.verbose === true) await printNotice(terminal, describeConfinement(run.sandbox))
+  for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
+  await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
+  const { outcome, stack } = run
+  if (outcome.kind === 'failure') {
+    if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
+    throw outcome.error
+  }
+  const { kind: _, ...result } = outcome
+  await print(result)
+}
+
+/** Key=value entries or a JSON object. @throws CofferError `usage` */
+async function readObject({ input }: CommandContext, given: unknown, name: string) {
+  const flag = { name, shape: 'map', schema: {}, isStored: true } as const
+  return readMap(flag, await readTexts(input, flag, (given ?? []) as string[]))
+}

@@ -1,0 +1,115 @@
+/** Reads answers of any server: results, problems, and what reactor code or the destination of a proxy answered in full. */
+import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
+import { CofferError, ERRORS, type ErrorCode, type PropertyErrors } from '../errors.js'
+import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
+import type { Outcome } from '../framework/outcome.js'
+import type { RoutedOperation } from '../framework/registry.js'
+
+export interface WholeAnswer {
+  readonly status: number
+  readonly headers: Iterable<[string, string]> & { get(name: string): string | null }
+  readonly text: string
+}
+
+/** Headers that a server adds to an answer in full itself. */
+const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-type-options']
+const PLAIN = 'text/plain; charset=utf-8'
+
+/** Limits of the text that a problem may print on a terminal. */
+const MOST_CHARACTERS = 4000
+const MOST_PROPERTIES = 100
+const MOST_MESSAGES = 10
+
+const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
+/** Codes about this process, which no server can give. */
+const OWN: readonly string[] = ['usage', 'interrupted'] satisfies ErrorCode[]
+const TRACE_ID = /^[\x21-\x7e]{1,128}$/
+
+/** The result, or the error that the server told. @throws CofferError `unavailable` for what is no answer of the interface */
+export function readAnswer(
+  definition: RoutedOperation,
+  answer: WholeAnswer,
+  prefix: string,
+): Outcome | CofferError {
+  const { status, headers, text } = answer
+  const passed = readPassed(definition, answer, prefix)
+  if (passed !== undefined) return passed
+  // Following the redirect would send the key to another address.
+  if (status >= 300 && status < 400)
+    throw new CofferError(
+      'unavailable',
+      'The server redirects elsewhere. Give the address of the vault itself.',
+    )
+  if (status >= 300) return readProblem(definition, answer)
+  if (status === 204 || text === '') return { status, result: undefined }
+  if (headers.get('content-type')?.includes('json')) return { status, result: readJson(text) }
+  throw new CofferError('unavailable', 'The server answered something else than JSON. Is its address right?')
+}
+
+function readJson(text: string): unknown {
+  return parseJson(text, { source: 'the answer of the server' })
+}
+
+/** Status, headers and body that code answered in full, which our servers mark; undefined if the server made it itself. */
+function readPassed(
+  { mayAnswerHttp }: RoutedOperation,
+  { status, headers, text }: WholeAnswer,
+  prefix: string,
+): Outcome | undefined {
+  const all = new Map([...headers].map(([name, value]) => [name.toLowerCase(), value]))
+  if (mayAnswerHttp !== true || all.get('content-security-policy') !== 'sandbox') return undefined
+  const type = all.get('content-type') ?? ''
+  const isJson = type.startsWith('application/json')
+  for (const name of isJson || type === PLAIN ? [...ADDED, 'content-type'] : ADDED) all.delete(name)
+  const result = text === '' ? undefined : isJson ? readJson(text) : text
+  return { status, headers: passAnswerHeaders(Object.fromEntries(all), prefix), result }
+}
+
+function readProblem(definition: RoutedOperation, { status, headers, text }: WholeAnswer): CofferError {
+  const body = parseJsonOrNothing(text)
+  const problem = isObject(body) ? body : {}
+  const { detail, title, instance } = problem
+  const told = [detail, title].find((each) => typeof each === 'string' && each !== '')
+  const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
+  const seconds = Number(headers.get('retry-after') ?? Number.NaN)
+  const details = omitUndefined({
+    status,
+    traceId: typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined,
+    retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined,
+    errors: readErrors(definition, problem.errors),
+  })
+  return new CofferError(findCode(definition, status, problem), message.slice(0, MOST_CHARACTERS), details)
+}
+
+/** Our servers name the code; for other servers the status decides. */
+function findCode(
+  { noun, verb }: RoutedOperation,
+  status: number,
+  problem: Record<string, unknown>,
+): ErrorCode {
+  const named = PROBLEM_TYPE.exec(String(problem.type))?.[1]?.replaceAll('-', '_')
+  if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
+  const all = Object.keys(ERRORS) as ErrorCode[]
+  const codes = all.filter((code) => ERRORS[code].status === status && !OWN.includes(code))
+  const ofReactor = noun === 'reactor' && verb === 'react' && codes.find((code) => ERRORS[code].exit === 8)
+  return ofReactor || (codes[0] ?? (status >= 500 ? 'unavailable' : 'validation'))
+}
+
+/** Names query parameters as the input does, like errors of a local vault. */
+function readErrors({ endpoint }: RoutedOperation, errors: unknown): PropertyErrors | undefined {
+  if (!isObject(errors)) return undefined
+  const entries = Object.entries(errors).slice(0, MOST_PROPERTIES)
+  const nameOf = (path: string) => {
+    if (/^[A-Z0-9]+-IDEMPOTENCY-KEY$/.test(path)) return IDEMPOTENCY_KEY
+    const bare = path.replace(/^query\./, '')
+    return Object.hasOwn(endpoint.query, /^[^.[]*/.exec(bare)![0]) ? bare : path
+  }
+  const named = entries.map(([path, messages]) => {
+    const texts = [messages].flat().filter((text) => typeof text === 'string')
+    const kept = texts.slice(0, MOST_MESSAGES).map((text) => text.slice(0, MOST_CHARACTERS))
+    return [nameOf(path).slice(0, MOST_CHARACTERS), kept] as const
+  })
+  return named.length === 0 ? undefined : Object.fromEntries(named)
+}

@@ -1,0 +1,41 @@
+/** Serves a vault over HTTP, for the command line and the library. */
+import { answerLater, DEFAULT_PREFIX, LOOPBACK, type SocketOptions, startServer } from '../http/server.js'
+import type { ControlState } from './control-state.js'
+import { Dashboard } from './dashboard.js'
+import type { VaultServiceOptions } from './middleware.js'
+
+export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
+  /** The key of the control plane, if requests can reach that. */
+  key?: string | undefined
+  /** In URLs; default `localhost`. */
+  hostName?: string
+  /** Runs before the first request is answered. */
+  prepare?(): Promise<void>
+}
+
+/**
+ * Resolves when requests are accepted; the code that answers them is loaded by the first one, or by `begin`. `pageUrl`: an
+ * address of the page, which a server for other machines has not. @throws CofferError `unavailable`, `usage`
+ */
+export async function serveVault(control: ControlState, options: ServeOptions) {
+  const { key, hostName = 'localhost', prepare, port, addresses = LOOPBACK, allowHosts = [], tls } = options
+  const { prefix = DEFAULT_PREFIX } = options
+  const { app } = control
+  const isRemote = addresses.some((address) => !LOOPBACK.includes(address))
+  if (isRemote) app.admitOthers()
+  const dashboard = isRemote ? undefined : new Dashboard(control, { prefix, isSecure: tls !== undefined })
+  const { answerer, begin } = answerLater(async () => {
+    await prepare?.()
+    const { createVaultAnswerer } = await import('./middleware.js')
+    return createVaultAnswerer(options, { control, key, dashboard, prefix }, [hostName, ...allowHosts])
+  })
+  const sockets = {
+    ...(port === undefined ? {} : { port }),
+    ...(tls === undefined ? {} : { tls }),
+    addresses,
+  }
+  const server = await startServer(answerer, { ...options, host: app }, sockets)
+  const url = `${tls === undefined ? 'http' : 'https'}://${hostName}:${server.port}`
+  control.listenAt(url)
+  return { url, port: server.port, pageUrl: dashboard?.listenAt(url), begin, stop: server.stop }
+}

@@ -1,0 +1,88 @@
+/** The declaration of a filter, and readers of its operands. An operand is JSON: a missing one is null. */
+import { type CofferError, validationError } from '../../errors.js'
+import { canonicalJson } from '../json/json.js'
+import type { Budget } from './budget.js'
+
+/** The maximum count, length and padded length that filters accept. */
+const MAX_FILTER_LENGTH = 10_000
+
+/** Cryptographic randomness. */
+export interface RandomSource {
+  bytes(count: number): Uint8Array
+}
+
+export const HMAC_ALGORITHMS = ['sha-1', 'sha-256', 'sha-512'] as const
+export type Hmac = (algorithm: (typeof HMAC_ALGORITHMS)[number], key: string, message: string) => Uint8Array
+export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown[]
+
+export interface CallTools {
+  readonly random: RandomSource
+  readonly hmac: Hmac
+  /** Loaded for the first expression that needs it. */
+  readonly jsonPath: JsonPath | undefined
+  readonly budget: Budget
+  /** Whether a literal before or in this call is a decimal: `divided_by` then does not round down. */
+  readonly isDecimal: boolean
+}
+
+export interface FilterRule {
+  /** The minimum and maximum number of arguments. */
+  readonly least: number
+  readonly most: number
+  /** The only use in which the filter is allowed. */
+  readonly onlyIn?: 'id'
+  /** The filters of which one must be next; the empty name stands for none. */
+  readonly followers?: readonly string[]
+  /** Steps beyond those of reading the operands and writing the result; as a number, for each character of the value. */
+  readonly steps?: number | ((value: unknown, args: readonly unknown[]) => number)
+  /** @throws any error if the filter does not accept the value or the arguments; the message of ours is shown */
+  run(value: unknown, args: readonly unknown[], tools: CallTools): unknown
+}
+
+/** The text of any value: empty for null, canonical JSON for objects and arrays. */
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : value === null || value === undefined ? '' : canonicalJson(value)
+}
+
+/** @throws CofferError `validation`, as every reader below */
+export function asText(value: unknown): string {
+  if (value !== null && typeof value !== 'object') return textOf(value)
+  return refuse('this filter takes text, a number or a boolean; use stringify or json on objects and arrays')
+}
+
+export function asCount(value: unknown): number {
+  const count = Number.isInteger(value) ? (value as number) : -1
+  if (count >= 0 && count <= MAX_FILTER_LENGTH) return count
+  return refuse(`a count must be an integer from 0 to ${MAX_FILTER_LENGTH}`)
+}
+
+export function asFlag(value: unknown): boolean {
+  if (value === true || value === 'true') return true
+  return value === false || value === 'false' ? false : refuse('a flag must be true or false')
+}
+
+export function asCharacter(value: unknown): string {
+  if (typeof value === 'string' && [...value].length === 1) return value
+  return refuse('a mask or padding must be one character in quotes')
+}
+
+export function refuse(message: string): never {
+  throw validationError(message)
+}
+
+/** An error with its column, counted in characters from 1. */
+export function syntaxError(text: string, at: number, reason: string, cause?: unknown): CofferError {
+  return validationError(`${reason} (at column ${[...text.slice(0, at)].length + 1})`, { cause })
+}
+
+/** Reads a property as Liquid does: an own one, or `size`, `first` and `last`. */
+export function readProperty(object: unknown, key: unknown): unknown {
+  if (object === undefined || object === null || (typeof key === 'object' && key !== null)) return undefined
+  const list = Array.isArray(object) ? (object as unknown[]) : undefined
+  if (list !== undefined && typeof key === 'number') return list.at(key)
+  const name = String(key)
+  if (Object.hasOwn(Object(object), name)) return (object as Record<string, unknown>)[name]
+  if (name === 'first' || name === 'last') return list?.at(name === 'first' ? 0 : -1)
+  if (name !== 'size') return undefined
+  return typeof object === 'string' ? object.length : Object.keys(object).length
+}

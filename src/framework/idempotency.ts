@@ -1,0 +1,238 @@
+/**
+ * Stores the answer to a request with an idempotency key for 24 hours, in the unit of work that does what was asked. Each
+ * answer lists the records that it describes, and is deleted with any of them.
+ */
+import { type Permission, stricterTransform } from '../domain/access/permissions.js'
+import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
+import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
+import type { RecordOf } from '../domain/records/records.js'
+import { CofferError, validationError } from '../errors.js'
+import type { StoreReader, StoreWriter } from '../storage/store.js'
+import type { Caller } from './caller/caller.js'
+import { EncodedJson, type ResponseLimits } from './limits.js'
+import type { AnyOperation, AuditEntry, Context, Host, OperationInput } from './operation.js'
+import type { Outcome } from './outcome.js'
+import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
+
+const KEPT_MS = 24 * 60 * 60 * 1000
+const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+/** Code of a reactor can reach more. */
+const MOST_SUBJECTS = 10_000
+/** Records read at once, because one may be large. */
+const READ_AT_ONCE = 20
+/** Answers removed with an application. Its other answers expire; its id is not used again, so nobody gets them. */
+const MOST_OF_APPLICATION = 10_000
+
+type Kind = AnswerSubject['kind']
+
+/** By type of entity. */
+const SUBJECT_KINDS: Readonly<Record<string, Kind>> = {
+  token: 'token',
+  card: 'token',
+  bank: 'token',
+  reactor: 'reactor',
+  application: 'application',
+}
+
+interface KeyedRequest {
+  definition: AnyOperation
+  input: OperationInput
+  key: string
+  limits: ResponseLimits
+}
+
+/**
+ * Replays the answer stored for the key, else runs `work`, which stores its answer by the {@link IdempotentAnswer}.
+ * @throws CofferError `conflict` while the first request runs, `forbidden` if the caller has lost access, those of `work`
+ */
+export async function runIdempotent(
+  host: Host,
+  caller: Caller,
+  request: KeyedRequest,
+  work: (answer: IdempotentAnswer) => Promise<Outcome>,
+): Promise<Outcome> {
+  const { definition, limits } = request
+  const scope = formatScope(caller, request)
+  const isLong = definition.runDetached !== undefined
+  const claim = await host.claims.take(caller.tenant, scope, { isLong })
+  if (claim === undefined)
+    throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
+  try {
+    const { id, stored, isUsable } = await host.store.read(async (reader) => {
+      const id = await host.hashSecret(scope, reader)
+      const stored = await reader.get('answer', caller.tenant, id)
+      return { id, stored, isUsable: stored && (await checkSubjects(reader, caller, definition, stored)) }
+    })
+    if (stored !== undefined && isUsable) return replay(stored, limits)
+    return await work(new IdempotentAnswer(definition, id, stored))
+  } finally {
+    await claim.end()
+  }
+}
+
+/** Caller, path and key. A session has a scope of its own. */
+function formatScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
+  const { route = '' } = definition
+  const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
+  return JSON.stringify(['answer', tenant, actor.type, actor.id, session?.id ?? '', route, inPath, key])
+}
+
+/** Whether all subjects still exist. @throws CofferError `forbidden` if the caller has lost access to one */
+async function checkSubjects(
+  reader: StoreReader,
+  caller: Caller,
+  definition: AnyOperation,
+  { subjects }: AnswerRecord,
+): Promise<boolean> {
+  let hasLost = false
+  for (const { kind, id, granted = {} } of subjects) {
+    const record = await reader.get(kind, caller.tenant, id)
+    if (record === undefined) return false
+    const present = grantsOn(caller, definition, record)
+    hasLost ||= Object.entries(granted).some(([permission, before]) => {
+      const now = present?.[permission as Permission]
+      return now === undefined || stricterTransform(now, before) !== before
+    })
+  }
+  if (!hasLost) return true
+  throw new CofferError(
+    'forbidden',
+    'The answer kept for this idempotency key contains a token for which the permissions are no longer granted.',
+  )
+}
+
+/** Returns what the operation's permissions, and token:read, grant on a token; undefined for other records. */
+function grantsOn(caller: Caller, { permissions = [] }: AnyOperation, record: RecordOf[Kind]) {
+  if (!('containers' in record)) return undefined
+  const grants: Grants = {}
+  for (const permission of new Set<Permission>([...permissions, 'token:read'])) {
+    const transform = caller.transform(permission, record)
+    if (transform !== undefined) grants[permission] = transform
+  }
+  return grants
+}
+
+function replay({ status, headers, body }: AnswerRecord, limits: ResponseLimits): Outcome {
+  const answer = { status, ...(headers && { headers }), isReplayed: true } as const
+  if (body === undefined) return { ...answer, result: undefined }
+  const json = new EncodedJson(undefined, body)
+  limits.reserve(json.bytes)
+  return { ...answer, result: limits.wantsEncoded && headers === undefined ? json : json.toJSON() }
+}
+
+/** Stores the answer of one operation, and collects what the answer is about. */
+export class IdempotentAnswer {
+  /** Whether a unit of work that stores the answer was committed. */
+  isStored = false
+  readonly #definition: AnyOperation
+  readonly #id: string
+  readonly #stale: AnswerRecord | undefined
+  readonly #earlier: AuditEntry[] = []
+
+  /** @param stale a stored answer that cannot be replayed, because one of its subjects is gone */
+  constructor(definition: AnyOperation, id: string, stale: AnswerRecord | undefined) {
+    this.#definition = definition
+    this.#id = id
+    this.#stale = stale
+  }
+
+  addRecorded(recorded: readonly AuditEntry[]): void {
+    this.#earlier.push(...recorded)
+  }
+
+  /**
+   * Stores the answer in the unit of work of `context`; not an error, and not an answer about something that is gone.
+   * @throws CofferError `validation` for one that is too large, `conflict` if another server has stored one meanwhile
+   */
+  async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
+    const { status, headers, result } = outcome
+    if (status >= 300) return
+    const subjects = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
+    if (subjects === undefined) return
+    const json = encodeBody(this.#definition.output ?? {}, result)
+    if ((json?.bytes ?? 0) > MOST_ANSWER_BYTES || subjects.length > MOST_SUBJECTS)
+      throw validationError(
+        'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
+      )
+    const type = headers?.['content-type']
+    const kept = headers && (type === undefined ? {} : { 'content-type': type })
+    const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
+    // An answer that another server has stored meanwhile stays.
+    const stale = this.#stale && JSON.stringify(this.#stale)
+    if (stale !== undefined && JSON.stringify(await store.get('answer', caller.tenant, this.#id)) === stale)
+      await removeAnswer(store, caller.tenant, this.#id)
+    await insertAnswer(store, caller.tenant, answer)
+  }
+
+  /** The application that asks, and what was recorded and not deleted; undefined if one of them is gone. */
+  async #findSubjects(store: StoreWriter, caller: Caller, recorded: readonly AuditEntry[]) {
+    const found = new Map<string, AnswerSubject>()
+    const { type: kind, id } = caller.actor
+    if (kind === 'application') found.set(`${kind}/${id}`, { kind, id })
+    for (const { type, id, as } of recorded) {
+      const kind = SUBJECT_KINDS[type]
+      if (as?.operation === 'delete') found.delete(`${kind}/${id}`)
+      else if (kind !== undefined) found.set(`${kind}/${id}`, { kind, id })
+    }
+    for (const subject of found.values()) {
+      const record = await store.get(subject.kind, caller.tenant, subject.id)
+      if (record === undefined) return undefined
+      subject.granted = grantsOn(caller, this.#definition, record)
+    }
+    return [...found.values()]
+  }
+}
+
+/** Returns the body to be stored, without what is shown once. */
+function encodeBody(output: Schema, result: unknown): EncodedJson | undefined {
+  if (result === undefined) return undefined
+  if (!showsOnce(output)) return result instanceof EncodedJson ? result : new EncodedJson(result)
+  return new EncodedJson(withoutShownOnce(output, result instanceof EncodedJson ? result.toJSON() : result))
+}
+
+/** Inserts the answer, and rows that index the subjects that its own row cannot. @throws CofferError `conflict` */
+async function insertAnswer(store: StoreWriter, tenant: number, answer: AnswerRecord): Promise<void> {
+  const { id, status, subjects } = answer
+  const options = { expires: store.now + KEPT_MS }
+  await store.insert('answer', tenant, answer, options)
+  for (const [at, part] of partsOf(answer).entries()) {
+    const some = subjects.slice((at + 1) * SUBJECTS_OF_ROW, (at + 2) * SUBJECTS_OF_ROW)
+    await store.insert('answer', tenant, { id: part, part_of: id, status, subjects: some }, options)
+  }
+}
+
+function partsOf({ id, subjects }: AnswerRecord): string[] {
+  const length = Math.max(0, Math.ceil(subjects.length / SUBJECTS_OF_ROW) - 1)
+  return Array.from({ length }, (_, at) => `${id}/${at + 1}`)
+}
+
+async function removeAnswer(store: StoreWriter, tenant: number, id: string): Promise<void> {
+  const answer = await store.get('answer', tenant, id)
+  if (answer === undefined) return
+  await store.remove('answer', tenant, id)
+  for (const part of partsOf(answer)) await removeAnswer(store, tenant, part)
+}
+
+export async function removeAnswersAbout(store: StoreWriter, tenant: number, kind: Kind, value: string) {
+  const query = { where: { field: kind, value }, page: 1, size: READ_AT_ONCE }
+  const most = kind === 'application' ? MOST_OF_APPLICATION : Number.POSITIVE_INFINITY
+  for (let removed = 0; removed < most; removed += READ_AT_ONCE) {
+    const { records } = await store.find('answer', tenant, query)
+    if (records.length === 0) return
+    for (const { id, part_of } of records) {
+      await removeAnswer(store, tenant, id)
+      if (part_of !== undefined) await removeAnswer(store, tenant, part_of)
+    }
+  }
+}
+
+export async function removeAnswersOfDeleted(
+  store: StoreWriter,
+  tenant: number,
+  recorded: readonly AuditEntry[],
+): Promise<void> {
+  for (const { type, id, as } of recorded) {
+    const kind = SUBJECT_KINDS[type]
+    if (as?.operation === 'delete' && kind !== undefined) await removeAnswersAbout(store, tenant, kind, id)
+  }
+}

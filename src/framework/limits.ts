@@ -1,0 +1,56 @@
+/** The size limit and the form of an answer, which depend on its transport. */
+import { type CofferError, invalid, validationError } from '../errors.js'
+
+export interface ResponseLimits {
+  /** The largest answer, in bytes of JSON (UTF-8). */
+  readonly mostBytes: number
+  /** Whether the limit applies also to an answer that cannot be split into smaller pages. */
+  readonly isStrict: boolean
+  readonly wantsEncoded: boolean
+  /** Reserves so many bytes in all for an answer; called before reads are logged. @throws CofferError `unavailable` */
+  reserve(bytes: number): void
+}
+
+const MIB = 1024 * 1024
+export const MOST_PAGE_BYTES = 16 * MIB
+
+export const LOCAL_LIMITS: ResponseLimits = {
+  mostBytes: MOST_PAGE_BYTES,
+  isStrict: false,
+  wantsEncoded: false,
+  reserve: () => undefined,
+}
+
+export class EncodedJson {
+  readonly text: string
+  readonly bytes: number
+
+  /** @param text the JSON of `value`, where it is known already */
+  constructor(value: unknown, text = JSON.stringify(value)) {
+    this.text = text
+    this.bytes = Buffer.byteLength(this.text)
+  }
+
+  toJSON(): unknown {
+    return JSON.parse(this.text)
+  }
+}
+
+/** The answer within `limits`, its memory reserved. @throws CofferError `validation` for one too large, `unavailable` */
+export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
+  if (result === undefined || (!limits.wantsEncoded && !limits.isStrict)) return result
+  const json = new EncodedJson(result)
+  if (limits.isStrict && json.bytes > limits.mostBytes) throw pageTooLarge(limits, true)
+  limits.reserve(json.bytes)
+  return limits.wantsEncoded ? json : result
+}
+
+/** The beginning of the error of a page that is accepted if it is smaller. */
+export const ASK_SMALLER = 'ask for a smaller size'
+
+/** `isAlone`: it is one item, or no page at all. */
+export function pageTooLarge({ mostBytes }: ResponseLimits, isAlone: boolean): CofferError {
+  const limit = `the limit of ${mostBytes / MIB} MiB`
+  if (isAlone) return validationError(`The answer exceeds ${limit}.`)
+  return invalid('size', `${ASK_SMALLER}; this page exceeds ${limit}`)
+}

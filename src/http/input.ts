@@ -1,0 +1,135 @@
+/** The input of an operation, from the body and the query string of a request. */
+import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../domain/json/json.js'
+import { collect } from '../domain/property-errors.js'
+import { suggestName } from '../domain/text/nearest.js'
+import { CofferError, type PropertyErrors, validationError } from '../errors.js'
+import { type AnyOperation, CONTROL_PATH } from '../framework/operation.js'
+import type { Endpoint } from '../framework/registry.js'
+import { readText, type Schema } from '../framework/schema.js'
+import type { HttpRequest } from './exchange.js'
+import { readHeader } from './headers.js'
+
+const JSON_MEDIA_TYPE = 'application/json'
+
+/**
+ * The properties of the body, to be merged with path and query. Content type, size and JSON are checked in this order.
+ * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
+ */
+export async function readBodyInput(
+  request: HttpRequest,
+  operation: AnyOperation,
+  limitBytes: number,
+): Promise<Record<string, unknown>> {
+  checkContentType(request, operation)
+  const bytes = await readWhole(request, limitBytes)
+  if (bytes.length === 0) throw validationError('The request needs a JSON body.')
+  const source = 'the request body'
+  const value = parseJson(decodeUtf8(bytes, source), { source, mostValues: MAX_JSON_VALUES })
+  const { wholeBody, sentBody } = operation
+  if (wholeBody !== undefined) return { [wholeBody]: value }
+  if (isObject(value)) return sentBody === undefined ? value : { ...value, [sentBody]: value }
+  throw validationError('The request body must be a JSON object.')
+}
+
+export async function readWhole(request: HttpRequest, limitBytes: number): Promise<Uint8Array> {
+  const bytes = await request.readBody(limitBytes)
+  await request.lease?.arrive()
+  if (bytes !== undefined) return bytes
+  throw new CofferError('too_large', `The body is larger than the limit of ${limitBytes} bytes.`)
+}
+
+/** A missing content type counts as JSON, if the operation accepts JSON. */
+function checkContentType(
+  { headers }: HttpRequest,
+  { contentType: only, alsoContentType }: AnyOperation,
+): void {
+  const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
+  if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
+    throw unsupported('Compressed bodies are not supported. Send the body without Content-Encoding.')
+  const header = readHeader(headers, 'content-type')
+  if (only === undefined && (header === undefined || header === JSON_MEDIA_TYPE)) return
+  const wanted = only ?? JSON_MEDIA_TYPE
+  const [type = '', ...parameters] = (header ?? '').split(';').map((part) => part.trim().toLowerCase())
+  if (type !== wanted && type !== alsoContentType) throw unsupported(`The body must be sent as ${wanted}.`)
+  for (const parameter of parameters) {
+    const [name, value = ''] = parameter.split('=').map((part) => part.trim())
+    if (name === 'charset' && !['utf-8', 'utf8'].includes(value.replaceAll('"', '')))
+      throw unsupported('The body must be UTF-8.')
+  }
+}
+
+function unsupported(message: string): CofferError {
+  return new CofferError('unsupported_media_type', message)
+}
+
+/**
+ * The query parameters of `endpoint` in `search` (without the question mark), and their syntax errors. Repeated names
+ * give an array if the schema is one. `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map; the
+ * first one of a key counts. Unknown parameters are ignored, except by the control plane, which refuses them. Text that is
+ * not a number stays text, which validation then refuses.
+ * @throws CofferError `validation` for invalid percent-encoding
+ */
+export function readQuery({ query, path }: Endpoint, search: string) {
+  const input: Record<string, unknown> = {}
+  const misspelled: PropertyErrors = {}
+  for (const pair of search === '' ? [] : search.split('&')) {
+    const at = pair.indexOf('=')
+    const name = decode(at === -1 ? pair : pair.slice(0, at))
+    const text = at === -1 ? '' : decode(pair.slice(at + 1))
+    const property = /^[^.[]*/.exec(name)![0]
+    if (Object.hasOwn(query, property))
+      collect(misspelled, property, () => addValue(input, name, text, property, query[property]!))
+    // A test that misspells a filter would wait for the wrong requests.
+    else if (path.startsWith(CONTROL_PATH))
+      misspelled[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
+  }
+  return { input, misspelled }
+}
+
+/** @throws CofferError `validation` if the form of the parameter does not fit its schema */
+function addValue(
+  input: Record<string, unknown>,
+  name: string,
+  text: string,
+  property: string,
+  schema: Schema,
+): void {
+  const rest = name.slice(property.length)
+  if (schema.type === 'object') {
+    // Without a prototype, so that keys such as `__proto__` are ordinary.
+    input[property] ??= Object.create(null)
+    const map = input[property] as Record<string, unknown>
+    if (schema.maxProperties === 1 && Object.keys(map).length > 0)
+      throw validationError('may be given only once')
+    for (const [key, value] of readEntries(rest, text, property)) if (!(key in map)) map[key] = value
+    return
+  }
+  if (rest !== '') throw validationError(`must be written as ${property}=value`)
+  if (schema.type === 'array')
+    input[property] = [...((input[property] as unknown[]) ?? []), readText(schema.items, text)]
+  else if (property in input) throw validationError('may be given only once')
+  else input[property] = readText(schema, text)
+}
+
+/** The entries of a map in one parameter: the whole map as JSON, or one entry with its key in the name. */
+function readEntries(rest: string, text: string, property: string): [string, unknown][] {
+  if (rest === '') {
+    const map = parseJson(text)
+    if (isObject(map)) return Object.entries(map)
+  }
+  const [, dotted, bracketed] = /^(?:\.(.+)|\[(.+)\])$/su.exec(rest) ?? []
+  const key = dotted ?? bracketed
+  if (key !== undefined) return [[key, text]]
+  const forms = [`${property}.key=value`, `${property}[key]=value`, `${property}={"key":"value"}`]
+  throw validationError(`must be written as ${forms.join(' or ')}`)
+}
+
+function decode(text: string): string {
+  const plain = text.replaceAll('+', ' ')
+  try {
+    if (/^[\x20-\x7e]*$/.test(plain)) return plain.includes('%') ? decodeURIComponent(plain) : plain
+  } catch {
+    // The error below is clearer than the decoder's.
+  }
+  throw validationError('The query is not percent-encoded UTF-8. Encode values with % and two hex digits.')
+}

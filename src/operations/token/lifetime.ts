@@ -1,0 +1,157 @@
+/** The life of tokens: in which months they are active, and their removal with all that belongs to them. */
+import { formatDate, monthOf } from '../../domain/dates.js'
+import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
+import { settingOf } from '../../domain/settings.js'
+import { removeAnswersAbout } from '../../framework/idempotency.js'
+import type { Context, Host } from '../../framework/operation.js'
+import { readAll } from '../../storage/pages.js'
+import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { entityTypeOf } from './token-attributes.js'
+
+const BATCH = 200
+/** Blocks of a tenant's log that are dropped in one unit of work. */
+const BLOCKS = 64
+const DAY_MS = 24 * 60 * 60 * 1000
+
+/** Counts the use of a token in its month. In the month of its creation it is counted already. */
+export async function recordUse(
+  { store, caller: { tenant }, date }: Context,
+  { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
+): Promise<void> {
+  if (created_at.startsWith(monthOf(date))) return
+  const activity = activityOf(id, date)
+  if ((await store.get('activity', tenant, activity.id)) === undefined)
+    await store.insert('activity', tenant, activity)
+}
+
+/**
+ * Has the creation of a token counted once. A token that exists and does not expire is found by the month of its creation.
+ * A record of activity stands for the creation of any other.
+ */
+export async function settleCreation(
+  { store, caller: { tenant } }: Context,
+  token: TokenRecord,
+  state: 'new' | 'changed' | 'gone',
+): Promise<void> {
+  const { id, type, created_at, expires_at } = token
+  const activity = { ...activityOf(id, created_at), ...(state === 'new' && { created: type }) }
+  if (state === 'gone' || expires_at !== undefined) await putActivity(store, tenant, activity)
+  else if ((await store.get('activity', tenant, activity.id)) !== undefined)
+    await store.remove('activity', tenant, activity.id)
+  if (state !== 'new') await recordLast(store, tenant, token)
+}
+
+/** Remembers when a token that will be, or is, gone was created, if it was the last of its type. */
+function recordLast(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
+  return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
+}
+
+async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
+  const known = await store.get('activity', tenant, activity.id)
+  if (known === undefined) await store.insert('activity', tenant, activity)
+  else if (known.at <= activity.at) await store.replace('activity', tenant, activity)
+}
+
+function activityOf(id: string, date: string): ActivityRecord {
+  const month = monthOf(date)
+  return { id: `${month}/${id}`, month, at: date }
+}
+
+/** The number of tokens of the type, and when the last one was created, even if it is gone. */
+export async function measureType({ store, caller: { tenant } }: Context, value: string) {
+  const first = { page: 1, size: 1 }
+  const living = await store.find('token', tenant, { where: { field: 'type', value }, ...first })
+  const noted = await store.find('activity', tenant, { where: { field: 'created', value }, ...first })
+  const gone = await store.get('activity', tenant, `last/${value}`)
+  const dates = [living.records[0]?.created_at, noted.records[0]?.at, gone?.at]
+  const last_created_at = dates
+    .filter((date) => date !== undefined)
+    .sort()
+    .at(-1)
+  return last_created_at === undefined ? undefined : { count: living.total, last_created_at }
+}
+
+/** The number of tokens that were created or used this month. */
+export async function countActive({ store, caller: { tenant }, date }: Context): Promise<number> {
+  const search = { where: { field: 'month', value: monthOf(date) }, page: 1, size: 1 }
+  const created = await store.locate('token', tenant, search)
+  return created.total + (await store.locate('activity', tenant, search)).total
+}
+
+/**
+ * Purges at most `limit` expired records of all tenants, and logs each token's expiry; resolves to their number. Drops
+ * log records that are no longer kept. After a jump of the clock it also writes the time, so that a later sweep can tell a
+ * wrong clock from elapsed time. Stops when `isOver` returns true.
+ */
+export async function sweepExpired(
+  { store, createUuid }: Pick<Host, 'store' | 'createUuid'>,
+  limit: number,
+  isOver: () => boolean,
+): Promise<number> {
+  await dropOldLogs(store)
+  let swept = 0
+  let count: number
+  do {
+    const most = Math.min(BATCH, limit - swept)
+    const isDue = await store.read(
+      async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
+    )
+    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid(), isOver)) : 0
+    swept += count
+  } while (count > 0 && swept < limit && !isOver())
+  return swept
+}
+
+/** Applies the setting `logs.keep`. A clock that has just jumped drops nothing. */
+async function dropOldLogs(store: Host['store']): Promise<void> {
+  const before = await store.read(async (reader) => {
+    const keep = settingOf((await reader.get('settings', 0, 'vault'))?.values ?? {}, 'logs.keep')
+    const until = Math.min(reader.now, reader.clock.purgeBefore)
+    return keep === 'forever' ? 0 : until - Number.parseInt(keep, 10) * DAY_MS
+  })
+  while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
+}
+
+async function purgeSome(store: StoreWriter, limit: number, traceId: string, isOver: () => boolean) {
+  if (store.clock.isJump) store.storeTime()
+  let purged = 0
+  for (const { kind, tenant, record } of await store.findExpired(limit)) {
+    if (purged > 0 && isOver()) break
+    if (kind === 'token') await purgeToken(store, tenant, record.id, traceId)
+    else if ('id' in record) await store.purge(kind, tenant, record.id)
+    purged++
+  }
+  return purged
+}
+
+/**
+ * If the token has expired, purges it, its links and the answers stored about it, and logs the expiry.
+ * Contract: called before an id is reused, so that no link of the old token leads to the new one.
+ */
+export async function purgeToken(store: StoreWriter, tenant: number, id: string, traceId: string) {
+  const record = await store.purge('token', tenant, id)
+  if (record === undefined) return
+  await removeLinks(store, tenant, id)
+  await removeAnswersAbout(store, tenant, 'token', id)
+  await recordLast(store, tenant, record)
+  await store.log(tenant, {
+    tenant_id: record.tenant_id,
+    actor_type: 'system',
+    entity_type: entityTypeOf(record),
+    entity_id: id,
+    operation: 'delete',
+    message: 'Token expired',
+    created_at: formatDate(store.now),
+    trace_id: traceId,
+  })
+}
+
+export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
+  const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
+  for (const { id } of await readAll(store, 'association', tenant, where))
+    await store.remove('association', tenant, id)
+}
+
+export async function isLinked(store: StoreReader, tenant: number, parentId: string, childId: string) {
+  return (await store.get('association', tenant, associationId(parentId, childId))) !== undefined
+}

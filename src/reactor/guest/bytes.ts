@@ -1,0 +1,169 @@
+/** `Buffer` and text encoding for reactor code: Node's functions over memory that reactor code has, and no object of Node's. */
+import { Buffer as NodeBuffer, atob as nodeAtob, btoa as nodeBtoa } from 'node:buffer'
+import { TextDecoder as NodeDecoder, TextEncoder as NodeEncoder } from 'node:util'
+import { type Any, define, getterOf, guard, Hidden, requireMemory, split, type Work } from './shield.js'
+
+/** Methods of Node's whose arguments are text, numbers and bytes. */
+const NODE_METHODS = [
+  ...split('compare copy equals fill includes indexOf lastIndexOf toString toLocaleString'),
+  ...Object.getOwnPropertyNames(NodeBuffer.prototype).filter((name) => /^(?:read|write|swap)/.test(name)),
+]
+/** Captured before reactor code could change them. */
+const { alloc, byteLength, compare, concat, from, isEncoding } = NodeBuffer
+const subarray = Uint8Array.prototype.subarray as Work
+const lengthOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, 'length')
+const NOT_BYTES = 'The first argument must be a string, bytes, an array or an object like one'
+
+/** {@link requireMemory}, cached for ours: methods would take ten times as long without it. */
+let view: (value: unknown) => NodeBuffer
+
+export class Buffer extends Uint8Array<ArrayBuffer> {
+  #view: NodeBuffer | undefined
+
+  static {
+    view = (value) => {
+      if (typeof value !== 'object' || value === null || !(#view in value)) return requireMemory(value)
+      // The memory may have been resized or transferred.
+      if (value.#view?.length !== Reflect.apply(lengthOf, value, [])) value.#view = requireMemory(value)
+      return value.#view!
+    }
+  }
+  constructor(value?: unknown, encoding?: unknown, length?: unknown) {
+    super(...(toMemory(value, encoding, length) as [ArrayBuffer]))
+  }
+  static override from(value: Any, encoding?: Any, length?: unknown): Buffer {
+    if (typeof value === 'number') throw new TypeError('The first argument must not be a number')
+    return new Buffer(value, encoding, length)
+  }
+  static alloc(size: Any, fill?: unknown, encoding?: unknown): Buffer {
+    const [value, name] = [fill, encoding].map(toArgument) as [Any, Any]
+    return toBuffer(guard(() => alloc(size, value, name)))
+  }
+  static allocUnsafe(size: unknown): Buffer {
+    return Buffer.alloc(size)
+  }
+  static allocUnsafeSlow(size: unknown): Buffer {
+    return Buffer.alloc(size)
+  }
+  static byteLength(value: unknown, encoding: unknown = 'utf8'): number {
+    return typeof value === 'string'
+      ? byteLength(value, `${encoding}` as 'utf8')
+      : requireMemory(value).length
+  }
+  static compare(a: unknown, b: unknown): number {
+    return compare(requireMemory(a), requireMemory(b))
+  }
+  static concat(list: unknown, length?: unknown): Buffer {
+    if (!Array.isArray(list)) throw new TypeError('The list must be an array of Buffers')
+    const views = Array.from(list, requireMemory)
+    return toBuffer(guard(() => concat(views, toArgument(length) as number)))
+  }
+  static isBuffer(value: unknown): boolean {
+    return value instanceof Buffer
+  }
+  static isEncoding(name: unknown): boolean {
+    return typeof name === 'string' && isEncoding(name)
+  }
+  /** Shares the memory, unlike `slice` of other typed arrays. */
+  override slice(start?: number, end?: number): Any {
+    return Reflect.apply(subarray, this, [start, end])
+  }
+  toJSON(): object {
+    return { type: 'Buffer', data: Array.from(requireMemory(this)) }
+  }
+}
+
+for (const name of NODE_METHODS) {
+  const work = (NodeBuffer.prototype as Any)[name] as Work
+  const { [name]: method } = {
+    [name](this: unknown, ...args: unknown[]): unknown {
+      const self = view(this)
+      const given = args.map(toArgument)
+      const result = guard(() => Reflect.apply(work, self, given))
+      return result === self ? this : result
+    },
+  }
+  define(Buffer.prototype, name, method, false)
+}
+
+/** A primitive, or a Node buffer for a view of memory. @throws TypeError for any other object. */
+function toArgument(value: unknown): unknown {
+  if (typeof value === 'function' || typeof value === 'symbol')
+    throw new TypeError('The argument is no bytes')
+  return typeof value === 'object' && value !== null ? view(value) : value
+}
+
+/** The arguments of `Uint8Array` for what `new Buffer` is given. */
+function toMemory(value: Any, encoding: Any, length: unknown): unknown[] {
+  if (typeof value === 'number') return [value]
+  if (typeof value === 'string') {
+    const name = encoding === undefined ? undefined : (`${encoding}` as BufferEncoding)
+    return [copyMemory(guard(() => from(value, name)))]
+  }
+  if (value instanceof ArrayBuffer) return [value, encoding, length]
+  if (typeof value !== 'object' || value === null) throw new TypeError(NOT_BYTES)
+  if (ArrayBuffer.isView(value)) return [value]
+  const text = value[Symbol.toPrimitive]?.('string') ?? value.valueOf?.()
+  if (typeof text === 'string') return toMemory(text, encoding, length)
+  const list = value.type === 'Buffer' && Array.isArray(value.data) ? value.data : value
+  if (typeof list.length !== 'number') throw new TypeError(NOT_BYTES)
+  return [Array.from(list)]
+}
+
+/** The memory of `bytes`, or a copy of it if other buffers share it. */
+function copyMemory(bytes: Uint8Array): ArrayBufferLike {
+  return bytes.byteLength === bytes.buffer.byteLength ? bytes.buffer : new Uint8Array(bytes).buffer
+}
+
+export function toBuffer(bytes: Uint8Array): Buffer {
+  return new Buffer(copyMemory(bytes))
+}
+
+const encoder = new NodeEncoder()
+const decoders = new Hidden<NodeDecoder>()
+
+export class TextEncoder {
+  get encoding(): string {
+    return 'utf-8'
+  }
+  encode(text: unknown = ''): Uint8Array {
+    return new Uint8Array(encoder.encode(`${text}`))
+  }
+  encodeInto(text: unknown, target: unknown): { read: number; written: number } {
+    const given = `${text}`
+    if (!(target instanceof Uint8Array)) throw new TypeError('The target must be a Uint8Array')
+    const { read, written } = encoder.encodeInto(given, requireMemory(target))
+    return { read, written }
+  }
+  get [Symbol.toStringTag](): string {
+    return 'TextEncoder'
+  }
+}
+
+export class TextDecoder {
+  constructor(label: unknown = 'utf-8', options?: { fatal?: unknown; ignoreBOM?: unknown }) {
+    const name = `${label}`
+    const given = { fatal: Boolean(options?.fatal), ignoreBOM: Boolean(options?.ignoreBOM) }
+    decoders.set(
+      this,
+      guard(() => new NodeDecoder(name, given)),
+    )
+  }
+  decode(bytes?: unknown, options?: { stream?: unknown }): string {
+    const raw = decoders.get(this)
+    const memory = bytes === undefined ? undefined : requireMemory(bytes)
+    const given = { stream: Boolean(options?.stream) }
+    return guard(() => raw.decode(memory, given))
+  }
+  get [Symbol.toStringTag](): string {
+    return 'TextDecoder'
+  }
+}
+decoders.addMembers(TextDecoder, { reads: 'encoding fatal ignoreBOM' })
+
+const onText = (work: (text: string) => string) => (text: unknown) => {
+  const given = `${text}`
+  return guard(() => work(given))
+}
+export const atob = onText(nodeAtob)
+export const btoa = onText(nodeBtoa)

@@ -1,0 +1,115 @@
+/** `crypto` for reactor code: tables of calls of Node's, whose hash, cipher and key objects would expose shared prototypes. */
+import * as crypto from 'node:crypto'
+import { types } from 'node:util'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { type Epoch, fromNode, gate, gateAsync, gateCallback } from './gate.js'
+import { type Any, getterOf, guard, requireMemory, split, type Work } from './shield.js'
+
+// Captured before reactor code could change them.
+const { randomBytes, randomFillSync, randomUUID } = crypto
+const { isCryptoKey, isKeyObject } = types
+const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
+/** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
+const MOST_RANDOM_BYTES = 65_536
+
+/** Functions of data and keys that return data or keys. */
+const FUNCTIONS =
+  split(`timingSafeEqual randomInt pbkdf2Sync scryptSync hkdfSync getHashes getCiphers getCurves
+  sign verify publicEncrypt privateDecrypt createSecretKey createPublicKey createPrivateKey generateKeyPairSync`)
+const SUBTLE = split(
+  'digest sign verify encrypt decrypt deriveBits deriveKey generateKey importKey exportKey',
+)
+
+const CIPHER = { takes: 4, gives: 'update final getAuthTag', does: 'setAutoPadding setAAD setAuthTag' }
+/** Functions that return an object. `gives`: its methods that return data; `does`: those that return the object. */
+const MAKERS: Readonly<Record<string, { takes: number; gives: string; does: string; copies?: boolean }>> = {
+  createHash: { takes: 1, gives: 'digest', does: 'update', copies: true },
+  createHmac: { takes: 2, gives: 'digest', does: 'update' },
+  createSign: { takes: 1, gives: 'sign', does: 'update' },
+  createVerify: { takes: 1, gives: 'verify', does: 'update' },
+  createCipheriv: CIPHER,
+  createDecipheriv: CIPHER,
+}
+
+/** `require('crypto')`; its `webcrypto` is the global `crypto`, per W3C Web Cryptography. */
+export function createCrypto(epoch: Epoch) {
+  const keys = new WeakMap<object, object>()
+  const unwrap = (value: object) => keys.get(value)
+  const keyOf = (raw: object, facade: object): object => {
+    keys.set(facade, raw)
+    return facade
+  }
+  /** Converts a result, which may be a key or a pair of keys. */
+  const finish = (value: Any): unknown => {
+    if (isKeyObject(value)) {
+      const { type, asymmetricKeyType, symmetricKeySize } = value
+      return keyOf(value, { type, asymmetricKeyType, symmetricKeySize, ...wrap(value, 'export', '') })
+    }
+    if (isCryptoKey(value)) {
+      const { type, extractable, algorithm, usages } = value
+      const facade = { type, extractable, algorithm: fromNode(algorithm), usages: [...usages] }
+      // Packages use this to recognize keys.
+      return keyOf(value, Object.defineProperty(facade, Symbol.toStringTag, { value: 'CryptoKey' }))
+    }
+    if (value?.privateKey === undefined) return fromNode(value)
+    return { publicKey: finish(value.publicKey), privateKey: finish(value.privateKey) }
+  }
+  const wrap = (raw: Any, gives: string, does: string, copies = false): Record<string, unknown> => {
+    const facade: Record<string, unknown> = {}
+    const add = (name: string, convert: Work) => {
+      facade[name] = gate((...args) => raw[name](...args), { unwrap, finish: convert })
+    }
+    for (const name of split(gives)) add(name, fromNode)
+    for (const name of split(does)) add(name, () => facade)
+    if (copies) add('copy', (copy) => wrap(copy, gives, does, copies))
+    return facade
+  }
+  const functionOf = (name: string) => (crypto as Any)[name] as Work
+  const { subtle } = crypto.webcrypto as Any
+  const onSubtle = (name: string) => gateAsync(epoch, (...args) => subtle[name](...args), { unwrap, finish })
+  const webcrypto = {
+    randomUUID: () => randomUUID(),
+    getRandomValues,
+    subtle: Object.fromEntries(SUBTLE.map((name) => [name, onSubtle(name)])),
+  }
+  const [bytesNow, bytesLater] = [gate(randomBytes), gateCallback(epoch, randomBytes)]
+  const facade: Record<string, unknown> = {
+    ...webcrypto,
+    webcrypto,
+    constants: { ...crypto.constants },
+    randomBytes: (size: unknown, callback?: unknown) =>
+      callback === undefined ? bytesNow(size) : bytesLater(size, callback),
+    randomFillSync: fillRandomly,
+    pbkdf2: gateCallback(epoch, crypto.pbkdf2),
+    scrypt: gateCallback(epoch, crypto.scrypt as Work),
+  }
+  for (const name of FUNCTIONS) facade[name] = gate(functionOf(name), { unwrap, finish })
+  for (const [name, { takes, gives, does, copies }] of Object.entries(MAKERS)) {
+    const make = functionOf(name)
+    const work: Work = (...args) =>
+      make(...args.slice(0, takes).map((each, at) => (at === 3 ? pickLength(each) : each)))
+    facade[name] = gate(work, { unwrap, finish: (raw) => wrap(raw, gives, does, copies) })
+  }
+  return { facade, webcrypto }
+}
+
+/** The other options of ciphers are for streams, which ours are not. */
+const pickLength = (options?: { authTagLength?: number } | null) =>
+  omitUndefined({ authTagLength: options?.authTagLength })
+
+function fillRandomly(array: Any, ...places: unknown[]): unknown {
+  const memory = requireMemory(array)
+  const unit = Number(array.BYTES_PER_ELEMENT ?? 1)
+  const [offset, size] = places.map((each) => (each === undefined ? each : Number(each) * unit))
+  guard(() => randomFillSync(memory, offset, size))
+  return array
+}
+
+function getRandomValues(array: unknown): unknown {
+  const memory = requireMemory(array)
+  if (!/^(?:Big)?(?:Ui|I)nt/.test(Reflect.apply(kindOf, array, []) ?? ''))
+    throw new TypeError('The argument must be an array of integers of a fixed size')
+  if (memory.length > MOST_RANDOM_BYTES)
+    throw new RangeError(`At most ${MOST_RANDOM_BYTES} bytes can be asked for at once`)
+  return fillRandomly(array)
+}

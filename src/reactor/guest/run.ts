@@ -1,0 +1,139 @@
+/** The state of one run in the guest: its calls to the host, timers and globals. */
+import { Buffer } from 'node:buffer'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import {
+  CLIENT_CALLS,
+  type Done,
+  FETCH_CALL,
+  type FetchResponse,
+  type GuestFailure,
+  type HostMessage,
+  type Thrown,
+} from '../messages.js'
+import { createTimers } from './events.js'
+import { createConsole, type DescribeError } from './inspect.js'
+import type { RunGlobals } from './realm.js'
+import { define } from './shield.js'
+import { SourceError } from './source.js'
+import { createFetch } from './web.js'
+
+/** The maximum JSON text of the arguments of one call, in UTF-8. */
+const MOST_BYTES = 1024 * 1024
+
+export type Send = (message: object, body?: Uint8Array) => void
+
+export class Run {
+  readonly console: ReturnType<typeof createConsole>
+  readonly globals: RunGlobals
+  readonly #send: Send
+  readonly #timers = createTimers()
+  readonly #pending = new Map<number, { resolve(value: unknown): void; reject(error: Error): void }>()
+  #calls = 0
+  #isOver = false
+
+  constructor(send: Send, describeError: DescribeError) {
+    this.#send = (message, body) => {
+      if (!this.#isOver) send(message, body)
+    }
+    this.console = createConsole((level, text) => this.#send({ kind: 'log', level, text }), describeError)
+    const fetch = createFetch(async (request) => (await this.#call(FETCH_CALL, [request])) as FetchResponse)
+    this.globals = { ...this.#timers.globals, console: this.console, fetch }
+  }
+
+  createClient(): object {
+    const client: Record<string, unknown> = {}
+    for (const name of CLIENT_CALLS) {
+      const [noun = '', verb] = name.split('.')
+      const method = (...args: unknown[]) => this.#call(name, args)
+      client[noun] = verb === undefined ? method : Object.assign(client[noun] ?? {}, { [verb]: method })
+    }
+    return client
+  }
+
+  /** Calls the host; never settles once the run is over. */
+  #call(name: string, args: readonly unknown[]): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      if (this.#isOver) return
+      const text = JSON.stringify(args)
+      if (Buffer.byteLength(text) > MOST_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
+      const call = ++this.#calls
+      this.#pending.set(call, { resolve, reject })
+      this.#send({ kind: 'call', call, name, args: text })
+    })
+  }
+
+  receive({ call, value, error: refusal }: Extract<HostMessage, { kind: 'reply' }>): void {
+    const pending = this.#pending.get(call)
+    this.#pending.delete(call)
+    if (refusal === undefined) pending?.resolve(value)
+    else {
+      const { message, ...properties } = refusal
+      const error = new Error(message)
+      for (const [name, value] of Object.entries(properties)) define(error, name, value)
+      pending?.reject(error)
+    }
+  }
+
+  /** Sends the final message of the run; later messages of the code are dropped. */
+  end({ body, ...message }: Done): void {
+    this.#send(message, body)
+    this.#isOver = true
+    this.#timers.end()
+    this.#pending.clear()
+  }
+}
+
+const MOST_CHARACTERS = 10_000
+const MOST_ERRORS = 50
+const UNREADABLE = 'The code threw a value that cannot be read'
+
+/** `findStack` returns the stack frames of an error that are in reactor code. */
+export function describeFailure(
+  thrown: unknown,
+  findStack: (error: unknown) => string | undefined,
+): GuestFailure {
+  if (thrown instanceof SourceError) {
+    const { message, line, column } = thrown
+    return { kind: 'invalid', message: clip(message), line, column }
+  }
+  try {
+    return { ...describeThrown(thrown), ...omitUndefined({ stack: findStack(thrown) }) }
+  } catch {
+    return { kind: 'thrown', message: UNREADABLE }
+  }
+}
+
+function describeThrown(thrown: unknown): Thrown {
+  if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }
+  const { message: given, status, errors } = thrown as Record<string, unknown>
+  const message = given === undefined ? UNREADABLE : toText(given)
+  const isStatus = Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 599
+  if (!isStatus) return { kind: 'thrown', message }
+  return {
+    kind: 'thrown',
+    message,
+    status: status as number,
+    ...omitUndefined({ errors: readErrors(errors) }),
+  }
+}
+
+/** Messages by name, from a string, an array, an object or an Error; those without a name are under `error`. */
+function readErrors(errors: unknown): Thrown['errors'] {
+  if (errors === undefined || errors === null) return undefined
+  const isNamed = typeof errors === 'object' && !Array.isArray(errors) && !(errors instanceof Error)
+  const entries = isNamed ? Object.entries(errors).slice(0, MOST_ERRORS) : [['error', errors] as const]
+  const toTexts = (value: unknown) =>
+    (Array.isArray(value) ? value : [value]).slice(0, MOST_ERRORS).map(toText)
+  return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
+}
+
+function toText(value: unknown): string {
+  if (value instanceof Error) return toText(value.message)
+  const isObject = typeof value === 'object' && value !== null
+  return clip(isObject ? (JSON.stringify(value) ?? UNREADABLE) : String(value))
+}
+
+/** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
+function clip(text: string): string {
+  return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+}

@@ -1,0 +1,179 @@
+/** A tenant's log: finds records in all its chains and in what is pending, newest first, and verifies it. */
+import type { RecordKeys } from '../../crypto/ports.js'
+import type { LogRecord } from '../../domain/records/records.js'
+import type { TakenBatches } from '../../domain/records/taken-batches.js'
+import { type EngineWriter, LOG_ROWS } from '../engine.js'
+import type { Condition, LogCheck, Page } from '../store.js'
+import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js'
+import { countOf, FIRST_CHAIN, type HeadCache, ignoreDamage, LogChain } from './log-chain.js'
+import { digestAll } from './sealing.js'
+
+/** A page beyond the end of every log: it is asked for a total alone. */
+const BEYOND = 2 ** 31
+
+/** Records of one source in portions: the newest portion first, the oldest record of a portion first. */
+type Source = AsyncGenerator<LogLine[]>
+
+export class Log {
+  readonly #rows: EngineWriter
+  readonly #keys: RecordKeys
+  readonly #tenant: number
+  readonly #isListed: boolean
+  readonly #heads: HeadCache
+  readonly #chains: readonly LogChain[]
+
+  /** `listed`: the chains on the tenant's list, if there is one; each of them must be there. */
+  constructor(
+    rows: EngineWriter,
+    keys: RecordKeys,
+    tenant: number,
+    listed: readonly number[] | undefined,
+    heads: HeadCache,
+  ) {
+    this.#rows = rows
+    this.#keys = keys
+    this.#tenant = tenant
+    this.#isListed = listed !== undefined
+    this.#heads = heads
+    this.#chains = (listed ?? [FIRST_CHAIN]).map((chain) => this.chain(chain))
+  }
+
+  chain(number: number): LogChain {
+    return new LogChain(this.#rows, this.#keys, this.#tenant, number, this.#heads)
+  }
+
+  hasFirstChain(): Promise<boolean> {
+    return this.chain(FIRST_CHAIN).exists()
+  }
+
+  /** Drops up to `limit` blocks of each chain whose records are all older than `before`, and returns their number. */
+  async drop(before: number, limit: number): Promise<number> {
+    let count = 0
+    for (const chain of this.#chains) count += await chain.drop(before, limit)
+    return count
+  }
+
+  /** The batches that each chain has taken. A chain whose head is damaged is left to {@link verify}. */
+  async readTaken(): Promise<TakenBatches[]> {
+    const heads = await Promise.all(this.#chains.map((chain) => chain.load().catch(ignoreDamage)))
+    return heads.flatMap((head) => head?.taken ?? [])
+  }
+
+  async find({ where, page, size }: Page & { where?: Condition }) {
+    const filter = toFilter(where)
+    const pending = (await this.#readPending()).lines.filter(filter.matches)
+    const total = await this.#countMatches(filter, pending.length)
+    const skip = (page - 1) * size
+    if (total !== undefined && skip >= total) return { records: [], total }
+    // One chain passes over whole blocks without opening them.
+    const isOnly = filter.isAll && this.#chains.length === 1 && (!this.#isListed || pending.length === 0)
+    const passed = isOnly ? skip : 0
+    const newest = pending.slice(0, Math.max(0, pending.length - passed))
+    const sources = this.#chains.map((chain) => chain.find(filter, Math.max(0, passed - pending.length)))
+    // An engine of one process puts pending entries behind its chain, whatever the clock says.
+    const all = this.#isListed ? [concat(newest), ...sources] : [concat(newest, sources[0])]
+    return mergePage(all, { skip: skip - passed, size, total })
+  }
+
+  /** Verifies every chain, that none is missing, and that there is no other row. */
+  async verify(): Promise<LogCheck> {
+    let count = 0
+    let expected = 0
+    for (const chain of this.#chains) {
+      const { count: own, brokenAt, rows } = await chain.verify()
+      if (brokenAt !== undefined || (this.#isListed && rows === 0))
+        return { count: count + own, brokenAt: count + (brokenAt ?? 1) }
+      count += own
+      expected += rows
+    }
+    const { lines, isWhole } = await this.#readPending()
+    const all = digestAll(this.#keys, 'log_block')
+    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, page: BEYOND, size: 1 }
+    const { total } = await this.#rows.find(query)
+    return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
+  }
+
+  /** How many records match, if the heads of the chains tell. */
+  async #countMatches({ isAll, isByType, types = [] }: LogFilter, pending: number) {
+    if (!isAll && !isByType) return undefined
+    let total = pending
+    for (const chain of this.#chains) {
+      const head = await chain.load()
+      const counts: Record<string, number> = head.types
+      total += isAll ? countOf(head) : types.reduce((sum, type) => sum + (counts[type] ?? 0), 0)
+    }
+    return total
+  }
+
+  /** Entries that are in no chain yet, oldest first. */
+  async #readPending(): Promise<{ lines: LogLine[]; isWhole: boolean }> {
+    const entries = (await this.#rows.pendingEntries?.(this.#tenant)) ?? []
+    const lines = entries.filter((entry) => entry !== undefined) as unknown as LogLine[]
+    return { lines, isWhole: lines.length === entries.length }
+  }
+}
+
+async function* concat(newest: LogLine[], rest?: Source): Source {
+  yield newest
+  if (rest !== undefined) yield* rest
+}
+
+/** A source, and how far it was read. */
+class Stream {
+  readonly #source: Source
+  /** The newest last. */
+  #lines: LogLine[] = []
+  /** No later record has a later time: a clock that went back does not change the order within a source. */
+  #low = Number.POSITIVE_INFINITY
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  /** False at the end. */
+  async hasNext(): Promise<boolean> {
+    while (this.#lines.length === 0) {
+      const { value, done } = await this.#source.next()
+      if (done) return false
+      this.#lines = value
+    }
+    return true
+  }
+
+  /** The time of the next record, or a later one. */
+  get time(): number {
+    return Math.min(this.#low, this.#lines.at(-1)!.time)
+  }
+
+  take(): LogLine {
+    this.#low = this.time
+    return this.#lines.pop()!
+  }
+
+  async countRest(): Promise<number> {
+    let count = this.#lines.length
+    for await (const lines of this.#source) count += lines.length
+    return count
+  }
+}
+
+/** Merges sources by time. Without `total`, all are read to the end. */
+async function mergePage(
+  sources: readonly Source[],
+  { skip, size, total }: { skip: number; size: number; total: number | undefined },
+): Promise<{ records: LogRecord[]; total: number }> {
+  const streams = sources.map((source) => new Stream(source))
+  const live = new Set<Stream>()
+  for (const stream of streams) if (await stream.hasNext()) live.add(stream)
+  const records: LogRecord[] = []
+  let passed = 0
+  for (; live.size > 0 && records.length < size; passed++) {
+    const next = [...live].reduce((one, other) => (other.time > one.time ? other : one))
+    const line = next.take()
+    if (passed >= skip) records.push(toRecord(line))
+    if (!(await next.hasNext())) live.delete(next)
+  }
+  if (total !== undefined) return { records, total }
+  for (const stream of live) passed += await stream.countRest()
+  return { records, total: passed }
+}

@@ -1,0 +1,299 @@
+/** Records in a unit of work: sealed into rows under their tenant's keys, found by keyed digests, and opened. */
+import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
+import { containerSet, containerSetId } from '../../domain/access/container.js'
+import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../domain/records/records.js'
+import { base58 } from '../../domain/text/base58.js'
+import { CofferError, conflict } from '../../errors.js'
+import type { EngineReader, EngineWriter, LogEntry, Row } from '../engine.js'
+import { eachRecord } from '../pages.js'
+import type {
+  ClockState,
+  Condition,
+  Expired,
+  Page,
+  PutOptions,
+  RecordLocation,
+  StoreWriter,
+} from '../store.js'
+import { Log } from './log.js'
+import { createEntry, sizeOf } from './log-block.js'
+import { FIRST_CHAIN, type HeadCache } from './log-chain.js'
+import { type RecordCache, sumCounters } from './record-cache.js'
+import * as sealing from './sealing.js'
+
+/** Sealed bytes that are held of located records; of the others only the location is known. */
+const HELD_BYTES = 1024 * 1024
+/** Sealed bytes that are opened before other work has a turn: some milliseconds' worth. */
+const OPENED_AT_ONCE = 256 * 1024
+/** Shorter fingerprints are filled up. */
+const FINGERPRINT_CHARACTERS = 43
+
+/** The state that all units of work of a store share. */
+export interface SharedState {
+  keys: VaultKeys
+  cache: RecordCache
+  heads: HeadCache
+  /** Sealed bytes opened since other work had a turn. */
+  opened: number
+}
+
+/** Log records were opened with the block that they are in. */
+type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { record: RecordOf[K] })
+type Search = Page & { where?: Condition }
+
+/** Contract: a unit that only reads gets an {@link EngineReader}, and calls no method that writes. */
+export class SealedUnit implements StoreWriter {
+  readonly #rows: EngineWriter
+  readonly #shared: SharedState
+  /** The set of containers that was stored last: the tokens of one unit often share it. */
+  #stored = ''
+
+  constructor(rows: EngineReader, shared: SharedState) {
+    this.#rows = rows as EngineWriter
+    this.#shared = shared
+  }
+
+  get now(): number {
+    return this.#rows.now
+  }
+
+  get clock(): ClockState {
+    return this.#rows.clock
+  }
+
+  changeCounter(kinds: readonly Kind[]): number | undefined {
+    return sumCounters(kinds, (kind) => this.#rows.changeCounter?.(kind))
+  }
+
+  /** @throws CofferError `not_found` if there is no such tenant any more */
+  async #keysOf(tenant: number): Promise<RecordKeys> {
+    const keys = await this.findKeys(tenant)
+    if (keys !== undefined) return keys
+    throw new CofferError('not_found', 'The tenant does not exist any more.')
+  }
+
+  /** The keys of a tenant; undefined if there is no such tenant any more. */
+  async findKeys(tenant: number): Promise<RecordKeys | undefined> {
+    const { keys, cache } = this.#shared
+    if (tenant === 0) return keys.vault
+    const record = await this.#findTenant(tenant)
+    return record && cache.keysOf(record, (opened) => keys.openTenant(opened.keys))
+  }
+
+  #findTenant(tenant: number): Promise<RecordOf['tenant'] | undefined> {
+    return this.get('tenant', 0, String(tenant))
+  }
+
+  async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const { cache } = this.#shared
+    const counter = cache.holds(kind) ? this.#rows.changeCounter?.(KINDS[kind]) : undefined
+    const known = counter === undefined ? undefined : cache.find(kind, tenant, id, counter)
+    if (known !== undefined) return known as RecordOf[K]
+    const keys = await this.#keysOf(tenant)
+    const row = await this.#rows.get(KINDS[kind], tenant, sealing.digestId(keys, kind, tenant, id))
+    if (row === undefined) return undefined
+    const record = await this.#open<K>(keys, row)
+    if (counter !== undefined && row.expires === 0) cache.put(kind, tenant, id, counter, record)
+    return record
+  }
+
+  async find<K extends Kind>(
+    kind: K,
+    tenant: number,
+    search: Search,
+  ): Promise<{ records: RecordOf[K][]; total: number }> {
+    if (kind === 'log') return (await this.readLog(tenant)).find(search) as Promise<never>
+    const keys = await this.#keysOf(tenant)
+    const { where, page, size } = search
+    const query = sealing.select(keys, kind, tenant, where)
+    const { rows, total } = await this.#rows.find({ ...query, page, size })
+    const records: RecordOf[K][] = []
+    for (const row of rows) records.push(await this.#open<K>(keys, row))
+    return { records, total }
+  }
+
+  async locate<K extends Kind>(
+    kind: K,
+    tenant: number,
+    search: Search,
+  ): Promise<{ locations: SealedLocation<K>[]; total: number }> {
+    if (kind === 'log') {
+      const { records, total } = await (await this.readLog(tenant)).find(search)
+      const locations = records.map((record, index) => ({
+        kind,
+        tenant,
+        bytes: sizeOf(record),
+        seq: -index,
+        record: record as RecordOf[K],
+      }))
+      return { locations, total }
+    }
+    const { where, page, size } = search
+    const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
+    const { rows, total } = await this.#rows.find({ ...query, page, size, mostBytes: HELD_BYTES })
+    return { locations: rows.map((row) => locateRow(kind, tenant, row)), total }
+  }
+
+  async seek<K extends Kind>(
+    kind: K,
+    tenant: number,
+    { size, below, where }: { size: number; below?: number | undefined; where?: Condition },
+  ): Promise<SealedLocation<K>[]> {
+    const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
+    const rows = await this.#rows.seek({ ...query, size, below, mostBytes: HELD_BYTES })
+    return rows.map((row) => locateRow(kind, tenant, row))
+  }
+
+  async sealCursor(tenant: number, about: string, seq: number): Promise<string> {
+    return sealing.sealCursor(await this.#keysOf(tenant), about, seq)
+  }
+
+  async openCursor(tenant: number, about: string, cursor: string): Promise<number | undefined> {
+    return sealing.openCursor(await this.#keysOf(tenant), about, cursor)
+  }
+
+  async open<K extends Kind>(location: SealedLocation<K>): Promise<RecordOf[K] | undefined> {
+    if ('record' in location) return location.record
+    const { tenant, row } = location
+    const here = row.unread === undefined ? row : await this.#rows.get(row.kind, tenant, row.id)
+    return here && this.#open(await this.#keysOf(tenant), here)
+  }
+
+  async findExpired(limit: number): Promise<Expired[]> {
+    const found: Expired[] = []
+    for (const row of await this.#rows.findExpired(limit)) {
+      const { kind, tenant } = row
+      const record = sealing.openRecord(await this.#keysOf(tenant), row)
+      found.push({ kind: kindOf(kind), tenant, record } as Expired)
+    }
+    return found
+  }
+
+  async insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
+    // A tenant's keys are in its own record, so that record is under the vault's.
+    const keys = await this.#keysOf(tenant)
+    const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
+    if (!options.fresh) await this.#ensureFree(kind, tenant, id)
+    await this.#rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
+    if (kind === 'token') await this.#storeContainers(tenant, record as RecordOf['token'])
+  }
+
+  async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
+    const keys = await this.#keysOf(tenant)
+    const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
+    const { seq, created } = await this.#requireRow(kind, tenant, id)
+    const draft = sealing.createDraft(keys, { kind, tenant, id, record }, options)
+    await this.#rows.put({ ...draft, seq, created, modified: this.now })
+    if (kind === 'token') await this.#storeContainers(tenant, record as RecordOf['token'])
+  }
+
+  async remove(kind: Kind, tenant: number, id: string): Promise<void> {
+    const digest = sealing.digestId(await this.#keysOf(tenant), kind, tenant, id)
+    await this.#requireRow(kind, tenant, digest)
+    await this.#rows.remove(KINDS[kind], tenant, digest)
+    // Before the commit, because forgetting a record that stays costs no more than opening it again.
+    this.#shared.cache.forget(kind)
+  }
+
+  async purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+    const keys = await this.#keysOf(tenant)
+    const digest = sealing.digestId(keys, kind, tenant, id)
+    const row = await this.#rows.get(KINDS[kind], tenant, digest, { expired: true })
+    if (row === undefined || row.expires === 0 || row.expires > this.clock.purgeBefore) return undefined
+    await this.#rows.remove(KINDS[kind], tenant, digest)
+    return sealing.openRecord(keys, row) as RecordOf[K]
+  }
+
+  async removeTenant(tenant: number): Promise<void> {
+    await this.remove('tenant', 0, String(tenant))
+    await this.#rows.dropTenant(tenant)
+  }
+
+  storeTime(options?: { isTrusted?: boolean }): void {
+    this.#rows.storeTime(options)
+  }
+
+  async fingerprint(tenant: number, value: string): Promise<string> {
+    return base58((await this.#keysOf(tenant)).fingerprint(value), FINGERPRINT_CHARACTERS)
+  }
+
+  async log(tenant: number, record: LogRecord, at?: number): Promise<void> {
+    await this.#rows.append(createEntry(tenant, record, at))
+  }
+
+  /** @throws CofferError `not_found` if there is no such tenant any more */
+  async readLog(tenant: number): Promise<Log> {
+    const keys = await this.#keysOf(tenant)
+    const listed = (await this.#findTenant(tenant))?.log_chains
+    return new Log(this.#rows, keys, tenant, listed, this.#shared.heads)
+  }
+
+  async dropLogs(before: number, limit: number): Promise<number> {
+    let count = 0
+    for await (const { number } of eachRecord(this, 'tenant', 0))
+      count += await (await this.readLog(number)).drop(before, limit)
+    return count
+  }
+
+  /** Puts entries into a tenant's log. A `chain` that is named, or where there is a list, is put on that list. */
+  async putLog(
+    tenant: number,
+    entries: readonly LogEntry[],
+    chain?: number,
+    batches: readonly Uint8Array[] = [],
+  ): Promise<void> {
+    const record = await this.#findTenant(tenant)
+    if (record === undefined) return
+    const log = await this.readLog(tenant)
+    const { log_chains: listed } = record
+    const number = chain ?? FIRST_CHAIN
+    if ((chain ?? listed) !== undefined && !listed?.includes(number)) {
+      const before = listed ?? ((await log.hasFirstChain()) ? [FIRST_CHAIN] : [])
+      const log_chains = [...new Set([...before, number])].sort((a, b) => a - b)
+      await this.replace('tenant', 0, { ...record, log_chains })
+    }
+    await log.chain(number).append(entries, batches)
+  }
+
+  async #open<K extends Kind>(keys: RecordKeys, row: Row): Promise<RecordOf[K]> {
+    this.#shared.opened += row.sealed.length
+    if (this.#shared.opened > OPENED_AT_ONCE) {
+      this.#shared.opened = 0
+      await new Promise(setImmediate)
+    }
+    return sealing.openRecord(keys, row) as RecordOf[K]
+  }
+
+  async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {
+    const row = await this.#rows.get(KINDS[kind], tenant, id)
+    if (row !== undefined) return row
+    throw new CofferError('not_found', `There is no such ${kind}.`)
+  }
+
+  /** Purges an expired record that still has the id, so that it may be given again. */
+  async #ensureFree(kind: Kind, tenant: number, id: Uint8Array): Promise<void> {
+    const row = await this.#rows.get(KINDS[kind], tenant, id, { expired: true })
+    if (row === undefined) return
+    if (row.expires === 0 || row.expires > this.now)
+      throw conflict(`There is a ${kind} with this id already. Choose another id.`)
+    if (row.expires > this.clock.purgeBefore) {
+      const reason = `The ${kind} with this id has expired by a clock that has just jumped, so it is not replaced yet.`
+      throw conflict(`${reason} Try again in an hour, or confirm the clock: coffer vault compact`)
+    }
+    await this.#rows.remove(KINDS[kind], tenant, row.id)
+  }
+
+  /** Stores the set of containers of a token, unless it is stored already. */
+  async #storeContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> {
+    const id = containerSetId(containers)
+    const name = `${tenant}/${id}`
+    if (this.#stored === name) return
+    this.#stored = name
+    if ((await this.get('containers', tenant, id)) !== undefined) return
+    await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+  }
+}
+
+function locateRow<K extends Kind>(kind: K, tenant: number, row: Row): SealedLocation<K> {
+  return { kind, tenant, bytes: row.unread ?? row.sealed.length, seq: row.seq, row }
+}

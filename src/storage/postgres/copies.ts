@@ -1,0 +1,154 @@
+/** All rows of a store: read as they were at one moment, put into an empty store, or sealed anew. */
+import type { Mac, RandomSource } from '../../crypto/ports.js'
+import { CofferError, conflict } from '../../errors.js'
+import type { PendingEntries, Resealed, Row, VaultRows } from '../engine.js'
+import { type Header, headerText } from '../vault-file.js'
+import { copyAndVerify, type Progress, plainRow, type RowChecksum, type RowTarget } from '../vault-rows.js'
+import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
+import { READ_STATE, ROW, stateOf } from './read-sql.js'
+import { alreadyThere, createTables, EXCLUDE_OTHERS, randomNumber } from './tables.js'
+import { type Change, createChange, eachKey, INSERT, keyAt, writeStatement } from './write-sql.js'
+
+const ROWS_AT_ONCE = 500
+const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows' }
+const READ_PENDING: Statement = {
+  text: 'select id, tenant, chain, written, sealed from coffer_waiting order by written, id',
+}
+const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map(
+  (table): Statement => ({ text: `delete from coffer_${table}` }),
+)
+const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
+/** The first key of a row is in no table. */
+const COUNT_WRONG_KEYS: Statement = {
+  text:
+    `select (select count(*) from coffer_rows r, ${eachKey('r.keys', 2)} where not exists` +
+    ` (select 1 from coffer_keys k where ${IS_KEY})) as missing,` +
+    ` (select count(*) from coffer_keys k where not exists` +
+    ` (select 1 from coffer_rows r, ${eachKey('r.keys', 2)} where ${IS_KEY})) as strange`,
+}
+
+/** Runs `work` over all rows of the store at one moment. */
+export function withSnapshot<T>(
+  pool: ConnectionPool,
+  work: (found: VaultRows, connection: Connection) => Promise<T>,
+): Promise<T> {
+  return pool.transact(SNAPSHOT, async (connection) => {
+    const [state, counted, pending] = await connection.send([READ_STATE, COUNT_ROWS, READ_PENDING])
+    const times = stateOf(state!.rows[0])
+    const rows = () => eachRow(connection)
+    return work({ times, count: counted!.rows[0].rows, pending: pending!.rows, rows }, connection)
+  })
+}
+
+/** All rows in order, as they are when the first one is read; `then` is sent after that. */
+async function* eachRow(
+  connection: Connection,
+  where = '',
+  then: readonly Statement[] = [],
+): AsyncGenerator<Row> {
+  const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`
+  await connection.send([{ text: `declare copied cursor for ${select}` }, ...then])
+  try {
+    for (let isLast = false; !isLast; ) {
+      const [found] = await connection.send([{ text: `fetch ${ROWS_AT_ONCE} from copied` }])
+      for (const row of found!.rows) yield plainRow(row)
+      isLast = found!.rows.length < ROWS_AT_ONCE
+    }
+  } finally {
+    await connection.send([{ text: 'close copied' }]).catch(() => undefined)
+  }
+}
+
+/** How many keys of rows are missing, and how many there are of no row. */
+export async function countWrongKeys(connection: Connection): Promise<{ missing: number; strange: number }> {
+  const [counted] = await connection.send([COUNT_WRONG_KEYS])
+  return counted!.rows[0]
+}
+
+/** Puts rows with the `seq` that they have, and reads them in the same transaction. */
+function createTarget(connection: Connection): RowTarget {
+  return {
+    async put(rows) {
+      let changes: Change[] = []
+      const send = () => connection.send([writeStatement({ changes })])
+      for await (const row of rows) {
+        changes.push(createChange(INSERT, row))
+        if (changes.length < ROWS_AT_ONCE) continue
+        await send()
+        changes = []
+      }
+      await send()
+    },
+    async *read() {
+      yield* eachRow(connection)
+      const { missing, strange } = await countWrongKeys(connection)
+      if (missing + strange === 0) return
+      throw new CofferError(
+        'storage_failed',
+        'The keys of what arrived are not those that were sent. Try again.',
+      )
+    },
+  }
+}
+
+interface FillOptions {
+  header: Header
+  random: RandomSource
+  mac: Mac
+  progress: Progress
+}
+
+/**
+ * Fills an empty store with the rows of another vault, in one transaction: until its commit there is no vault.
+ * Contract: rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
+ */
+export async function fillStore(
+  pool: ConnectionPool,
+  source: VaultRows,
+  { header, random, mac, progress }: FillOptions,
+): Promise<RowChecksum> {
+  await createTables(pool)
+  return pool.transact('begin', async (connection) => {
+    const { time, last, since, until } = source.times
+    const values = [headerText(header), randomNumber(random), time, last, since, until]
+    const text = 'insert into coffer_state values (1, $1, $2, 0, $3, $4, $5, $6) on conflict do nothing'
+    const [inserted] = await connection.send([{ text, values }, ...CLEAR])
+    if (inserted!.rowCount !== 1) throw alreadyThere()
+    const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
+    await connection.send([writeStatement({ changes: [], pending: source.pending })])
+    return arrived
+  })
+}
+
+interface RekeyOptions {
+  present: Header
+  next: Header
+  /** Keyed with the new keys. */
+  mac: Mac
+  /** Receives the vault's own rows, and returns what seals any row anew. */
+  prepare(own: AsyncIterable<Row>): Promise<(row: Row) => Promise<Resealed>>
+  resealPending(pending: PendingEntries): PendingEntries
+  progress: Progress
+}
+
+/**
+ * Seals every row anew, in one transaction that nobody else can read or write beside. Afterwards every process that has the
+ * vault open is refused. @throws CofferError `conflict` if the header in the store is not `present`, `vault_damaged`
+ */
+export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise<void> {
+  const { present, next, mac, prepare, resealPending, progress } = options
+  return pool.transact('begin', async (connection) => {
+    const text =
+      'update coffer_state set header = $1, generation = generation + 1 where id = 1 and header = $2'
+    const values = [headerText(next), headerText(present)]
+    const results = await connection.send([...EXCLUDE_OTHERS, { text, values }, COUNT_ROWS, READ_PENDING])
+    const [updated, counted, pending] = results.slice(-3)
+    if (updated!.rowCount !== 1) throw conflict('Another process changed the keys of this vault. Try again.')
+    const reseal = await prepare(eachRow(connection, 'where tenant = 0'))
+    async function* rows(): AsyncGenerator<Row> {
+      for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
+    }
+    await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
+    await connection.send([writeStatement({ changes: [], pending: pending!.rows.map(resealPending) })])
+  })
+}

@@ -1,0 +1,179 @@
+/** The port's queries as SQL over the tables of `tables.ts`. Values are parameters, never part of the text. */
+import { toText } from '../bytes.js'
+import type { PendingEntries, Query, Row, RowId, SeekQuery, Where } from '../engine.js'
+import type { Times } from '../time.js'
+import { plainRow } from '../vault-rows.js'
+import type { Statement } from './pool.js'
+
+/** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
+export interface StoreState extends Times {
+  changes: number
+  generation: number
+}
+
+export const STATE = 's.changes, s.generation, s.time, s.last, s.since, s.until'
+export const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified, r.expires'
+const LIVE = '(r.expires = 0 or r.expires > $3)'
+const OWN = 'r.tenant = $1 and r.kind = $2'
+/** PostgreSQL counts no further. */
+const MOST_SKIPPED = Number.MAX_SAFE_INTEGER
+export const NOTHING = new Uint8Array(0)
+
+export const READ_STATE: Statement = {
+  name: 'state',
+  text: `select ${STATE} from coffer_state s where s.id = 1`,
+}
+
+/** ms since the epoch by the database's clock. */
+export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
+
+export function stateOf({ changes, generation, time, last, since, until }: StoreState): StoreState {
+  return { changes, generation, time, last, since, until }
+}
+
+/** A row of an answer. `sealed` is null if it was left unread. */
+export type FoundRow = Omit<Row, 'sealed'> & { sealed: Uint8Array | null; bytes?: number }
+
+/** Without its keys. */
+export function rowOf(found: FoundRow): Row {
+  const row = plainRow({ ...found, keys: NOTHING, sealed: found.sealed ?? NOTHING })
+  return found.sealed === null && found.bytes !== undefined ? { ...row, unread: found.bytes } : row
+}
+
+export function getStatement(kind: number, tenant: number, id: RowId): Statement {
+  return {
+    name: 'get',
+    text:
+      `select ${STATE}, ${ROW}, r.sealed, r.keys from coffer_state s` +
+      ` left join coffer_rows r on ${OWN} and r.id = $3 where s.id = 1`,
+    values: [tenant, kind, id],
+  }
+}
+
+/** Locks what it finds until the transaction ends, and passes over what another one has locked. */
+export function findExpiredStatement(limit: number, until: number): Statement {
+  const expired =
+    'select * from coffer_rows where expires > 0 and expires <= $1 limit $2 for update skip locked'
+  return {
+    name: 'expired',
+    text: `select ${STATE}, ${ROW}, r.sealed from coffer_state s left join (${expired}) r on true where s.id = 1`,
+    values: [until, limit],
+  }
+}
+
+/**
+ * A page of rows, newest first: of a number, each row with the total, which costs as much as there are matches; or below
+ * a `seq`, without a total.
+ */
+export function searchStatement(query: Query | SeekQuery, now: number): Statement {
+  const { size, mostBytes } = query
+  const { matching, seq, parameter, values } = select(query, now)
+  const total = 'page' in query ? `(select count(*) ${matching})` : '0'
+  const below = 'below' in query && query.below !== undefined ? ` and ${seq} < ${parameter(query.below)}` : ''
+  const skipped = 'page' in query ? Math.min((query.page - 1) * size, MOST_SKIPPED) : 0
+  const page = `${matching}${below} order by ${seq} desc limit ${parameter(size)} offset ${parameter(skipped)}`
+  const bytes = 'octet_length(r.sealed)'
+  const before = `sum(${bytes}) over (order by r.seq desc) - ${bytes}`
+  const sealed =
+    mostBytes === undefined
+      ? 'r.sealed'
+      : `case when ${before} < ${parameter(mostBytes)} then r.sealed end as sealed`
+  const text =
+    `select ${STATE}, ${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes from coffer_state s` +
+    ` left join (select r.* ${page}) r on true where s.id = 1 order by r.seq desc`
+  return { text, values, isSlow: true }
+}
+
+/** Returns the placeholder of a new parameter. */
+type Parameter = (value: unknown) => string
+
+/**
+ * The rows that match: ids are looked up one by one; else an index is walked in the order of `seq`, that of a key or of several
+ * keys if every match has one, or that of the kind.
+ */
+function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
+  const values: unknown[] = [tenant, kind, now]
+  const parameter: Parameter = (value) => `$${values.push(value)}`
+  const parts = where === undefined ? [] : flatten(where)
+  const ids = parts.find((part) => 'ids' in part)
+  const keyed = ids === undefined ? parts.find((part) => keysOf(part).length > 0) : undefined
+  const rest = parts.filter((part) => part !== ids && part !== keyed)
+  const matches = [LIVE, ...rest.map((part) => condition(part, parameter))].join(' and ')
+  const found = { parameter, values }
+  if (ids !== undefined) {
+    const wanted = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) w`
+    return { ...found, matching: `from ${wanted} ${eachRow('r.id = w.id')} where ${matches}`, seq: 'r.seq' }
+  }
+  if (keyed === undefined)
+    return { ...found, matching: `from coffer_rows r where ${OWN} and ${matches}`, seq: 'r.seq' }
+  const walks = keysOf(keyed).map(
+    (key) => `select seq from coffer_keys where tenant = $1 and kind = $2 and key = ${parameter(key)}`,
+  )
+  const all = `select distinct seq from (${walks.join(' union all ')}) k order by seq desc`
+  const walk = `from (${walks.length === 1 ? walks[0] : all}) a`
+  return { ...found, matching: `${walk} ${eachRow('r.seq = a.seq')} where ${matches}`, seq: 'a.seq' }
+}
+
+/** The limit has each row looked up by itself, whatever the planner knows of the tables. */
+function eachRow(is: string): string {
+  return `cross join lateral (select * from coffer_rows r where ${OWN} and ${is} limit 1) r`
+}
+
+function flatten(where: Where): Where[] {
+  return 'and' in where ? where.and.flatMap(flatten) : [where]
+}
+
+/** Keys of which every match has one; none if that is not known. */
+function keysOf(where: Where): Uint8Array[] {
+  if ('key' in where) return [where.key]
+  return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
+}
+
+/** The keys that a search looks for, as texts. */
+export function searchedKeys(where: Where | undefined): string[] {
+  if (where === undefined) return []
+  if ('key' in where) return [toText(where.key)]
+  return ('and' in where ? where.and : 'or' in where ? where.or : []).flatMap(searchedKeys)
+}
+
+function condition(where: Where, parameter: Parameter): string {
+  const keys = keysOf(where)
+  if (keys.length > 0) {
+    const same = 'k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq'
+    return `exists (select 1 from coffer_keys k where ${same} and k.key = any(${parameter(keys)}::bytea[]))`
+  }
+  if ('ids' in where) return `r.id = any(${parameter([...where.ids])}::bytea[])`
+  if ('not' in where) return `not ${condition(where.not, parameter)}`
+  if ('range' in where) {
+    const column = `r.${where.range}`
+    const from = where.from === undefined ? '' : ` and ${column} >= ${parameter(where.from)}`
+    const below = where.below === undefined ? '' : ` and ${column} < ${parameter(where.below)}`
+    return `(${column} <> 0${from}${below})`
+  }
+  if ('key' in where) throw new TypeError('It is one of its keys.')
+  const [parts, word, none] = 'and' in where ? [where.and, ' and ', 'true'] : [where.or, ' or ', 'false']
+  return `(${[none, ...parts.map((part) => condition(part, parameter))].join(word)})`
+}
+
+/** At most `limit` rows, and no more once they have `bytes`; those of a chain `after` one and below a time. */
+export type PendingPage = { limit: number; bytes: number } & (
+  | { tenant: number }
+  | { chain: number; below: number; after?: Pick<PendingEntries, 'written' | 'id'> | undefined }
+)
+
+/** Oldest first. */
+export function readPendingStatement(page: PendingPage): Statement {
+  const { written, id } = ('after' in page && page.after) || { written: -1, id: NOTHING }
+  const ofChain = 'chain = $3 and written < $4 and (written, id) > ($5, $6)'
+  const [where, ...values] =
+    'tenant' in page ? ['tenant = $3', page.tenant] : [ofChain, page.chain, page.below, written, id]
+  const before = 'sum(octet_length(sealed)) over (order by written, id) - octet_length(sealed) as before'
+  const found = `select * from coffer_waiting where ${where} order by written, id limit $1`
+  return {
+    name: 'tenant' in page ? 'pending of tenant' : 'pending of chain',
+    text:
+      `select ${STATE}, r.* from coffer_state s left join (select *, ${before} from (${found}) w) r` +
+      ' on r.before < $2 where s.id = 1 order by r.written, r.id',
+    values: [page.limit, page.bytes, ...values],
+  }
+}

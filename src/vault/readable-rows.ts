@@ -1,0 +1,142 @@
+/** The rows of a damaged vault that open, and what makes a vault of them whose records agree with each other. */
+import type { RandomSource } from '../crypto/ports.js'
+import { KEY_BYTES } from '../crypto/primitives.js'
+import { createUuid } from '../crypto/random.js'
+import { containerSet, containerSetId } from '../domain/access/container.js'
+import { formatDate } from '../domain/dates.js'
+import { KINDS, kindOf, type RecordOf, type TenantRecord } from '../domain/records/records.js'
+import { CofferError } from '../errors.js'
+import type { CopyDamage } from '../framework/ports/vault.js'
+import { type LogLine, toRecord, unpack } from '../storage/barrier/log-block.js'
+import { createReseal, type ResealOptions } from '../storage/barrier/reseal.js'
+import { openRecord } from '../storage/barrier/sealing.js'
+import { toBase64 } from '../storage/bytes.js'
+import type { Row, VaultRows } from '../storage/engine.js'
+import { eachRecord, readAll } from '../storage/pages.js'
+import type { Store, StoreWriter } from '../storage/store.js'
+
+/** Log records that are written in one unit of work. */
+const LOGGED_AT_ONCE = 5000
+
+export class ReadableRows {
+  readonly #found: VaultRows
+  readonly #options: ResealOptions
+  readonly #random: RandomSource
+  readonly #skipped: CopyDamage['skipped']
+  /** By tenant: the log records that can be read. */
+  readonly #logs = new Map<number, LogLine[]>()
+
+  constructor(found: VaultRows, options: ResealOptions, random: RandomSource, { skipped }: CopyDamage) {
+    this.#found = found
+    this.#options = options
+    this.#random = random
+    this.#skipped = skipped
+  }
+
+  /** The rows with their keys, without those of logs, which are collected. */
+  async *rows(): AsyncGenerator<Row> {
+    const reseal = createReseal({ ...this.#options, logsAnew: true })
+    const skip = (kind: number | undefined) => this.#skip(nameOf(kind))
+    for await (const row of this.#found.rows(skip)) {
+      try {
+        const { kind, tenant, seq, rev, created, modified, expires } = row
+        if (kind === KINDS.log_block) this.#collectLog(row)
+        // Written out, because a row of the write-ahead log is no plain object.
+        else yield { kind, tenant, seq, rev, created, modified, expires, ...(await reseal(row)) }
+      } catch (error) {
+        if (!(error instanceof CofferError)) throw error
+        skip(row.kind)
+      }
+    }
+  }
+
+  #skip(name: string): void {
+    this.#skipped[name] = (this.#skipped[name] ?? 0) + 1
+  }
+
+  /** @throws CofferError if the row does not open */
+  #collectLog(row: Row): void {
+    const { present, tenants } = this.#options
+    const keys = tenants.get(row.tenant)
+    if (keys === undefined) throw new CofferError('vault_damaged', 'The record of a tenant is missing.')
+    const record = openRecord(present.openTenant(keys), row) as RecordOf['log_block']
+    const lines = this.#logs.get(row.tenant) ?? []
+    for (const line of unpack('tail' in record ? record.tail : record)) lines.push(line)
+    this.#logs.set(row.tenant, lines)
+  }
+
+  /** Makes the records in the new vault agree with each other, and writes the logs anew. */
+  async mend(store: Store): Promise<void> {
+    const tenants = await readAll(store, 'tenant', 0)
+    await store.write((writer) => this.#mendSettings(writer, tenants))
+    for (const tenant of tenants) {
+      await this.#removeLooseLinks(store, tenant.number)
+      await mendContainers(store, tenant.number)
+      await this.#writeLog(store, tenant)
+    }
+  }
+
+  /** Missing settings are created with a new secrets key, after which no API key is valid. */
+  async #mendSettings(writer: StoreWriter, tenants: readonly TenantRecord[]): Promise<void> {
+    if ((await writer.get('settings', 0, 'vault')) !== undefined) return
+    const secrets_key = toBase64(this.#random.bytes(KEY_BYTES))
+    const next_tenant = Math.max(0, ...tenants.map(({ number }) => number)) + 1
+    const owner_id = tenants[0]?.owner_id ?? createUuid(this.#random)
+    await writer.insert('settings', 0, { id: 'vault', secrets_key, owner_id, next_tenant, values: {} })
+  }
+
+  /** Removes associations of tokens that are missing. */
+  async #removeLooseLinks(store: Store, tenant: number): Promise<void> {
+    const links = await readAll(store, 'association', tenant)
+    await store.write(async (writer) => {
+      for (const { id, parent_id, child_id } of links) {
+        const isThere = async (token: string) => (await writer.get('token', tenant, token)) !== undefined
+        if ((await isThere(parent_id)) && (await isThere(child_id))) continue
+        await writer.remove('association', tenant, id)
+        this.#skip('association')
+      }
+    })
+  }
+
+  /** Oldest first, with a record of the copy at the end. */
+  async #writeLog(store: Store, { id, number }: TenantRecord): Promise<void> {
+    const lines = (this.#logs.get(number) ?? []).sort((one, other) => one.time - other.time)
+    for (let first = 0; first < lines.length; first += LOGGED_AT_ONCE)
+      await store.write(async (writer) => {
+        for (const line of lines.slice(first, first + LOGGED_AT_ONCE))
+          await writer.log(number, toRecord(line), line.time)
+      })
+    await store.write(async (writer) =>
+      writer.log(number, {
+        tenant_id: id,
+        actor_type: 'system',
+        entity_type: 'tenant',
+        entity_id: id,
+        operation: 'update',
+        message: 'Vault copied without what was damaged; log records may be missing',
+        created_at: formatDate(writer.now),
+        trace_id: createUuid(this.#random),
+      }),
+    )
+  }
+}
+
+/** Adds missing container sets, by which callers who may read only some containers find tokens. */
+async function mendContainers(store: Store, tenant: number): Promise<void> {
+  const sets = new Map<string, string[]>()
+  for await (const { containers } of eachRecord(store, 'token', tenant))
+    sets.set(containerSetId(containers), containerSet(containers))
+  await store.write(async (writer) => {
+    for (const [id, containers] of sets)
+      if ((await writer.get('containers', tenant, id)) === undefined)
+        await writer.insert('containers', tenant, { id, containers })
+  })
+}
+
+function nameOf(kind: number | undefined): string {
+  try {
+    return kind === undefined ? 'unknown' : kindOf(kind)
+  } catch {
+    return 'unknown'
+  }
+}

@@ -1,0 +1,266 @@
+/** Questions on a terminal: how one is drawn, and which ones a command asks. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { editText } from '../../src/cli/input/form.js'
+import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
+import { type Answer, withoutStyle } from './fake-process.js'
+import { createTerminal, type FakeTerminal } from './fake-terminal.js'
+import { createHome, createVaultHome, type Home } from './home.js'
+
+const ENTER = '\r'
+const DOWN = '\u001b[B'
+const CTRL_C = '\u0003'
+const CTRL_D = '\u0004'
+const CTRL_U = '\u0015'
+
+/** A person at a terminal who types the keys of each answer once its question is drawn. */
+function createPerson(answers: readonly Answer[]): FakeTerminal {
+  const terminal = createTerminal({ columns: 80, mayPrompt: true })
+  const { stderr, stdin } = terminal
+  const draw = stderr._write
+  const left = [...answers]
+  let drawn = ''
+  stderr._write = (chunk, encoding, done) => {
+    draw.call(stderr, chunk, encoding, done)
+    drawn += withoutStyle(String(chunk))
+    const [question, keys] = left[0] ?? []
+    if (question === undefined || !drawn.includes(question)) return
+    left.shift()
+    drawn = ''
+    // Once the question is drawn it listens.
+    setImmediate(() => stdin.write(keys))
+  }
+  return terminal
+}
+
+const choices = ['one', 'two'].map((value) => ({ value, name: value }))
+const isGood = (answer: string) => answer === 'good' || 'must be \u0007good'
+
+t.test('a question is drawn on standard error, without control characters, colours or secrets', async (t) => {
+  for (const [question, answers, answer, drawn] of [
+    [{ message: 'Type \u001b[31m?' }, [['? Type', `card${ENTER}`]], 'card', /Type \\u\{1b\}\[31m\? card/],
+    [
+      { message: 'Which?', validate: isGood },
+      [
+        ['? Which', `bad${ENTER}`],
+        ['> must be', `${CTRL_U}good${ENTER}`],
+      ],
+      'good',
+      /> must be \\u\{7\}good/,
+    ],
+    [
+      { message: 'Passphrase', sensitive: true },
+      [
+        ['? Passphrase', 'ses'],
+        ['***', `ame${ENTER}`],
+      ],
+      'sesame',
+      /Passphrase \*{8}\s*$/,
+    ],
+    [
+      { type: 'select', message: 'Which \u202e?', choices },
+      [['? Which', DOWN + ENTER]],
+      'two',
+      /Which \\u\{202e\}/,
+    ],
+    [
+      { type: 'search', message: 'Which?', choices },
+      [
+        ['? Which', 'tw'],
+        ['❯ two', ENTER],
+      ],
+      'two',
+      /Which\?/,
+    ],
+    [{ type: 'confirm', message: 'Sure?' }, [['? Sure', ENTER]], 'false', /Sure\?/],
+  ] as [Question, Answer[], string, RegExp][]) {
+    const terminal = createPerson(answers)
+    t.equal(await ask(terminal, question), answer)
+    t.match(withoutStyle(terminal.stderr.text), drawn)
+    t.notMatch(terminal.stderr.text, /ses|ame|\u202e|\u001b\[\d[\d;]*m/)
+    t.same([terminal.stdout.text, terminal.stderr.writableEnded], ['', false])
+  }
+  t.equal(await confirm(createPerson([['? ', `y${ENTER}`]]), 'Delete?'), true)
+})
+
+t.test('a new secret is typed twice, until both are the same', async (t) => {
+  const terminal = createPerson([
+    ['? New', `first-secret${ENTER}`],
+    ['? The same again', `other-secret${ENTER}`],
+    ['? The two differ. New', `third-secret${ENTER}`],
+    ['? The same again', `third-secret${ENTER}`],
+  ])
+  t.equal(await askTwice(terminal, { message: 'New passphrase' }), 'third-secret')
+  t.notMatch(withoutStyle(terminal.stderr.text), /secret/)
+})
+
+t.test('Ctrl-C, Ctrl-D and the end of the input interrupt, and leave nothing listening', async (t) => {
+  const interrupted = { code: 'interrupted', exit: 130 }
+  const events = ['pause', 'end', 'close', 'keypress']
+  for (const key of [CTRL_C, CTRL_D, `x${ENTER}`]) {
+    const terminal = createPerson([['? Type', key]])
+    // The first key has readline listen for good.
+    if (key.endsWith(ENTER)) t.equal(await ask(terminal, { message: 'Type?' }), 'x')
+    else await t.rejects(ask(terminal, { message: 'Type?' }), interrupted)
+    t.same(
+      events.slice(0, 3).map((event) => terminal.stdin.listenerCount(event) <= 1),
+      [true, true, true],
+    )
+  }
+  const gone = createPerson([])
+  setImmediate(() => setImmediate(() => gone.stdin.end()))
+  await t.rejects(ask(gone, { message: 'Type?' }), interrupted)
+})
+
+t.test('where nobody can be asked, what is missing is named', async (t) => {
+  const terminal = createTerminal({ columns: 80 })
+  const refusal = { code: 'usage', exit: 2, message: /^--type is missing/ }
+  await t.rejects(ask(terminal, { message: 'Type?', missing: '--type' }), refusal)
+  await t.rejects(askTwice(terminal, { message: 'Type?', missing: '--type' }), refusal)
+  await t.rejects(confirm(terminal, 'Sure?'), { code: 'usage', message: /^--yes is missing/ })
+  await t.rejects(ask(terminal, { message: 'Token type' }), { message: /^Token type is missing/ })
+  t.equal(terminal.stderr.text, '')
+})
+
+/** Runs a command whose answer is JSON, for a person who gives these answers. */
+async function answer(
+  home: Home,
+  line: string,
+  answers: readonly Answer[],
+  env: Record<string, string> = {},
+) {
+  const { code, stdout, stderr } = await home.run(`${line} -o json`, { columns: 100, answers, env })
+  return { code, stderr: withoutStyle(stderr), result: stdout === '' ? undefined : JSON.parse(stdout) }
+}
+
+t.test('a command asks for what is missing, by the schema of its input', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('value', '4242424242424242\n')
+  const code = 'module.exports = async () => ({})'
+  await home.json(['formula', 'create', '--name', 'greet', '--type', 'private', '--code', code])
+  for (const [line, answers, expected] of [
+    [
+      'token create --id card',
+      [
+        ['? type', `${DOWN}${ENTER}`],
+        ['? data.number', '4242424242424243\r'],
+        ['valid check digit', `${CTRL_U}4242424242424242\r`],
+        ['? data.expiration_month (optional)', '13\r'],
+        ['from 1 to 12', `${CTRL_U}12\r`],
+        ['? data.expiration_year (optional)', '2030\r'],
+        ['? data.cvc (optional)', ENTER],
+      ],
+      { data: { number: 'XXXXXXXXXXXX4242', expiration_month: 12, expiration_year: 2030 } },
+    ],
+    ['token create --type token --id text', [['? data', 'plain words\r']], { id: 'text' }],
+    [
+      'token create --type card_number --id file',
+      [
+        ['? data', '@none\r'],
+        ['does not exist', `${CTRL_U}@value\r`],
+      ],
+      { data: 'XXXXXXXXXXXX4242' },
+    ],
+    ['token get', [['? id', 'card\r']], { id: 'card' }],
+    [
+      'app create --name backend --type private',
+      [
+        ['? permissions or rules', ENTER],
+        ['token:create  Create tokens (public, private)', ` ${DOWN} ${ENTER}`],
+      ],
+      { permissions: ['token:create', 'token:read'] },
+    ],
+    [
+      'reactor create',
+      [
+        ['? name', 'first\r'],
+        ['? code or formula', `${DOWN}${ENTER}`],
+        ['? formula', 'gre'],
+        ['❯ greet', ENTER],
+      ],
+      { name: 'first', formula: { name: 'greet' } },
+    ],
+    [
+      'profile set',
+      [
+        ['? profile', 'support\r'],
+        ['? setting', 'vault\r'],
+        ['? vault', '.coffer\r'],
+      ],
+      { name: 'support' },
+    ],
+    ['config set mail.from', [['? mail.from', 'Ada <ada@example.com>\r']], { name: 'mail.from' }],
+  ] as [string, Answer[], object][]) {
+    const { code, result, stderr } = await answer(home, line, answers)
+    t.equal(code, 0, stderr)
+    t.match(result, expected, line)
+    t.notMatch(stderr, /424242424242424/, 'what is secret is not shown')
+  }
+  t.equal((await home.json('token get text --reveal')).data, 'plain words', 'text needs no quotes there')
+  const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
+  const words = ['app', 'create', '--name', 'ruled', '--type', 'private', '--rule', rule]
+  const ruled = await home.run(words, { columns: 80 })
+  t.match(ruled, { code: 0, stderr: 'The key is shown only once.' })
+  t.notMatch(ruled.stderr, '? permissions', 'rules are enough')
+})
+
+t.test('nobody is asked in vain, and a person who leaves changes nothing', async (t) => {
+  const home = await createVaultHome(t)
+  for (const keys of [CTRL_C, CTRL_D]) {
+    const { code, stderr } = await answer(home, 'token create --type token', [['? data', keys]])
+    t.equal(code, 130)
+    t.match(stderr, /Interrupted/)
+  }
+  t.equal((await home.json('token list')).pagination.total_items, 0)
+  const none = await createHome(t).run('token create', { columns: 80, answers: [['?', CTRL_C]] })
+  t.match(none, { code: 6, stderr: /^error: There is no vault .*coffer init\n$/s })
+  const missing = await home.run('token get')
+  t.match(missing, { code: 2, stderr: "error: Missing required argument 'id'. See: coffer token get --help" })
+})
+
+t.test('code and lists of objects are written in the editor, and refused there', async (t) => {
+  const home = await createVaultHome(t)
+  const rule = { priority: 1, container: '/pci/', transform: 'mask', permissions: ['token:read'] }
+  home.write('bad.json', JSON.stringify([{ ...rule, priority: 0 }]))
+  home.write('good.json', JSON.stringify(rule))
+  const EDITOR = home.write(
+    'editor',
+    '#!/bin/sh\ncd "$HOME"; [ -e template.json ] || { cp "$1" template.json; exec cp bad.json "$1"; }\nexec cp good.json "$1"\n',
+    0o700,
+  )
+  const line = 'app create --name support --type private'
+  const choose: Answer = ['? permissions or rules', `${DOWN}${ENTER}`]
+  const edited = await answer(
+    home,
+    line,
+    [
+      choose,
+      [':edit for your editor', ':edit\r'],
+      ['rules[0].priority: must be', ''],
+      ['? rules', ':edit\r'],
+    ],
+    { EDITOR, XDG_RUNTIME_DIR: home.place },
+  )
+  t.same(edited.result?.rules, [rule], edited.stderr)
+  const template = JSON.parse(readFileSync(join(home.place, 'template.json'), 'utf8'))
+  t.match(template, [{ priority: '', container: '' }])
+  const typed = await answer(home, line, [choose, ['? rules', `${JSON.stringify([rule])}\r`]])
+  t.same(typed.result?.rules, [rule], 'without an editor they are a line of JSON')
+})
+
+t.test('the file of the editor is private, and removed with what is beside it', async (t) => {
+  const home = createHome(t)
+  const seen = `${home.place}/seen`
+  const EDITOR = home.write(
+    'editor',
+    `#!/bin/sh\nls -ld "$1" > ${seen}\nls -ld "$(dirname "$1")" >> ${seen}\necho one > "$1.swp"\nprintf 'two\\nlines\\n' > "$1"\n`,
+    0o700,
+  )
+  const env = { EDITOR, XDG_RUNTIME_DIR: home.place, PATH: process.env.PATH }
+  t.equal(editText(env, 'json'), 'two\nlines')
+  t.match(readFileSync(seen, 'utf8'), /^-rw-{7} .*\ndrwx-{6} /)
+  const VISUAL = home.write('failing', '#!/bin/sh\necho half > "$1"\nexit 1\n', 0o700)
+  t.throws(() => editText({ ...env, VISUAL }, 'js'), { code: 'usage' })
+  t.same(readdirSync(home.place).sort(), ['editor', 'failing', 'seen'])
+})

@@ -1,0 +1,63 @@
+import fc from 'fast-check'
+import t from 'tap'
+import { formatRequest, formatTarget } from '../../src/client/format-request.js'
+import type { RoutedOperation } from '../../src/framework/registry.js'
+import { readQuery } from '../../src/http/input.js'
+import { createRouter } from '../../src/http/router.js'
+import { registry } from '../../src/operations/all.js'
+
+const find = (name: string) => registry.find(name) as RoutedOperation
+
+t.test('an input is spelled as path, query and body by the route', async (t) => {
+  t.same(formatRequest(find('token get'), { id: 'a/b c?' }), {
+    method: 'GET',
+    target: '/tokens/a%2Fb%20c%3F',
+  })
+  t.same(
+    formatRequest(find('token list'), { type: ['card', 'bank'], metadata: { a: '1' }, page: 2, size: null }),
+    { method: 'GET', target: '/tokens?type=card&type=bank&metadata.a=1&page=2' },
+  )
+  t.same(formatRequest(find('token update'), { id: 'x', data: null }), {
+    method: 'PATCH',
+    target: '/tokens/x',
+    contentType: 'application/merge-patch+json',
+    body: '{"data":null}',
+  })
+  t.equal(formatRequest(find('token tokenize'), { payload: [1] }).body, '[1]')
+  t.equal(formatRequest(find('token tokenize'), {}).body, 'null')
+  t.equal(formatRequest(find('token delete'), { id: 'x' }).body, undefined)
+})
+
+t.test('an id that a URL cannot name is refused, so that no other request is sent', async (t) => {
+  for (const id of ['', '.', '..'])
+    t.throws(() => formatTarget(find('token delete'), { id }), {
+      code: 'validation',
+      errors: { id: [/URL/] },
+    })
+  for (const input of [{}, 'an id' as never])
+    t.throws(() => formatTarget(find('token get'), input), {
+      code: 'validation',
+      errors: { id: [/required, as in \{ id/] },
+    })
+  t.throws(() => formatTarget(find('token get'), { id: 'a\ud800' }), { code: 'validation' })
+  t.throws(() => formatTarget(find('token list'), { type: ['a\ud800'] }), { code: 'validation' })
+})
+
+t.test('whatever an id and a filter are, the server reads what was meant', async (t) => {
+  const router = createRouter(registry)
+  const text = fc.string({ minLength: 1, unit: 'grapheme' })
+  fc.assert(
+    fc.property(text, fc.dictionary(text, text, { minKeys: 1, maxKeys: 3 }), (id, metadata) => {
+      fc.pre(id !== '.' && id !== '..')
+      const target = formatTarget(find('token children'), { parent_id: id, metadata })
+      const { pathname, search } = new URL(target, 'http://localhost')
+      const match = router.match('GET', pathname)
+      if ('allow' in match) throw new Error('no route')
+      t.same(match.parameters(), { parent_id: id })
+      // Entries, because the name may be `__proto__`.
+      const { input } = readQuery(match.operation.endpoint, search.slice(1))
+      t.same(Object.entries(input.metadata!), Object.entries(metadata))
+    }),
+    { numRuns: 200, examples: [['id', JSON.parse('{ "__proto__": "a", "b": "c" }')]] },
+  )
+})

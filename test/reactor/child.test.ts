@@ -1,0 +1,261 @@
+/** Children: how they are started, what they may say, how their memory is read, and what is left in them beneath the realm. */
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import * as fc from 'fast-check'
+import t from 'tap'
+import { encodeFrame, FrameReader } from '../../src/ipc/frames.js'
+import { GuestProcess } from '../../src/reactor/child.js'
+import { describeLaunch, findGuestFile } from '../../src/reactor/confinement.js'
+import { readGuestMessage } from '../../src/reactor/messages.js'
+import { DEFAULT_LIMITS } from '../../src/reactor/settings.js'
+import { createMemoryMeter } from '../../src/reactor/watchdog.js'
+
+const launchOf = (version: string, platform = 'linux', modulesDirectory?: string, wrapper: string[] = []) =>
+  describeLaunch({
+    node: { path: '/usr/bin/node', version, platform },
+    guestFile: '/app/guest.mjs',
+    modulesDirectory,
+    limits: DEFAULT_LIMITS,
+    confinement: { wrapper },
+  })
+
+t.test('each version of Node is given the flags that it knows', async (t) => {
+  const permission = (version: string) => launchOf(version).args.find((arg) => arg.endsWith('permission'))
+  t.equal(permission('20.19.0'), '--experimental-permission')
+  t.equal(permission('22.12.0'), '--experimental-permission')
+  t.equal(permission('22.13.0'), '--permission')
+  t.equal(permission('24.0.0'), '--permission')
+  t.equal(permission('26.1.0'), '--permission')
+  t.notOk(launchOf('22.13.1').args.includes('--disable-sigusr1'))
+  t.ok(launchOf('22.14.0').args.includes('--disable-sigusr1'))
+  t.notOk(launchOf('22.4.1').args.includes('--no-experimental-sqlite'))
+  t.ok(launchOf('22.5.0').args.includes('--no-experimental-sqlite'))
+})
+
+t.test('the guest may read its own file, and the bundles when there are some', async (t) => {
+  t.same(launchOf('20.19.0').args.slice(2), [
+    'sh',
+    '50',
+    '/usr/bin/env',
+    '-i',
+    'TZ=UTC',
+    '/usr/bin/node',
+    '--experimental-permission',
+    '--max-old-space-size=128',
+    '--no-addons',
+    '--disable-proto=delete',
+    '--zero-fill-buffers',
+    '--no-warnings',
+    '--allow-fs-read=/app/guest.mjs',
+    '/app/guest.mjs',
+  ])
+  t.same(launchOf('20.19.0', 'linux', '/bundles').args.slice(-4), [
+    '--allow-fs-read=/app/guest.mjs',
+    '--allow-fs-read=/bundles/*',
+    '/app/guest.mjs',
+    '/bundles',
+  ])
+})
+
+t.test('a shell limits the child where there is one', async (t) => {
+  t.equal(launchOf('20.19.0').command, '/bin/sh')
+  t.match(launchOf('20.19.0').args[1], /ulimit -c 0\nulimit -t "\$1"/)
+  t.match(launchOf('20.19.0').args[1], '\nexec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-\nexec "$@"')
+  const held = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net']).args
+  t.same(held.slice(3, 7), ['50', 'unshare', '--net', '/usr/bin/env'])
+  t.equal(launchOf('20.19.0', 'win32').command, '/usr/bin/node')
+})
+
+t.test('a message that cannot be written ends its guest, and nothing else', async (t) => {
+  const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
+  const guest = new GuestProcess({
+    node,
+    guestFile: '/none.mjs',
+    limits: DEFAULT_LIMITS,
+    confinement: { wrapper: [] },
+  })
+  // As text that is too long, no JSON has it.
+  await guest.send({ kind: 'check', code: 1n as unknown as string })
+  await guest.ended
+  t.equal(await guest.ready, false)
+})
+
+t.test(
+  'the memory of a process is read as its own counting has it',
+  { skip: process.platform === 'win32' },
+  async (t) => {
+    for (const platform of process.platform === 'linux' ? ['linux', 'darwin'] : [process.platform]) {
+      const meter = createMemoryMeter(platform, { readFileSync, execFileSync })
+      const readMiB = meter(process.pid) ?? 0
+      const ownMiB = process.memoryUsage.rss() / 2 ** 20
+      t.ok(Math.abs(readMiB - ownMiB) < ownMiB / 4, platform, { readMiB, ownMiB })
+      t.equal(meter(2 ** 22 + 1), undefined, 'of none there is nothing')
+    }
+  },
+)
+
+t.test('messages come out as they went in, however the stream is cut', async (_t) => {
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(fc.jsonValue(), { maxLength: 6 }),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1, maxLength: 20 }),
+      async (messages, cuts) => {
+        const stream = Buffer.concat(messages.map((message) => encodeFrame(message)))
+        const reader = new FrameReader()
+        const found: unknown[] = []
+        for (let at = 0, turn = 0; at < stream.length; turn++) {
+          const size = cuts[turn % cuts.length]!
+          reader.add(stream.subarray(at, at + size))
+          for (let frame = reader.next(1_000_000); frame !== undefined; frame = reader.next(1_000_000))
+            found.push(JSON.parse(frame.toString()))
+          at += size
+        }
+        return JSON.stringify(found) === JSON.stringify(messages)
+      },
+    ),
+  )
+})
+
+t.test('a frame that claims to be too long ends the stream before it is held', async (t) => {
+  const reader = new FrameReader()
+  reader.add(encodeFrame('short'))
+  t.equal(reader.next(100)?.toString(), '"short"')
+  const claim = Buffer.alloc(4)
+  claim.writeUInt32BE(101)
+  reader.add(claim)
+  t.equal(reader.next(100)?.length, 0)
+})
+
+const plain = { mostBytes: 1000, mostBodyBytes: 0 }
+const transform = { mostBytes: 1000, mostBodyBytes: 3 }
+const read = (text: string, most = plain) => readGuestMessage(Buffer.from(text), most)
+
+t.test('a body follows its message where one may', async (t) => {
+  const frame = encodeFrame({ kind: 'done' }, Buffer.from('\n{}')).subarray(4)
+  t.same(readGuestMessage(frame, transform), { kind: 'done', body: Buffer.from('\n{}') })
+  t.equal(readGuestMessage(frame, { mostBytes: 1000, mostBodyBytes: 2 }), undefined)
+  t.equal(read('{"kind":"done"}\n'), undefined)
+  t.equal(read('{"kind":"idle"}\n', transform), undefined)
+  t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)
+})
+
+t.test('a message of another shape than ours is no message', async (t) => {
+  const good = [
+    { kind: 'ready' },
+    { kind: 'idle' },
+    { kind: 'log', level: 'log', text: 'x' },
+    { kind: 'call', call: 1, name: 'tokens.create', args: '[]' },
+    { kind: 'done' },
+    { kind: 'done', raw: '1', tokenize: '2' },
+    { kind: 'done', failure: { kind: 'invalid', message: 'x', line: 1, column: 2 } },
+    {
+      kind: 'done',
+      failure: { kind: 'thrown', message: 'x', status: 400, errors: { a: ['b'] }, stack: 's' },
+    },
+    { kind: 'done', usage: { args: ['a'], configuration: [] } },
+  ]
+  for (const message of good) t.same(read(JSON.stringify(message)), message)
+  const bad = [
+    ...['', '{', 'null', '[]', '1', '{}', '{"kind":"constructor"}', '{"kind":"__proto__"}'],
+    '{"kind":"log","level":"log"}',
+    '{"kind":"call","call":"1","name":"a","args":"[]"}',
+    '{"kind":"done","raw":1}',
+    '{"kind":"done","body":"x"}',
+    '{"kind":"done","failure":{}}',
+    '{"kind":"done","failure":{"kind":"thrown","message":"x","errors":{"a":"b"}}}',
+    '{"kind":"done","usage":{"args":[1],"configuration":[]}}',
+  ]
+  for (const text of bad) t.equal(read(text), undefined, text)
+})
+
+/** Stands in the guest's own script and holds what only the guest can hold; writes what it finds to standard error. */
+const PROBE = `
+const kept = { process, evaluate: globalThis.eval, Function: globalThis.Function, setTimeout: globalThis.setTimeout }
+start(process)
+const functionsOf = (value) => {
+  const found = []
+  for (let level = value; level !== null && level !== Object.prototype; level = Object.getPrototypeOf(level))
+    for (const key of Reflect.ownKeys(level)) if (typeof value[key] === 'function') found.push(String(key))
+  return found
+}
+const attempt = async (work) => { try { return String(Object.keys(await work())) } catch (error) { return 'refused' } }
+const looks = async () => {
+  const found = {
+    global: Reflect.ownKeys(globalThis).map(String),
+    intl: Object.getOwnPropertyNames(Intl),
+    process: functionsOf(kept.process),
+    environment: Object.keys(kept.process.env),
+    handles: ['_getActiveHandles', 'stdout', 'stdin', 'mainModule', 'binding', 'report'].filter((name) => kept.process[name] !== undefined),
+    imports: [
+      await attempt(() => kept.evaluate('import("node:net")')),
+      await attempt(() => kept.Function('return import("node:net")')()),
+      await attempt(() => import('node:child_process')),
+      await attempt(() => kept.process.getBuiltinModule('fs')),
+      await attempt(() => kept.evaluate('require("fs")')),
+    ],
+    evaluators: [typeof globalThis.eval, typeof globalThis.Function, typeof globalThis.WebAssembly],
+  }
+  writeSync(2, JSON.stringify(found))
+}
+void looks()
+`
+
+interface Found {
+  global: string[]
+  intl: string[]
+  process: string[]
+  environment: string[]
+  handles: string[]
+  imports: string[]
+  evaluators: string[]
+}
+
+t.test('behind the first wall there is a second: no power is left in the process', (t) => {
+  const directory = mkdtempSync(join(tmpdir(), 'coffer-strip-'))
+  t.teardown(() => rmSync(directory, { recursive: true }))
+  const file = join(directory, 'guest.mjs')
+  const start = JSON.stringify('start(process);').slice(1, -1)
+  const program = readFileSync(findGuestFile(), 'utf8')
+  t.equal(program.split(start).length, 2, 'the guest is started in one place')
+  writeFileSync(
+    file,
+    program.replace(start, () => JSON.stringify(PROBE).slice(1, -1)),
+  )
+  // A tool that watches our children puts options for Node into their environment, which `env` takes away.
+  const words = ['-i', process.execPath, '--no-warnings', file]
+  const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, {
+    input: '',
+    encoding: 'utf8',
+  })
+  t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
+  t.equal(status, 0)
+  const found = JSON.parse(stderr) as Found
+  // ECMA-262, edition 16, without what the second wall takes of it.
+  const language =
+    `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
+    Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number
+    Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError Uint16Array
+    Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape
+    globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
+  t.same(
+    found.global.filter((name) => !language.includes(name)),
+    [],
+    'the global holds nothing but the language',
+  )
+  t.notOk(found.intl.includes('v8BreakIterator'))
+  t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
+  t.same(found.imports, Array(5).fill('refused'), 'nothing can be imported, by whatever evaluator')
+  t.same(found.environment, [])
+  t.same(found.handles, [])
+  const emitter = Object.getOwnPropertyNames(process.constructor.prototype).concat(
+    Reflect.ownKeys(Object.getPrototypeOf(Object.getPrototypeOf(process)) as object).map(String),
+  )
+  t.same(
+    found.process.filter((name) => !emitter.includes(name)).sort(),
+    ['_fatalException', '_tickCallback', 'emitWarning', 'hasUncaughtExceptionCaptureCallback', 'nextTick'],
+    'the process object is only what Node itself needs of it',
+  )
+  t.end()
+})

@@ -1,0 +1,95 @@
+/** Engines on a disk in memory: their options, changes by the name of a row, and damage to their files. */
+import type { Row } from '../../src/storage/engine.js'
+import { draftOf } from './engine-suite.js'
+import { asLog, type DraftedEntry, type FileEngine } from './engines.js'
+import type { FakeFiles } from './fake-files.js'
+import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+
+let opened = 0
+
+/** Options with random bytes that no other opening has. `vault`: names its keys. */
+export function diskOptions(files: FakeFiles, role: 'command' | 'server' = 'command', vault = 'vault') {
+  const random = repeatableRandom(`opened ${opened++}`)
+  const notices: string[] = []
+  const notice = (text: string) => void notices.push(text)
+  const shape = { files, directory: '/vault', header: testHeader(), random, clock: createClock(), role }
+  return { ...shape, keys: engineKeys(random, vault), notices, notice }
+}
+
+export const KIND = 3
+export const LOG_KIND = 255
+export const idOf = (name: string) => digest(`id/${KIND}/1/${name}`, 16)
+export const keyOf = (name: string) => digest(`key/1/${name}`, 8)
+export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
+
+export const put = (engine: FileEngine, name: string, text = name, keys = ['red']) =>
+  engine.write((writer) => writer.put(draftOf({ name, text, keys })))
+
+export const replace = (engine: FileEngine, name: string, text: string, keys = ['blue']) =>
+  engine.write(async (writer) => {
+    const row = await writer.get(KIND, 1, idOf(name))
+    await writer.put({ ...draftOf({ name, text, keys }), seq: row!.seq, created: row!.created })
+  })
+
+export const remove = (engine: FileEngine, name: string) =>
+  engine.write((writer) => writer.remove(KIND, 1, idOf(name)))
+
+export const get = (engine: FileEngine, name: string) =>
+  engine.read((reader) => reader.get(KIND, 1, idOf(name)))
+
+/** An entry of the log of tenant 1, stored as a row of its own. */
+export function logOf(text: string, seal = (_rev: number): Uint8Array => Buffer.from(text)): DraftedEntry {
+  const shape = { kind: LOG_KIND, tenant: 1, modified: 0, expires: 0, keys: keyOf('logs') }
+  return asLog({ ...shape, id: digest(`log/${text}`, 16), seal })
+}
+
+/** All rows of tenant 1 of a kind, newest first. */
+export const rowsOf = (engine: FileEngine, kind = KIND) =>
+  engine.read(async (reader) => {
+    const all = keyOf(kind === KIND ? 'all' : 'logs')
+    return (await reader.find({ kind, tenant: 1, all, page: 1, size: 1000 })).rows
+  })
+
+export const pathsOf = (files: FakeFiles, part: string) =>
+  [...files.contents().keys()].filter((path) => path.includes(part))
+
+export const walsOf = (files: FakeFiles) => pathsOf(files, '/journal-')
+
+/** The files that hold these bytes. */
+export const holds = (files: FakeFiles, text: string) =>
+  [...files.contents()].filter(([, bytes]) => bytes.includes(text)).map(([path]) => path)
+
+/** A copy of the disk on which a file is changed, or removed if `change` returns nothing. */
+export function damaged(
+  files: FakeFiles,
+  path: string,
+  change: (bytes: Buffer) => Buffer | undefined,
+): FakeFiles {
+  const copy = files.afterCrash(false)
+  copy.plant(path, change(Buffer.from(files.contents().get(path)!)))
+  return copy
+}
+
+export const flipped =
+  (at: number, bits = 1) =>
+  (bytes: Buffer): Buffer => {
+    if (at < bytes.length) bytes[at]! ^= bits
+    return bytes
+  }
+
+/** The frames of a write-ahead log. */
+export function framesOf(bytes: Buffer): Buffer[] {
+  const frames: Buffer[] = []
+  for (let at = 0; at < bytes.length; ) {
+    const next = at + 8 + bytes.readUInt32LE(at)
+    frames.push(bytes.subarray(at, next))
+    at = next
+  }
+  return frames
+}
+
+/** Resolves once `isDone`, at most 10 s later. */
+export async function until(isDone: () => boolean | Promise<boolean>): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while (!(await isDone()) && Date.now() < deadline) await new Promise((resolve) => setTimeout(resolve, 1))
+}

@@ -1,0 +1,272 @@
+/** Units of work over PostgreSQL: what they send, what they compare, and how their statements are planned. */
+import t, { type Test } from 'tap'
+import { createRandom } from '../../src/crypto/random.js'
+import type { Draft, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
+import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
+import { Collision, Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
+import * as sql from '../../src/storage/postgres/read-sql.js'
+import { createTables, sharedDatabase } from './postgres-server.js'
+
+const REMEMBERED = 7
+const KIND = 1
+const bytes = (length: number, value: number) => new Uint8Array(length).fill(value)
+const idOf = (id: number) => bytes(16, id)
+const keyOf = (id: number) => bytes(8, id)
+
+function draft(id: number, { kind = KIND, keys = [id], text = id } = {}): Draft {
+  const all = Buffer.concat([bytes(8, 0), ...keys.map(keyOf)])
+  return { kind, tenant: 1, id: idOf(id), modified: 0, expires: 0, keys: all, seal: () => bytes(40, text) }
+}
+
+const sealer: LogSealer = {
+  seal: () => undefined,
+  sealPending: (_, __, entries) => Buffer.from(`${entries.length}`),
+  openPending: () => [],
+}
+
+/** Engines of one store; `sent` has the statements that the first one sends, by the round trip. */
+async function openEngines(t: Test, count: number) {
+  const config = await createTables(await sharedDatabase())
+  const sent: string[][] = []
+  const engines: PostgresEngine[] = []
+  for (let number = 0; number < count; number++) {
+    const pool = new ConnectionPool(config)
+    const connect = pool.connect.bind(pool)
+    pool.connect = async () => {
+      const connection = await connect()
+      const { send } = Connection.prototype
+      connection.send = (statements) => {
+        if (number === 0) sent.push(statements.map(({ name, text }) => name ?? text))
+        return send.call(connection, statements)
+      }
+      return connection
+    }
+    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set([REMEMBERED]) }
+    const engine = await openPostgresEngine(given)
+    engine.attach(sealer)
+    await engine.write((writer) => writer.storeTime({ isTrusted: true }))
+    await engine.logs.claim()
+    t.teardown(() => engine.close())
+    engines.push(engine)
+  }
+  await new Promise((resolve) => setTimeout(resolve, 600))
+  sent.length = 0
+  return { engines: engines as [PostgresEngine, PostgresEngine], sent }
+}
+
+const read = (engine: PostgresEngine, id: number) => engine.read((reader) => reader.get(KIND, 1, idOf(id)))
+const textOf = async (engine: PostgresEngine, id: number) => (await read(engine, id))?.sealed[0]
+const put = (id: number) => async (writer: EngineWriter) => {
+  await writer.append({ tenant: 1, bytes: 10, time: 0 })
+  await writer.put(draft(id))
+}
+const replace =
+  (id: number, text: number, keys = [id]) =>
+  async (writer: EngineWriter) => {
+    const { seq, created } = (await writer.get(KIND, 1, idOf(id)))!
+    await writer.put({ ...draft(id, { text, keys }), seq, created })
+  }
+const search = (key: number) => ({
+  kind: KIND,
+  tenant: 1,
+  all: bytes(8, 0),
+  where: { key: keyOf(key) },
+  size: 9,
+})
+
+t.test('a unit is as few statements as it can be', async (t) => {
+  const {
+    engines: [engine],
+    sent,
+  } = await openEngines(t, 1)
+  const sentBy = async (work: () => Promise<unknown>) => {
+    await work()
+    return sent.splice(0).filter(([name]) => !/pending|coffer_waiting/.test(name!))
+  }
+  t.strictSame(await sentBy(() => engine.write(put(1))), [['insert']])
+  t.strictSame(await sentBy(() => read(engine, 1)), [['get']])
+  t.strictSame(await sentBy(() => engine.write(replace(1, 2))), [['get'], ['write']])
+  t.strictSame(await sentBy(() => engine.write(replace(1, 2, [5]))), [['get'], ['write']], 'changed keys')
+  const removing = (writer: EngineWriter) => writer.remove(KIND, 1, idOf(1))
+  t.strictSame(await sentBy(() => engine.write(removing)), [['get'], ['write']])
+  const twice = async (writer: EngineWriter) => {
+    await writer.put(draft(3))
+    return writer.get(KIND, 1, idOf(3))
+  }
+  t.strictSame(await sentBy(() => engine.write(twice)), [
+    ['begin', 'insert', 'get'],
+    ['write', 'commit'],
+  ])
+})
+
+t.test('a unit runs again if another one changed what it read', async (t) => {
+  const {
+    engines: [one, two],
+  } = await openEngines(t, 2)
+  await one.write(put(1))
+  /** How often the unit runs, if `meanwhile` is done while it runs first. */
+  const runs = async (
+    work: (writer: EngineWriter) => Promise<unknown>,
+    meanwhile: () => Promise<unknown>,
+  ) => {
+    let count = 0
+    await one.write(async (writer) => {
+      await work(writer)
+      if (count++ === 0) await meanwhile()
+    })
+    return count
+  }
+  t.equal(await runs(replace(1, 2), () => two.write(replace(1, 3))), 2, 'and replaces')
+  t.equal(await textOf(two, 1), 2)
+  const basing = (id: number) => async (writer: EngineWriter) => {
+    if ((await writer.get(KIND, 1, idOf(1))) !== undefined) await writer.put(draft(id))
+  }
+  t.equal(await runs(basing(20), () => two.write(replace(1, 4))), 2, 'and bases a decision on')
+  t.equal(await runs(basing(21), () => two.write(put(99))), 1)
+  const remove = () => two.write((writer) => writer.remove(KIND, 1, idOf(1)))
+  t.equal(await runs(basing(22), remove), 2)
+  t.equal(await read(one, 22), undefined, 'nothing is put for a parent that is gone')
+})
+
+t.test('a unit that only reads, or fails, has read one moment', async (t) => {
+  const {
+    engines: [one, two],
+  } = await openEngines(t, 2)
+  for (const id of [1, 2]) await one.write(put(id))
+  const move = (to: number) =>
+    two.write(async (writer) => {
+      await replace(1, to)(writer)
+      await replace(2, to)(writer)
+    })
+  for (const fails of [false, true]) {
+    const seen: string[] = []
+    const reading = one.write(async (writer) => {
+      const first = (await writer.get(KIND, 1, idOf(1)))!.sealed[0]
+      if (seen.length === 0) await move(fails ? 8 : 7)
+      seen.push(`${first} ${(await writer.get(KIND, 1, idOf(2)))!.sealed[0]}`)
+      if (fails) throw new Error('refused')
+    })
+    await reading.catch(({ message }) => t.equal(message, 'refused'))
+    t.match(seen.at(-1), /^(\d+) \1$/)
+  }
+})
+
+t.test('of units that put what they searched for and did not find, one does', async (t) => {
+  const { engines } = await openEngines(t, 2)
+  const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
+    if (!isFirst) await writer.get(KIND, 1, idOf(200))
+    if ((await writer.seek(search(77))).length === 0) await writer.put(draft(id, { keys: [77] }))
+  }
+  for (const isFirst of [true, false])
+    for (let round = 0; round < 3; round++) {
+      await Promise.all(
+        [1, 2, 3, 4].map((id) => engines[(id % 2) as 0 | 1].write(findOrPut(100 + id, isFirst))),
+      )
+      const found = await engines[0].read((reader) => reader.seek(search(77)))
+      t.equal(found.length, 1)
+      await engines[1].write((writer) => writer.remove(KIND, 1, found[0]!.id))
+    }
+})
+
+t.test('a unit compares what callers cache with its first answer', async (t) => {
+  const {
+    engines: [engine, other],
+  } = await openEngines(t, 2)
+  const seen: number[] = []
+  const before = engine.cachedCounter(REMEMBERED)!
+  await other.write((writer) => writer.put(draft(1, { kind: REMEMBERED })))
+  await engine.write(async (writer) => {
+    seen.push(writer.changeCounter!(REMEMBERED)!)
+    await put(1)(writer)
+  })
+  t.strictSame(seen, [before, engine.cachedCounter(REMEMBERED)])
+  await other.write((writer) => writer.put(draft(2, { kind: REMEMBERED })))
+  seen.length = 0
+  const failing = engine.read(async (reader) => {
+    seen.push(reader.changeCounter!(REMEMBERED)!)
+    throw new Error('refused')
+  })
+  await t.rejects(failing, { message: 'refused' })
+  t.equal(seen.length, 2, 'an error may come from what was cached')
+})
+
+t.test('a unit that collides again and again is answered in time', async (t) => {
+  const {
+    engines: [engine],
+  } = await openEngines(t, 1)
+  const { now } = performance
+  let passed = 0
+  performance.now = () => now.call(performance) + passed
+  t.teardown(() => {
+    performance.now = now
+  })
+  let attempts = 0
+  const colliding = engine.write(() => {
+    attempts++
+    passed += 1_500
+    throw new Collision('conflict')
+  })
+  await t.rejects(colliding, { code: 'unavailable', retryAfterSeconds: 1, message: /same records/ })
+  t.equal(attempts, 4)
+  let dropped = 0
+  await engine.write(async (writer) => {
+    await writer.dropTenant(2)
+    passed += 1_500
+    if (++dropped < 6) throw new Collision('conflict')
+  })
+  t.equal(dropped, 6, 'the deletion of a tenant may take longer')
+})
+
+t.test(
+  'every statement is planned by an index, and lists in its order, before and after analyze',
+  async (t) => {
+    const pool = new ConnectionPool(await createTables(await sharedDatabase()))
+    t.teardown(() => pool.close())
+    const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
+    const row = "1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, '\\x00', decode(repeat('ab', 100), 'hex')"
+    await run(`insert into coffer_rows select ${row} from generate_series(1, 2000) n`)
+    for (const key of [1, 2])
+      await run(`insert into coffer_keys select 1, 1, $1, n from generate_series(1, 2000) n`, [keyOf(key)])
+    const query = (where?: Where) => ({
+      kind: 1,
+      tenant: 1,
+      all: bytes(8, 0),
+      size: 20,
+      ...(where && { where }),
+    })
+    const key = { key: keyOf(1) }
+    const both: Where = { or: [key, { key: keyOf(2) }] }
+    const wheres: (Where | undefined)[] = [
+      undefined,
+      key,
+      both,
+      { and: [key, { not: both }] },
+      { ids: [idOf(1)] },
+    ]
+    const page = { chain: 1, below: 9, limit: 9, bytes: 9 }
+    const statements = [
+      ...wheres.map((where) => sql.searchStatement({ ...query(where), below: 900, mostBytes: 9 }, 5)),
+      ...wheres.map((where) => sql.searchStatement({ ...query(where), page: 2 }, 5)),
+      ...[sql.READ_STATE, sql.getStatement(1, 1, idOf(1)), sql.findExpiredStatement(9, 5)],
+      ...[sql.readPendingStatement(page), sql.readPendingStatement({ tenant: 1, limit: 9, bytes: 9 })],
+    ]
+    for (const round of ['before', 'after']) {
+      for (const { text, values } of statements) {
+        const plan = (await run(`explain ${text}`, values)).map((line) => line['QUERY PLAN']).join('\n')
+        t.notMatch(plan, /Seq Scan|Hash|Bitmap|Merge Join/, round)
+        for (const [scan] of plan.matchAll(/ on coffer_rows r_?\d* .*\n.*/g))
+          if (/coffer_keys/.test(plan)) t.match(scan, /Index Cond: .*seq = /, 'each row by itself')
+      }
+      for (const table of ['coffer_rows', 'coffer_keys']) await run(`analyze ${table}`)
+    }
+  },
+)
+
+t.test('while the store answers, statements wait for a connection for as long as it takes', async (t) => {
+  const pool = new ConnectionPool({ connectionString: await sharedDatabase() })
+  t.teardown(() => pool.close())
+  const since = performance.now()
+  const statements = Array.from({ length: 400 }, () => pool.query({ text: 'select pg_sleep(0.12)' }))
+  t.equal((await Promise.all(statements)).length, 400)
+  t.ok(performance.now() - since > PATIENCE_MS, 'longer than for a store that is away')
+})
