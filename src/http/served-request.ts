@@ -150,9 +150,10 @@ export class ServedRequest implements HttpRequest {
       response.writeHead(status, headers)
       await pipeline(stream, response, { end: false }).catch(() => response.destroy())
     } else {
-      const content = bytes ?? body
-      const length = Buffer.byteLength(content)
+      const length = bytes?.length ?? Buffer.byteLength(body)
       this.lease.settle(length)
+      // A large text would be copied with the headers, and once more for what the client does not read at once.
+      const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(body) : body)
       if (status !== 204) headers['content-length'] = String(length)
       response.writeHead(status, headers)
       if (cutAt !== undefined)

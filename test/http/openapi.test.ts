@@ -116,13 +116,16 @@ t.test('the document says where each part of an input travels', async (t) => {
   t.match(toy.info, { version: '1.2.3' })
 })
 
-t.test('examples of the document are what its schemas say', async (t) => {
+t.test('an answer is held against the document', async (t) => {
   const contract = createContract(document)
-  const token = (document.components.schemas as Record<string, { examples?: unknown[] }>).Token?.examples?.[0]
-  const answer = { status: 200, headers: {}, body: JSON.stringify(token) }
-  t.equal(contract.findBreach('GET', '/tokens/{id}', answer), undefined)
-  t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, body: '{"id":1}' }), /must be string/)
+  const schemas = document.components.schemas as Record<string, { examples?: { instance: string }[] }>
+  const problem = schemas.Problem!.examples![0]!
+  const headers = { 'content-type': 'application/problem+json', 'svc-trace-id': problem.instance }
+  const answer = { status: 400, headers, body: JSON.stringify(problem) }
+  t.equal(contract.findBreach('GET', '/tokens/{id}', answer), undefined, 'the example of the document')
+  t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 404 }), /status 404/)
   t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 202 }), /status 202/)
+  t.match(contract.findBreach('GET', '/tokens/{id}', { ...answer, status: 200 }), /required property 'id'/)
   t.match(contract.findBreach('GET', '/nothing', answer), /not in the document/)
   t.match(contract.findBreach('DELETE', '/tokens/{id}', { ...answer, status: 204 }), /a body/)
 })
