@@ -2,10 +2,12 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
-import { findNewest } from '../../storage/pages.js'
+import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 
 const MOST_TENANTS = 65_535
+/** Shorter text is not looked for as the beginning of an id. */
+const LEAST_BEGINNING = 4
 
 /** Creates the records of a new vault: its settings, and the user who owns it. */
 export async function createVaultRecords(
@@ -51,7 +53,7 @@ export async function createTenant(
   return tenant
 }
 
-/** Finds by id, or by name in any case. @throws CofferError `not_found`, `usage` for a shared name */
+/** Finds by id, by name in any case, or by the unique beginning of an id. @throws CofferError `not_found`, `usage` for a shared name */
 export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
@@ -60,6 +62,9 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }
+  const all = nameOrId.length < LEAST_BEGINNING ? [] : await readAll(store, 'tenant', 0)
+  const [found, ...others] = all.filter(({ id }) => id.startsWith(values.name))
+  if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
 }
 
