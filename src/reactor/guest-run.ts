@@ -88,8 +88,7 @@ export class GuestRun {
     this.idle = new Promise((resolve) => {
       this.#settleIdle = resolve
     })
-    const mostMiB = this.#idleMiB + limits.memoryMiB + RESIDENT_SLACK_MIB
-    this.#endWatch = services.watch(guest, { timeMs: limits.timeMs, mostMiB })
+    this.#endWatch = this.#watch(limits.timeMs)
     // JSON inside JSON: a control character takes seven bytes instead of one, other text about its own size.
     const mostBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
     guest.messageLimits = { mostBytes, mostBodyBytes }
@@ -101,6 +100,11 @@ export class GuestRun {
       },
     }
     void guest.send(message, body)
+  }
+
+  #watch(timeMs: number): ReturnType<StartWatch> {
+    const mostMiB = this.#idleMiB + this.#work.limits.memoryMiB + RESIDENT_SLACK_MIB
+    return this.#services.watch(this.#guest, { timeMs, mostMiB })
   }
 
   isLong(): boolean {
@@ -140,8 +144,8 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      const cancel = this.#services.clock.after(IDLE_MS, () => this.stop('ended'))
-      void this.idle.finally(cancel)
+      // What the code has left in progress keeps the guest from being idle.
+      void this.idle.finally(this.#watch(IDLE_MS))
     }
   }
 

@@ -236,6 +236,25 @@ t.test('globals are there, and are not those of the machine', async (t) => {
   }
 })
 
+t.test('formats of dates take the present of the vault, not of the machine', async (t) => {
+  const formats = `
+    const format = new Intl.DateTimeFormat('en-GB', { dateStyle: 'short', timeStyle: 'short' })
+    return [format.format(), format.format(0), [0].map(format.format)[0], format.format === format.format,
+      format.formatToParts().map((part) => part.value).join(''), Intl.DateTimeFormat('en-GB').format(undefined)]`
+  const frozen = createReactorPool({
+    node,
+    confinement: await confine(node),
+    settings: { time: () => ({ frozenMs: Date.UTC(2031, 4, 6, 7, 8) }) },
+  })
+  t.teardown(() => frozen.close())
+  const { outcome } = await frozen.run({
+    ...{ tenant: 1, reactor: 'r', args: {}, configuration: {}, client: null },
+    code: `module.exports = async () => ({ raw: await (async () => { ${formats} })() })`,
+  })
+  const [now, epoch] = ['06/05/2031, 07:08', '01/01/1970, 00:00']
+  t.same(outcome, { kind: 'result', raw: [now, epoch, epoch, true, now, '06/05/2031'] })
+})
+
 /** Digests, ciphers, signatures and keys: expressions, in which c is the module. */
 const CRYPTO = [
   `c.createHash('sha256').update('a').update(Buffer.from('b')).digest('hex')`,
@@ -283,7 +302,8 @@ const ALIKE = [
   'Buffer.from({ length: 2, 0: 5, 1: 6 })',
   'Buffer.from(new String("boxed")).toString()',
   'Buffer.from(new ArrayBuffer(8), 2, 3).length',
-  'new Buffer("old").toString() + new Buffer(2).length',
+  'new Buffer("old").toString() + new Buffer(2).length + Buffer("old")',
+  '[Object.keys(Buffer).includes("concat"), Buffer.copyBytesFrom(new Uint16Array([1, 2, 3]), 1, 1)]',
   'Buffer.alloc(5, "ab").toString() + Buffer.alloc(3, 1).toString("hex") + Buffer.alloc(2, "/w==", "base64")[0]',
   'Buffer.concat([Buffer.from("a"), new Uint8Array([98])], 4).toString("hex")',
   'Buffer.concat([Buffer.from("abc")], 2).toString()',

@@ -17,7 +17,7 @@ const NOT_BYTES = 'The first argument must be a string, bytes, an array or an ob
 /** {@link requireMemory}, cached for ours: methods would take ten times as long without it. */
 let view: (value: unknown) => NodeBuffer
 
-export class Buffer extends Uint8Array<ArrayBuffer> {
+class Buffer extends Uint8Array<ArrayBuffer> {
   #view: NodeBuffer | undefined
 
   static {
@@ -44,6 +44,9 @@ export class Buffer extends Uint8Array<ArrayBuffer> {
   }
   static allocUnsafeSlow(size: unknown): Buffer {
     return Buffer.alloc(size)
+  }
+  static copyBytesFrom(value: Any, offset = 0, length = Infinity): Buffer {
+    return new Buffer(value.slice(offset, offset + length).buffer)
   }
   static byteLength(value: unknown, encoding: unknown = 'utf8'): number {
     return typeof value === 'string'
@@ -85,6 +88,16 @@ for (const name of NODE_METHODS) {
   }
   define(Buffer.prototype, name, method, false)
 }
+
+/** Old packages call `Buffer` without `new`, and copy its functions by enumerating them. */
+const Callable = new Proxy(Buffer, { apply: (_target, _self, args) => new Buffer(...args) })
+type Callable = Buffer
+
+export { Callable as Buffer }
+
+define(Buffer.prototype, 'constructor', Callable, false)
+for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Buffer)))
+  if (typeof value === 'function') define(Buffer, name, value)
 
 /** A primitive, or a Node buffer for a view of memory. @throws TypeError for any other object. */
 function toArgument(value: unknown): unknown {

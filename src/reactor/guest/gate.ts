@@ -10,6 +10,8 @@ export interface Epoch {
   current: object
   /** The time that its code sees; absent for the real time. */
   time?: GuestTime | undefined
+  /** Calls of Node's that have not settled. They take time and memory, so a guest is not idle before they have. */
+  readonly pending: Set<Promise<unknown>>
 }
 
 interface Conversion {
@@ -70,9 +72,15 @@ export function gateAsync(epoch: Epoch, work: Work, { unwrap, finish = fromNode 
     const caller = epoch.current
     return new Promise((resolve, reject) => {
       const given = args.map((each) => toNode(each, unwrap))
-      guard(() => work(...given) as Promise<unknown>).then(
-        (value) => epoch.current === caller && resolve(finish(value)),
-        (error) => epoch.current === caller && reject(plainError(error)),
+      const answer: Promise<unknown> = guard(() => work(...given))
+      epoch.pending.add(answer)
+      const settle = (isCurrent: () => void) => {
+        epoch.pending.delete(answer)
+        if (epoch.current === caller) isCurrent()
+      }
+      answer.then(
+        (value) => settle(() => resolve(finish(value))),
+        (error) => settle(() => reject(plainError(error))),
       )
     })
   }

@@ -57,8 +57,17 @@ class Guest {
     run.end(last)
     this.#run = undefined
     this.#epoch.current = {}
-    // Sent by the event loop, because an endless chain of microtasks could block it.
-    setImmediate(() => send({ kind: 'idle' }))
+    this.#rest()
+  }
+
+  /** Sends that the guest is idle once nothing of its last run is in progress. */
+  #rest(): void {
+    const { pending } = this.#epoch
+    // By the event loop, because an endless chain of microtasks could block it.
+    setImmediate(() => {
+      if (pending.size === 0) send({ kind: 'idle' })
+      else void Promise.allSettled(pending).then(() => this.#rest())
+    })
   }
 
   async #invoke(
@@ -170,7 +179,7 @@ function listen(guest: Guest): void {
 }
 
 function start(node: NodeJS.Process): void {
-  const epoch: Epoch = { current: {} }
+  const epoch: Epoch = { current: {}, pending: new Set() }
   const guest = new Guest(epoch, createRealm(epoch, node.argv[2]))
   stripProcess(node)
   // Not earlier: an error during the start must end the process.

@@ -57,7 +57,10 @@ exports.CustomHttpResponseError = class CustomHttpResponseError extends ReactorE
 `
 
 /** The modules that all runs share. They must be hardened before reactor code gets them. */
-export function createBuiltins(crypto: Record<string, unknown>, describeError: DescribeError) {
+export function createBuiltins(
+  crypto: Record<string, unknown>,
+  describeError: DescribeError,
+): Record<string, unknown> {
   return {
     crypto,
     buffer: { Buffer, atob, btoa, kMaxLength: 2 ** 31 - 1 },

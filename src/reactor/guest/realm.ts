@@ -6,6 +6,7 @@ import { createCrypto } from './crypto.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events.js'
 import { clone, type Epoch } from './gate.js'
 import { createBuiltins, createBundles, createRequire } from './modules.js'
+import { getterOf, type Work } from './shield.js'
 import { type createFetch, Headers, Request, Response, URL, URLSearchParams } from './web.js'
 
 import 'ses'
@@ -80,9 +81,11 @@ export function createRealm(epoch: Epoch, modulesDirectory: string | undefined) 
 }
 
 function createSharedGlobals(epoch: Epoch, crypto: object): Record<string, unknown> {
+  const GuestDate = createDate(() => epoch.time)
+  setPresentOfFormats(GuestDate.now)
   return {
     // The Date and Math of SES compartments have neither the time nor random numbers.
-    ...{ Date: createDate(() => epoch.time), Math, Intl, Float32Array, Float64Array },
+    ...{ Date: GuestDate, Math, Intl, Float32Array, Float64Array },
     ...{ Buffer, URL, URLSearchParams, TextEncoder, TextDecoder, atob, btoa, crypto },
     ...{ Headers, Request, Response, AbortController, AbortSignal, Event, EventTarget },
     structuredClone: (value: unknown) => clone(value),
@@ -168,4 +171,25 @@ export function createDate(time: () => GuestTime | undefined): DateConstructor {
   const properties = { name: 'Date', length: 7, prototype, now, UTC, parse }
   for (const [name, value] of Object.entries(properties)) Object.defineProperty(SetDate, name, { value })
   return SetDate as unknown as DateConstructor
+}
+
+/** Makes `Intl.DateTimeFormat` use `now` if it gets no date. Contract: called before its prototype is hardened. */
+function setPresentOfFormats(now: () => number): void {
+  const { prototype } = Intl.DateTimeFormat
+  const getFormat = getterOf(prototype, 'format')
+  const { formatToParts } = prototype
+  const bound = new WeakMap<object, Work>()
+  const methods = {
+    get format(): Work {
+      const format = Reflect.apply(getFormat, this, []) as Work
+      const known = bound.get(format) ?? ((date = now()) => format(date))
+      bound.set(format, known)
+      return known
+    },
+    formatToParts(this: unknown, date: unknown = now()): unknown {
+      return Reflect.apply(formatToParts, this, [date])
+    },
+  }
+  for (const [name, method] of Object.entries(Object.getOwnPropertyDescriptors(methods)))
+    Object.defineProperty(prototype, name, { ...method, enumerable: false })
 }

@@ -4,7 +4,7 @@ import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './bytes.js'
 import type { AbortSignal } from './events.js'
-import { type Any, guard, Hidden, viewMemory } from './shield.js'
+import { type Any, guard, Hidden, requireMemory, viewMemory } from './shield.js'
 
 /** The iteration that `URLSearchParams` and `Headers` have in common. */
 abstract class Pairs {
@@ -94,8 +94,9 @@ export class Headers extends Pairs {
 
   constructor(init?: Any) {
     super()
-    const entries = init?.[Symbol.iterator] === undefined ? Object.entries(init ?? {}) : init
-    for (const [name, value] of entries) this.append(name, value)
+    const given = init ?? {}
+    for (const [name, value] of Symbol.iterator in given ? given : Object.entries(given))
+      this.append(name, value)
   }
   append(name: unknown, value: unknown): void {
     const key = toHeaderName(name)
@@ -161,9 +162,8 @@ class Body {
     return toBuffer(take(this).slice())
   }
   async text(): Promise<string> {
-    return NodeBuffer.from(take(this))
-      .toString('utf8')
-      .replace(/^\uFEFF/, '')
+    const memory = requireMemory(take(this))
+    return guard(() => memory.toString('utf8')).replace(/^\uFEFF/, '')
   }
   async json(): Promise<unknown> {
     return JSON.parse(await this.text())
@@ -224,7 +224,7 @@ function describe(request: Request): FetchRequest {
   const { method, redirect } = requests.get(request)
   if (!['follow', 'manual', 'error'].includes(redirect))
     throw new TypeError('redirect is follow, manual or error')
-  const body = NodeBuffer.from(take(request)).toString('base64')
+  const body = requireMemory(take(request)).toString('base64')
   if (body !== '' && (method === 'GET' || method === 'HEAD')) throw new TypeError(`${method} takes no body`)
   return { url, method, headers: [...headers], redirect: redirect as FetchRequest['redirect'], body }
 }

@@ -418,6 +418,20 @@ const leaks: readonly Leak[] = [
       'await new Promise((r) => setTimeout(r, 40)); await crypto.subtle.digest("SHA-256", new Uint8Array(1)); return { raw: [] }',
   },
   {
+    name: 'keys that Node still derives',
+    endsChild: true,
+    first:
+      'for (let i = 0; i < 4; i++) require("crypto").pbkdf2("a", "b", 1e8, 64, "sha512", () => {}); return { raw: true }',
+    second: 'return { raw: await new Promise((r) => require("crypto").randomBytes(1, () => r([]))) }',
+  },
+  {
+    name: 'memory that Node still fills',
+    endsChild: true,
+    first:
+      'require("crypto").scrypt("a", "b", 64, { N: 2 ** 21, r: 8, maxmem: 2 ** 32 }, () => {}); return { raw: true }',
+    second: 'return { raw: await new Promise((r) => require("crypto").randomBytes(1, () => r([]))) }',
+  },
+  {
     name: 'state of a locale, a decoder and a generator of numbers',
     first:
       'new Intl.DateTimeFormat("de", { timeZone: "Asia/Tokyo" }).format(); new TextDecoder("gbk").decode(new Uint8Array([0x81]), { stream: true }); require("util").inspect.defaultOptions; try { Math.seed = 1 } catch {} try { Intl.left = 1 } catch {} return { raw: true }',
