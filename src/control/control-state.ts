@@ -4,9 +4,8 @@ import { randomKey } from '../domain/text/base58.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
 import type { ClockState, ControlPlane, FaultRule, Fork, RequestFilter } from '../framework/ports/control.js'
-import type { EngineState } from '../storage/engine.js'
 import type { App } from '../vault/app.js'
-import type { MemoryVault } from '../vault/memory-vault.js'
+import type { MemoryState, MemoryVault } from '../vault/memory-vault.js'
 import { type EphemeralOptions, openEphemeral } from '../vault/open.js'
 import { seedVault } from '../vault/sample-applications.js'
 import { Faults } from './faults.js'
@@ -22,7 +21,7 @@ interface InMemory {
   /** The names of the applications that the vault began with, by their ids. */
   names: ReadonlyMap<string, string>
   /** The state to reset to. */
-  start: EngineState
+  start: MemoryState
 }
 
 /** Opens a vault in memory, with the contents of `seed`, to which it can be reset. */
@@ -51,7 +50,7 @@ export class ControlState implements ControlPlane {
   /** The ids and keys of a fork. */
   readonly fact: Fork | undefined
   readonly #inMemory: InMemory | undefined
-  readonly #snapshots = new Map<string, EngineState>()
+  readonly #snapshots = new Map<string, MemoryState>()
 
   constructor(app: App, inMemory?: InMemory, fact?: Fork) {
     this.app = app

@@ -2,7 +2,6 @@
  * The port of storage engines: sealed rows, in units of work. An engine may be part of this process, or reached over a
  * network. The port above it is `store.ts`; `barrier/` translates between the two.
  */
-import type { Clock } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Times } from './time.js'
@@ -205,22 +204,7 @@ export interface Engine {
   /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
   checkReady?(): Promise<void>
   readonly maintenance?: EngineMaintenance
-  readonly branches?: EngineBranches
   close(): Promise<void>
-}
-
-/** All rows of an engine at one moment; later changes do not affect it. */
-export interface EngineState {
-  readonly branches: 'of this process'
-}
-
-/** Returns to a saved state, and starts other engines from it; they share its rows. */
-export interface EngineBranches {
-  save(): Promise<EngineState>
-  /** {@link Engine.changeCounter} differs afterwards. `seq` and `rev` never go back. */
-  restore(state: EngineState): Promise<void>
-  /** An engine with the rows of `state` whose kind `keeps` accepts. */
-  fork(state: EngineState, options: { clock: Clock; keeps(kind: number): boolean }): Engine
 }
 
 /** Log entries of one tenant that are to go into a chain, sealed together. `written`: µs since the epoch. */

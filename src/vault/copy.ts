@@ -13,7 +13,7 @@ import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import type { Engine, EngineMaintenance, Row, VaultRows } from '../storage/engine.js'
 import { FileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { createFromRows, readRows } from '../storage/lsm/maintenance/rows.js'
-import { openDamagedRows } from '../storage/lsm/maintenance/verify.js'
+import { DamagedVault } from '../storage/lsm/maintenance/verify.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
 import { fillStore } from '../storage/postgres/copies.js'
 import type { Store } from '../storage/store.js'
@@ -61,9 +61,9 @@ export function copyVault(
     )
   return runUnlocked(from, choose, async ({ header, keyring, lsm }) => {
     if (damage !== undefined) {
-      const { rows, lostChanges, close } = await openDamagedRows(lsm, damage.findings)
-      if (lostChanges > 0) damage.skipped.changes = lostChanges
-      return copy({ header, keyring, rows }).finally(close)
+      const found = new DamagedVault(lsm, damage.findings)
+      if (found.lostChanges > 0) damage.skipped.changes = found.lostChanges
+      return copy({ header, keyring, rows: found.vaultRows }).finally(() => found.close())
     }
     const engine = await openFileEngine({ ...from, header, keys: keyring.engine, role: 'command' })
     return copyRows(engine, keyring).finally(() => engine.close())

@@ -3,7 +3,7 @@ import { parseSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/ports/vault.js'
-import { createRowCheck } from '../storage/barrier/reseal.js'
+import { verifySeals } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
 import type { Files } from '../storage/files.js'
 import { eachRecord } from '../storage/pages.js'
@@ -37,10 +37,7 @@ export function createMaintenance(
       }
     },
     async verify() {
-      const { learn, check } = createRowCheck(keyring)
-      // Tenants' keys are in records that may be anywhere, so they are collected first.
-      await engine.verify(learn)
-      const result = await engine.verify(check)
+      const result = await verifySeals(keyring, (check) => engine.verify(check))
       if (result.findings.length > 0) return result
       for await (const { number } of eachRecord(store, 'tenant', 0)) {
         const { brokenAt } = await store.verifyLogs(number)

@@ -6,43 +6,46 @@ import type { ApplicationRecord } from '../domain/records/records.js'
 import { randomKey } from '../domain/text/base58.js'
 import { revokeKeys } from '../operations/application/application-record.js'
 import { renewLinks } from '../operations/invite/mail.js'
-import type { EngineState } from '../storage/engine.js'
+import { LOG_ROWS } from '../storage/engine.js'
+import type { MemoryEngine, MemoryState } from '../storage/engines/memory-engine.js'
 import { readAll } from '../storage/pages.js'
 import type { StoreWriter } from '../storage/store.js'
 import { type App, createApp } from './app.js'
 
-/** Row kinds that hold logs, which a fork does not take along. */
-const LOG_KINDS = [254, 255]
+export type { MemoryState } from '../storage/engines/memory-engine.js'
 
 export interface MemoryVault {
   readonly app: App
-  save(): Promise<EngineState>
-  restore(state: EngineState): Promise<void>
+  save(): Promise<MemoryState>
+  restore(state: MemoryState): Promise<void>
   /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
   fork(
-    state: EngineState,
+    state: MemoryState,
     clock: Clock,
   ): Promise<{ memory: MemoryVault; app: App; keys: Record<string, string> }>
 }
 
 export function createMemoryVault(
-  parts: Omit<Parameters<typeof createApp>[0], 'header' | 'lock'>,
+  parts: Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine'> & { engine: MemoryEngine },
 ): MemoryVault {
   const app = createApp({ ...parts, header: undefined })
-  // The memory engine always has branches.
-  const branches = parts.engine.branches!
+  const { engine } = parts
   return {
     app,
-    save: () => branches.save(),
+    save: () => engine.save(),
     restore: (state) => {
       // Before the change, because the engine queues later requests behind it.
       app.generation++
-      return branches.restore(state)
+      return engine.restore(state)
     },
     fork: async (state, clock) => {
       const renamed = new Map<string, string>()
-      const engine = branches.fork(state, { clock, keeps: (kind) => !LOG_KINDS.includes(kind) })
-      const memory = createMemoryVault({ ...parts, engine, keyring: withRenames(parts.keyring, renamed) })
+      const forked = engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
+      const memory = createMemoryVault({
+        ...parts,
+        engine: forked,
+        keyring: withRenames(parts.keyring, renamed),
+      })
       const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
       return { memory, app: memory.app, keys }
     },

@@ -3,7 +3,7 @@ import { checkSlotCount, createSlot, openSlot, parseSlots, sealHeader } from '..
 import { formatDate } from '../domain/dates.js'
 import { conflict } from '../errors.js'
 import type { ChooseSlots, Holder, SlotFacts, Verification } from '../framework/ports/vault.js'
-import { createRowCheck } from '../storage/barrier/reseal.js'
+import { verifySeals } from '../storage/barrier/reseal.js'
 import { readLockHolder, readProcessIdentity } from '../storage/lock.js'
 import { verifyVault } from '../storage/lsm/maintenance/verify.js'
 import { completeEffects, requireDirectory, type VaultLocation } from './location.js'
@@ -32,9 +32,7 @@ export function readHolder(location: VaultLocation): Holder | undefined {
 export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener): Promise<Verification> {
   requireDirectory(location)
   return runUnlocked(completeEffects(location), choose, async ({ keyring, lsm }) => {
-    const { learn, check } = createRowCheck(keyring)
-    await verifyVault(lsm, learn)
-    return verifyVault(lsm, check)
+    return verifySeals(keyring, (check) => verifyVault(lsm, check))
   })
 }
 

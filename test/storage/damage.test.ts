@@ -7,7 +7,7 @@ import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import type { CheckRow, Engine, EngineWriter, Finding, Row, Verification } from '../../src/storage/engine.js'
 import { LOG_ROWS } from '../../src/storage/engine.js'
-import { openDamagedRows, verifyVault } from '../../src/storage/lsm/maintenance/verify.js'
+import { DamagedVault, verifyVault } from '../../src/storage/lsm/maintenance/verify.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import {
   damaged,
@@ -141,13 +141,13 @@ const verify = (files: FakeFiles): Promise<Verification> => verifyVault(diskOpti
 async function readAll(files: FakeFiles) {
   const before = files.contents()
   const findings: Finding[] = []
-  const { rows, lostChanges, close } = await openDamagedRows(diskOptions(files), findings)
+  const vault = new DamagedVault(diskOptions(files), findings)
   const texts: string[] = []
-  let missing = lostChanges
-  for await (const row of rows.rows(() => missing++))
+  let missing = vault.lostChanges
+  for (const { row } of vault.rows(() => missing++))
     if (isSealed(row)) texts.push(plainOf(row))
     else missing++
-  close()
+  vault.close()
   for (const [path, bytes] of before)
     if (!files.contents().get(path)!.equals(bytes)) throw new Error(`${path} changed`)
   return { texts: texts.sort(), missing, findings }

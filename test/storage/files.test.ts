@@ -2,7 +2,6 @@
 import { execFileSync } from 'node:child_process'
 import {
   chmodSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -115,11 +114,6 @@ t.test('there is no vault where there is none', async (t) => {
   const directory = makeDirectory(t)
   await t.rejects(openFileEngine(optionsFor(directory)), { code: 'vault_missing', message: /coffer init/ })
   await t.rejects(readHeader(nodeFiles(), join(directory, 'nowhere')), { code: 'vault_missing' })
-  await t.rejects(createFileEngine(optionsFor(join(directory, 'no', 'where'))), {
-    code: 'storage_failed',
-    message: /does not exist/,
-  })
-  t.notOk(existsSync(join(directory, 'no')))
 })
 
 t.test('says in words what the system says in codes', (t) => {

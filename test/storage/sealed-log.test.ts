@@ -459,8 +459,7 @@ t.test('a reader that is behind the writer does not change what the writer goes 
     // As a store of several servers does: a reader sees the rows of when it began, and waits for each answer.
     engine.read = async (work) => {
       if (waits === undefined) return read(work)
-      const branches = engine.branches!
-      const past = branches.fork(await branches.save(), { clock: vault.clock, keeps: () => true })
+      const past = engine.fork(await engine.save(), vault.clock, () => true)
       const wait = waits
       return past.read((rows) => {
         const get = rows.get.bind(rows)

@@ -3,13 +3,15 @@
  * opened by one look-up, memory bounded by the cache.
  */
 import t, { type Test } from 'tap'
+import { BoundedMap } from '../../src/bounded-map.js'
 import { CofferError } from '../../src/errors.js'
 import type { Query, Row, Where } from '../../src/storage/engine.js'
-import { BlockCache, OpenFiles } from '../../src/storage/lsm/options.js'
+import { createContext } from '../../src/storage/lsm/context.js'
 import { EXPIRY, IDS, KEYS, ROWS } from '../../src/storage/lsm/sstable/format.js'
 import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
 import { search, seek } from '../../src/storage/lsm/sstable/search.js'
 import { finish, writeRows } from '../../src/storage/lsm/sstable/write-tables.js'
+import { diskOptions } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
@@ -45,10 +47,7 @@ function makeSSTable(rows: readonly Row[], blocks = 500): { live: LiveSSTable; f
   const files = new FakeFiles()
   files.makeDirectory('/vault')
   files.makeDirectory('/vault/segments')
-  const random = repeatableRandom()
-  const { sstable: cipher } = engineKeys(random)
-  const [cache, open] = [new BlockCache(blocks), new OpenFiles(files)]
-  const context = { files, directory: '/vault', cipher, random, cache, open }
+  const context = { ...createContext(diskOptions(files)), blocks: new BoundedMap<number, Buffer>(blocks) }
   return { live: finish(writeRows(context, rows))[0]!, files }
 }
 

@@ -1,7 +1,7 @@
 /** Log records as lines of a block, the queries that match them, and lines that wait sealed for their block. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { formatDate } from '../../domain/dates.js'
-import type { LogLines, LogShape } from '../../domain/records/log-record.js'
+import type { LogHeadRecord, LogLines, LogShape } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import type { LogEntry } from '../engine.js'
@@ -54,6 +54,18 @@ export function unpack({ shapes, items }: LogLines): LogLine[] {
   return items.map(([time, shape, entity_id, trace_id]) => {
     return { time, shape: shapes[shape]!, entity_id, trace_id }
   })
+}
+
+/** The latest time of the lines, ms since the epoch. */
+export function latestOf({ items }: LogLines): number {
+  return items.reduce((latest, [time]) => Math.max(latest, time), 0)
+}
+
+/** Counts of lines by type of entity, with these lines added or taken away. */
+export function countTypes(types: LogHeadRecord['types'], lines: readonly LogLine[], sign: 1 | -1) {
+  const counts = { ...types }
+  for (const { shape } of lines) counts[shape[3]] = (counts[shape[3]] ?? 0) + sign
+  return counts
 }
 
 export function toRecord({ time, shape, entity_id, trace_id }: LogLine): LogRecord {

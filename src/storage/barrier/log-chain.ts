@@ -7,20 +7,20 @@ import type { RecordKeys } from '../../crypto/ports.js'
 import { logField } from '../../domain/records/index-fields.js'
 import { BLOCK_RECORDS, type LogBlockRecord, type LogHeadRecord } from '../../domain/records/log-record.js'
 import { takeBatches } from '../../domain/records/taken-batches.js'
-import { CofferError, damaged } from '../../errors.js'
+import { damaged } from '../../errors.js'
 import { isEqual, toBase64, toText } from '../bytes.js'
 import { type EngineWriter, LOG_ROWS, type LogEntry, type Row, type Where } from '../engine.js'
 import type { LogCheck } from '../store.js'
-import { addLine, type LogFilter, type LogLine, unpack } from './log-block.js'
+import { addLine, countTypes, type LogFilter, type LogLine, latestOf, unpack } from './log-block.js'
 import {
   digestAll,
   digestId,
   digestKey,
   keysOfRecord,
   NONCE_BYTES,
+  openIfWhole,
   openRecord,
   sealRecord,
-  unseal,
 } from './sealing.js'
 
 /** The chain of an engine of one process. */
@@ -32,25 +32,26 @@ const OPENED_AT_ONCE = 16
 /** The newest heads, by tenant and chain; never changed, because readers may still be at work on them. */
 export type HeadCache = BoundedMap<string, { nonce: Uint8Array; head: LogHeadRecord }>
 
-/** Contract: in a unit that only reads, no method that writes is called. */
+/** A tenant's log in a unit of work. Contract: if the unit only reads, no method that writes is called. */
+export interface LogContext {
+  rows: EngineWriter
+  keys: RecordKeys
+  tenant: number
+  heads: HeadCache
+}
+
 export class LogChain {
-  readonly #rows: EngineWriter
-  readonly #keys: RecordKeys
-  readonly #tenant: number
+  readonly #log: LogContext
   readonly #number: number
-  readonly #heads: HeadCache
   /** The head and its row, once they were read. */
   #head: LogHeadRecord | undefined
   #row: Row | undefined
   /** Batches of blocks that were read. */
   #batches = 0
 
-  constructor(rows: EngineWriter, keys: RecordKeys, tenant: number, number: number, heads: HeadCache) {
-    this.#rows = rows
-    this.#keys = keys
-    this.#tenant = tenant
+  constructor(log: LogContext, number: number) {
+    this.#log = log
     this.#number = number
-    this.#heads = heads
   }
 
   /** The head as the rows of this unit have it. @throws CofferError `vault_damaged` */
@@ -62,9 +63,9 @@ export class LogChain {
   async #load(): Promise<LogHeadRecord> {
     this.#row = await this.#findHead()
     if (this.#row === undefined) return this.#emptyHead()
-    const known = this.#heads.get(this.#name)
+    const known = this.#log.heads.get(this.#name)
     if (known !== undefined && isEqual(known.nonce, nonceOf(this.#row.sealed))) return known.head
-    const head = openRecord(this.#keys, this.#row) as LogHeadRecord
+    const head = openRecord(this.#log.keys, this.#row) as LogHeadRecord
     this.#remember(head, this.#row.sealed)
     return head
   }
@@ -101,7 +102,7 @@ export class LogChain {
       const [block] = await this.#readBlocks(gone, gone + 1)
       if (block === undefined) throw missingBlock()
       if (latestOf(block) >= before) break
-      await this.#rows.remove(LOG_ROWS, this.#tenant, this.#rowId(block.id))
+      await this.#log.rows.remove(LOG_ROWS, this.#log.tenant, this.#rowId(`block/${gone}`))
       types = countTypes(types, unpack(block), -1)
       start = block.value
       gone++
@@ -143,12 +144,12 @@ export class LogChain {
 
   /** The blocks that may have matches, by the index, the newest first. */
   async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
-    const query = { kind: LOG_ROWS, tenant: this.#tenant, all: digestAll(this.#keys, 'log_block') }
+    const query = { kind: LOG_ROWS, tenant: this.#log.tenant, all: digestAll(this.#log.keys, 'log_block') }
     let below: number | undefined
     do {
       const where = this.#blocksFor(filter)
-      const rows = await this.#rows.seek({ ...query, where, below, size: OPENED_AT_ONCE })
-      for (const row of rows) yield openRecord(this.#keys, row) as LogBlockRecord
+      const rows = await this.#log.rows.seek({ ...query, where, below, size: OPENED_AT_ONCE })
+      for (const row of rows) yield openRecord(this.#log.keys, row) as LogBlockRecord
       below = rows.length < OPENED_AT_ONCE ? undefined : rows.at(-1)!.seq
       await new Promise(setImmediate)
     } while (below !== undefined)
@@ -159,7 +160,7 @@ export class LogChain {
     // Nothing that is remembered, because the stored rows are to be checked.
     const row = await this.#findHead()
     if (row === undefined) return { count: 0, rows: 0 }
-    const head = openRecord(this.#keys, row) as LogHeadRecord
+    const head = openRecord(this.#log.keys, row) as LogHeadRecord
     const { gone, blocks, tail } = head
     const found = { count: countOf(head), rows: 1 + blocks - gone }
     let { start: value } = head
@@ -183,7 +184,7 @@ export class LogChain {
   /** The condition of all blocks that may have matches. */
   #blocksFor({ entity, types, from }: LogFilter): Where {
     const keyOf = (field: string, value: string) => ({
-      key: digestKey(this.#keys, 'log_block', logField(this.#number, field, value)),
+      key: digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),
     })
     const some = types === undefined ? keyOf('block', '') : { or: types.map((type) => keyOf('type', type)) }
     const which = entity === undefined ? some : keyOf('entity', entity)
@@ -191,34 +192,36 @@ export class LogChain {
   }
 
   get #name(): string {
-    return `${this.#tenant}/${this.#number}`
+    return `${this.#log.tenant}/${this.#number}`
   }
 
   #idOf(row: string): string {
     return `${this.#number}/${row}`
   }
 
-  #rowId(id: string): Uint8Array {
-    return digestId(this.#keys, 'log_block', this.#tenant, id)
+  /** `row`: `head`, or `block/number`. */
+  #rowId(row: string): Uint8Array {
+    const { keys, tenant } = this.#log
+    return digestId(keys, 'log_block', tenant, this.#idOf(row))
   }
 
   async #findHead(): Promise<Row | undefined> {
-    return this.#rows.get(LOG_ROWS, this.#tenant, this.#rowId(this.#idOf('head')))
+    const { rows, tenant } = this.#log
+    return rows.get(LOG_ROWS, tenant, this.#rowId('head'))
   }
 
   /** The blocks `first` to before `end`; undefined in the place of one that is missing or does not open. */
   async #readBlocks(first: number, end: number): Promise<(LogBlockRecord | undefined)[]> {
     if (this.#batches++ > 0) await new Promise(setImmediate)
     const numbers = Array.from({ length: end - first }, (_, index) => first + index)
-    const ids = numbers.map((number) => this.#rowId(this.#idOf(`block/${number}`)))
-    const all = digestAll(this.#keys, 'log_block')
-    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, where: { ids }, page: 1, size: ids.length }
-    const { rows } = await this.#rows.find(query)
+    const ids = numbers.map((number) => this.#rowId(`block/${number}`))
+    const all = digestAll(this.#log.keys, 'log_block')
+    const query = { kind: LOG_ROWS, tenant: this.#log.tenant, all, where: { ids }, page: 1, size: ids.length }
+    const { rows } = await this.#log.rows.find(query)
     const found = new Map(rows.map((row) => [toText(row.id), row]))
     return ids.map((id) => {
       const row = found.get(toText(id))
-      const isWhole = row !== undefined && unseal(this.#keys, row) !== undefined
-      return isWhole ? (openRecord(this.#keys, row) as LogBlockRecord) : undefined
+      return row && (openIfWhole(this.#log.keys, row) as LogBlockRecord | undefined)
     })
   }
 
@@ -229,7 +232,7 @@ export class LogChain {
 
   /** Keyed with a key that a rekey of the vault keeps. */
   #digest(parts: readonly unknown[]): string {
-    return toBase64(this.#keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
+    return toBase64(this.#log.keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
 
   #valueAfter(value: string, { time, shape, entity_id, trace_id }: LogLine): string {
@@ -254,11 +257,11 @@ export class LogChain {
     modified: number,
     recordSealed?: (bytes: Uint8Array) => void,
   ): Promise<void> {
-    const id = this.#rowId(record.id)
-    const keys = this.#keys
-    await this.#rows.put({
+    const { rows, keys, tenant } = this.#log
+    const id = digestId(keys, 'log_block', tenant, record.id)
+    await rows.put({
       kind: LOG_ROWS,
-      tenant: this.#tenant,
+      tenant,
       id,
       ...(row && { seq: row.seq, created: row.created }),
       modified,
@@ -273,7 +276,7 @@ export class LogChain {
   }
 
   #remember(head: LogHeadRecord, sealed: Uint8Array): void {
-    this.#heads.set(this.#name, { head, nonce: Uint8Array.from(nonceOf(sealed)) })
+    this.#log.heads.set(this.#name, { head, nonce: Uint8Array.from(nonceOf(sealed)) })
   }
 }
 
@@ -284,20 +287,6 @@ export function countOf({ blocks, gone, tail }: LogHeadRecord): number {
   return (blocks - gone) * BLOCK_RECORDS + tail.items.length
 }
 
-function latestOf({ items }: LogBlockRecord): number {
-  return items.reduce((latest, [time]) => Math.max(latest, time), 0)
-}
-
-function countTypes(types: LogHeadRecord['types'], lines: readonly LogLine[], sign: 1 | -1) {
-  const counts = { ...types }
-  for (const { shape } of lines) counts[shape[3]] = (counts[shape[3]] ?? 0) + sign
-  return counts
-}
-
 function nonceOf(sealed: Uint8Array): Uint8Array {
   return sealed.subarray(0, NONCE_BYTES)
-}
-
-export function ignoreDamage(error: unknown): undefined {
-  if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
 }

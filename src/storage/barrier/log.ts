@@ -1,11 +1,11 @@
 /** A tenant's log: finds records in all its chains and in what is pending, newest first, and verifies it. */
-import type { RecordKeys } from '../../crypto/ports.js'
 import type { LogRecord } from '../../domain/records/records.js'
 import type { TakenBatches } from '../../domain/records/taken-batches.js'
-import { type EngineWriter, LOG_ROWS } from '../engine.js'
+import { CofferError } from '../../errors.js'
+import { LOG_ROWS } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'
 import { type LogFilter, type LogLine, toFilter, toRecord } from './log-block.js'
-import { countOf, FIRST_CHAIN, type HeadCache, ignoreDamage, LogChain } from './log-chain.js'
+import { countOf, FIRST_CHAIN, LogChain, type LogContext } from './log-chain.js'
 import { digestAll } from './sealing.js'
 
 /** A page beyond the end of every log: it is asked for a total alone. */
@@ -15,31 +15,19 @@ const BEYOND = 2 ** 31
 type Source = AsyncGenerator<LogLine[]>
 
 export class Log {
-  readonly #rows: EngineWriter
-  readonly #keys: RecordKeys
-  readonly #tenant: number
+  readonly #context: LogContext
   readonly #isListed: boolean
-  readonly #heads: HeadCache
   readonly #chains: readonly LogChain[]
 
   /** `listed`: the chains on the tenant's list, if there is one; each of them must be there. */
-  constructor(
-    rows: EngineWriter,
-    keys: RecordKeys,
-    tenant: number,
-    listed: readonly number[] | undefined,
-    heads: HeadCache,
-  ) {
-    this.#rows = rows
-    this.#keys = keys
-    this.#tenant = tenant
+  constructor(context: LogContext, listed: readonly number[] | undefined) {
+    this.#context = context
     this.#isListed = listed !== undefined
-    this.#heads = heads
     this.#chains = (listed ?? [FIRST_CHAIN]).map((chain) => this.chain(chain))
   }
 
   chain(number: number): LogChain {
-    return new LogChain(this.#rows, this.#keys, this.#tenant, number, this.#heads)
+    return new LogChain(this.#context, number)
   }
 
   hasFirstChain(): Promise<boolean> {
@@ -87,9 +75,9 @@ export class Log {
       expected += rows
     }
     const { lines, isWhole } = await this.#readPending()
-    const all = digestAll(this.#keys, 'log_block')
-    const query = { kind: LOG_ROWS, tenant: this.#tenant, all, page: BEYOND, size: 1 }
-    const { total } = await this.#rows.find(query)
+    const { rows, keys, tenant } = this.#context
+    const query = { kind: LOG_ROWS, tenant, all: digestAll(keys, 'log_block'), page: BEYOND, size: 1 }
+    const { total } = await rows.find(query)
     return isWhole && total === expected ? { count: count + lines.length } : { count, brokenAt: count + 1 }
   }
 
@@ -107,7 +95,8 @@ export class Log {
 
   /** Entries that are in no chain yet, oldest first. */
   async #readPending(): Promise<{ lines: LogLine[]; isWhole: boolean }> {
-    const entries = (await this.#rows.pendingEntries?.(this.#tenant)) ?? []
+    const { rows, tenant } = this.#context
+    const entries = (await rows.pendingEntries?.(tenant)) ?? []
     const lines = entries.filter((entry) => entry !== undefined) as unknown as LogLine[]
     return { lines, isWhole: lines.length === entries.length }
   }
@@ -176,4 +165,8 @@ async function mergePage(
   if (total !== undefined) return { records, total }
   for (const stream of live) passed += await stream.countRest()
   return { records, total: passed }
+}
+
+function ignoreDamage(error: unknown): undefined {
+  if (!(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
 }

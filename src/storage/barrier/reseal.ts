@@ -5,8 +5,8 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
-import type { CheckRow, Resealed, Row } from '../engine.js'
-import { digestId, idOf, keysOfRecord, openRecord, sealRecord, unseal } from './sealing.js'
+import type { Awaitable, CheckRow, Resealed, Row, Verification } from '../engine.js'
+import { digestId, idOf, keysOfRecord, openIfWhole, openRecord, sealRecord } from './sealing.js'
 
 /** Search index values are kept as digests alone, so they have to be rendered again. */
 export type RenderSearch = (token: RecordOf['token']) => Promise<string[]>
@@ -58,36 +58,39 @@ export async function readTenantKeys(
 ): Promise<Map<number, TenantKeyBytes>> {
   const tenants = new Map<number, TenantKeyBytes>()
   for await (const row of rows) {
-    if (row.kind !== KINDS.tenant || unseal(keys.vault, row) === undefined) continue
-    const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
-    tenants.set(tenant.number, tenant.keys)
+    const tenant = openTenant(keys, row)
+    if (tenant !== undefined) tenants.set(tenant.number, tenant.keys)
   }
   return tenants
 }
 
-/**
- * Says what is wrong with a row's seal. Tenants' keys are taken from their records as they pass by: `learn` over all rows
- * first, then `check`.
- */
-export function createRowCheck(keys: VaultKeys): { learn: CheckRow; check: CheckRow } {
+/** Undefined for a row that is no record of a tenant, or does not open. */
+function openTenant(keys: VaultKeys, row: Row): RecordOf['tenant'] | undefined {
+  const record = row.kind === KINDS.tenant ? openIfWhole(keys.vault, row) : undefined
+  return record as RecordOf['tenant'] | undefined
+}
+
+/** Verifies the seal of each row. `verify` runs twice, because records of tenants, which have their keys, may be anywhere. */
+export async function verifySeals(
+  keys: VaultKeys,
+  verify: (check: CheckRow) => Awaitable<Verification>,
+): Promise<Verification> {
   const tenants = new Map<number, RecordKeys>([[0, keys.vault]])
-  return {
-    learn(row) {
-      if (row.kind !== KINDS.tenant || row.tenant !== 0 || unseal(keys.vault, row) === undefined) return {}
-      const tenant = openRecord(keys.vault, row) as RecordOf['tenant']
-      tenants.set(tenant.number, keys.openTenant(tenant.keys))
-      return {}
-    },
-    check(row) {
-      const opened = tenants.get(row.tenant)
-      if (opened === undefined)
-        return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
-      if (unseal(opened, row) === undefined) return { problem: 'a record does not open with its key' }
-      if (row.kind !== KINDS.log_block) return {}
-      const record = openRecord(opened, row) as RecordOf['log_block']
-      return { logs: ('tail' in record ? record.tail : record).items.map(([time]) => time) }
-    },
-  }
+  await verify((row) => {
+    const tenant = openTenant(keys, row)
+    if (tenant !== undefined) tenants.set(tenant.number, keys.openTenant(tenant.keys))
+    return {}
+  })
+  return verify((row) => {
+    const opened = tenants.get(row.tenant)
+    if (opened === undefined)
+      return { problem: `a record of tenant ${row.tenant}, whose keys cannot be read` }
+    const record = openIfWhole(opened, row)
+    if (record === undefined) return { problem: 'a record does not open with its key' }
+    if (row.kind !== KINDS.log_block) return {}
+    const block = record as RecordOf['log_block']
+    return { logs: ('tail' in block ? block.tail : block).items.map(([time]) => time) }
+  })
 }
 
 function requireTenant<T>(tenants: ReadonlyMap<number, T>, number: number): T {

@@ -102,13 +102,9 @@ export class SealedUnit implements StoreWriter {
     tenant: number,
     search: Search,
   ): Promise<{ records: RecordOf[K][]; total: number }> {
-    if (kind === 'log') return (await this.readLog(tenant)).find(search) as Promise<never>
-    const keys = await this.#keysOf(tenant)
-    const { where, page, size } = search
-    const query = sealing.select(keys, kind, tenant, where)
-    const { rows, total } = await this.#rows.find({ ...query, page, size })
+    const { locations, total } = await this.locate(kind, tenant, search)
     const records: RecordOf[K][] = []
-    for (const row of rows) records.push(await this.#open<K>(keys, row))
+    for (const location of locations) records.push((await this.open(location))!)
     return { records, total }
   }
 
@@ -225,7 +221,7 @@ export class SealedUnit implements StoreWriter {
   async readLog(tenant: number): Promise<Log> {
     const keys = await this.#keysOf(tenant)
     const listed = (await this.#findTenant(tenant))?.log_chains
-    return new Log(this.#rows, keys, tenant, listed, this.#shared.heads)
+    return new Log({ rows: this.#rows, keys, tenant, heads: this.#shared.heads }, listed)
   }
 
   async dropLogs(before: number, limit: number): Promise<number> {

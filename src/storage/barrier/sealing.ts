@@ -20,6 +20,7 @@ const HALF_BYTES = 4
 
 /** The version of a row that a seal belongs to. */
 type RowVersion = Pick<Row, 'id' | 'rev'>
+type SealedVersion = Pick<Row, 'id' | 'rev' | 'sealed'>
 
 /** The sealed bytes of `record` as the version `rev` of the row `id`. */
 export function sealRecord(keys: RecordKeys, { id, rev }: RowVersion, record: RecordOf[Kind]): Uint8Array {
@@ -47,15 +48,17 @@ export function idOf(record: RecordOf[Kind]): string {
   return 'id' in record ? record.id : ''
 }
 
-/** The plain bytes of a row; undefined when they do not authenticate. */
-export function unseal(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): Uint8Array | undefined {
-  return keys.data.open(row.sealed, associate(row.id, row.rev))
+/** @throws CofferError `vault_damaged` */
+export function openRecord(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] {
+  const record = openIfWhole(keys, row)
+  if (record === undefined) throw damaged('A record does not open with its key')
+  return record
 }
 
-/** @throws CofferError `vault_damaged` */
-export function openRecord(keys: RecordKeys, row: RowVersion & Pick<Row, 'sealed'>): RecordOf[Kind] {
-  const plain = unseal(keys, row)
-  if (plain === undefined) throw damaged('A record does not open with its key')
+/** Undefined if the bytes do not authenticate. */
+export function openIfWhole(keys: RecordKeys, row: SealedVersion): RecordOf[Kind] | undefined {
+  const plain = keys.data.open(row.sealed, associate(row.id, row.rev))
+  if (plain === undefined) return undefined
   const record = JSON.parse(asBuffer(plain).toString('utf8')) as RecordOf[Kind]
   plain.fill(0)
   if (keys.renamed !== undefined && 'tenant_id' in record)

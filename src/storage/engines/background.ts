@@ -3,9 +3,9 @@
  * and put their results in place only while nothing else runs. Decides when a job runs; the tree does it.
  */
 import type { Awaitable, VaultRows } from '../engine.js'
+import type { Size } from '../lsm/context.js'
 import { attempt } from '../lsm/group-commit.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
-import type { Size } from '../lsm/options.js'
 import { liveRowsOf } from '../lsm/sstable/cursors.js'
 import { finish } from '../lsm/sstable/write-tables.js'
 import type { LsmTree } from '../lsm/tree.js'
@@ -56,7 +56,7 @@ export class BackgroundJobs {
   }
 
   #attempt(what: string, work: () => unknown): Promise<boolean> {
-    return attempt(this.#tree.options.notice, what, work)
+    return attempt(this.#tree.context.notice, what, work)
   }
 
   /** Flushes a log of more than `size`, or begins to. Contract: nothing else runs meanwhile. */

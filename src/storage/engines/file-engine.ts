@@ -11,8 +11,8 @@ import type {
   VaultRows,
   Verification,
 } from '../engine.js'
+import type { LsmOptions, Size } from '../lsm/context.js'
 import { attempt, GroupCommit } from '../lsm/group-commit.js'
-import { createContexts, type LsmOptions, type Size } from '../lsm/options.js'
 import { Reader } from '../lsm/query.js'
 import { createState, openLsmTree } from '../lsm/recovery.js'
 import { Transaction } from '../lsm/transaction.js'
@@ -83,7 +83,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   get header(): Header {
-    return this.#tree.options.header
+    return this.#tree.context.header
   }
 
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T> {
@@ -144,7 +144,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   verify(check: CheckRow): Promise<Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('../lsm/maintenance/verify.js')
-      return verifyVault(this.#tree.options, check)
+      return verifyVault(this.#tree.context, check)
     })
   }
 
@@ -251,9 +251,8 @@ export class FileEngine implements Engine, EngineMaintenance {
  */
 export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   const { files, directory, header, random } = options
-  if (files.makeDirectory(directory)) files.syncDirectory(`${directory}/..`)
   beginVault(files, directory)
-  createState(options, createContexts(options))
+  createState(options)
   const tree = openLsmTree(options)
   try {
     writeHeader(files, directory, random, header)

@@ -1,17 +1,7 @@
 /** The engine of an ephemeral vault: all rows in memtables, nothing on disk, gone when closed. */
 import type { Clock } from '../../crypto/ports.js'
 import { toText } from '../bytes.js'
-import type {
-  Awaitable,
-  Engine,
-  EngineBranches,
-  EngineReader,
-  EngineState,
-  EngineWriter,
-  LogEntry,
-  LogSealer,
-  Row,
-} from '../engine.js'
+import type { Awaitable, Engine, EngineReader, EngineWriter, LogEntry, LogSealer, Row } from '../engine.js'
 import { Memtable } from '../lsm/memtable.js'
 import { ChangeCounters, Reader, type View } from '../lsm/query.js'
 import { DROP, INSERT } from '../lsm/row-change.js'
@@ -25,14 +15,15 @@ const MOST_LAYERS = 8
 /** This many log entries are sealed together: a chain's head is sealed again for each addition. */
 const SEALED_AT_ONCE = 32
 
-interface MemoryState extends EngineState {
+/** All rows of an engine at one moment; later changes do not affect it. Engines share its rows. */
+export interface MemoryState {
   readonly layers: readonly Memtable[]
   readonly counters: Counters
   /** The rows that forks begin with, once there was a fork. */
   forked?: Memtable
 }
 
-export class MemoryEngine implements Engine, EngineBranches {
+export class MemoryEngine implements Engine {
   readonly #clock: Clock
   readonly #tasks = new TaskQueue()
   readonly #changeCounters = new ChangeCounters()
@@ -47,10 +38,6 @@ export class MemoryEngine implements Engine, EngineBranches {
     this.#clock = clock
     this.#layers = [new Memtable(), ...layers]
     this.#counters = { ...counters }
-  }
-
-  get branches(): EngineBranches {
-    return this
   }
 
   get #view(): View {
@@ -105,19 +92,19 @@ export class MemoryEngine implements Engine, EngineBranches {
     return this.#changeCounters.of(kind)
   }
 
-  save(): Promise<EngineState> {
-    return this.#tasks.run(async (): Promise<MemoryState> => {
+  save(): Promise<MemoryState> {
+    return this.#tasks.run(async () => {
       if (this.#pending.length > 0) await this.#write(() => undefined, 0)
       if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
       const layers = this.#layers[0]!.isEmpty ? this.#layers.slice(1) : this.#layers
       this.#layers = [new Memtable(), ...layers]
-      return { branches: 'of this process', layers, counters: { ...this.#counters } }
+      return { layers, counters: { ...this.#counters } }
     })
   }
 
-  restore(state: EngineState): Promise<void> {
+  /** {@link changeCounter} differs afterwards. `seq` and `rev` never go back. */
+  restore({ layers, counters }: MemoryState): Promise<void> {
     return this.#tasks.run(() => {
-      const { layers, counters } = state as MemoryState
       const { seq, rev } = this.#counters
       this.#layers = [new Memtable(), ...layers]
       this.#pending = []
@@ -126,10 +113,10 @@ export class MemoryEngine implements Engine, EngineBranches {
     })
   }
 
-  fork(state: EngineState, { clock, keeps }: { clock: Clock; keeps(kind: number): boolean }): Engine {
-    const memory = state as MemoryState
-    memory.forked ??= merge(memory.layers, keeps)
-    return new MemoryEngine(clock, [memory.forked], memory.counters)
+  /** An engine with the rows of `state` whose kind `keeps` accepts. */
+  fork(state: MemoryState, clock: Clock, keeps: (kind: number) => boolean): MemoryEngine {
+    state.forked ??= merge(state.layers, keeps)
+    return new MemoryEngine(clock, [state.forked], state.counters)
   }
 
   /** All live rows. Contract: no unit of work runs. */

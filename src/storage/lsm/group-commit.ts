@@ -164,7 +164,7 @@ export class GroupCommit {
     }
     const removed = group.changes.filter(isRemoval).map(({ row }) => row.id)
     if (removed.length > 0)
-      await attempt(this.#tree.options.notice, 'erased', () => this.#tree.eraseRemoved(removed))
+      await attempt(this.#tree.context.notice, 'erased', () => this.#tree.eraseRemoved(removed))
     for (const { done } of group.waiting) done()
     return undefined
   }

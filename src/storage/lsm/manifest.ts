@@ -2,92 +2,32 @@
  * The sorted tables of a vault, and the `state` document that lists them. Tables are added, compacted, erased and
  * removed each by one new `state`: a file belongs to the vault once `state` names it.
  */
-import type { EngineKeys } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'
-import { fromBase64, isEqual, packRows, toBase64, toHex, unpackRows } from '../bytes.js'
 import type { RowId } from '../engine.js'
 import { removeQuietly } from '../files.js'
 import type { Counters } from '../time.js'
-import { type Header, headerText, stateDocument } from '../vault-file.js'
+import type { LsmContext } from './context.js'
 import type { Memtable } from './memtable.js'
-import type { LsmContexts, SSTableContext } from './options.js'
 import { sstablePath } from './sstable/format.js'
 import { LiveSSTable } from './sstable/live-sstable.js'
 import { SSTable } from './sstable/reader.js'
 import { adoptCompacted, type Compacted, chooseInputs, compactSSTables } from './sstable/write-tables.js'
+import { type Contents, sortSSTables, writeContents } from './state.js'
 import { removeWal, type WalRef } from './wal.js'
-
-export interface Contents {
-  /** Digests of the valid `vault.json`; two while it is replaced. */
-  headers: readonly string[]
-  counters: Counters
-  /** Oldest first. */
-  wals: readonly WalRef[]
-  /** Ascending by lowest `seq`. */
-  sstables: readonly LiveSSTable[]
-}
-
-/** Writes `state`, or the next one. @throws CofferError `storage_failed` */
-export function writeContents({ state }: LsmContexts, contents: Contents, name?: string): void {
-  const { headers, counters, wals, sstables } = contents
-  const document = stateDocument(state, name)
-  document.data = {
-    headers: [...headers],
-    counters,
-    journals: wals.map(({ id, previous }) => ({ id: toHex(id), previous: toBase64(previous) })),
-    segments: sstables.map(({ sstable: { meta }, dead, due, dropped }) => ({
-      ...meta,
-      id: toHex(meta.id),
-      tag: toBase64(meta.tag!),
-      dead: packRows(dead),
-      due: packRows(due),
-      dropped: [...dropped],
-    })),
-  }
-  document.write()
-}
-
-/** @throws CofferError `vault_damaged` if the state is missing or does not open */
-export function readContents(contexts: LsmContexts): Contents {
-  const document = stateDocument(contexts.state)
-  document.read()
-  const { headers, counters, ...state } = document.data
-  const wals = state.journals.map(({ id, previous }) => ({
-    id: Buffer.from(id, 'hex'),
-    previous: fromBase64(previous),
-  }))
-  const sstables = state.segments.map(({ dead, due, dropped, ...meta }) => {
-    const sstable = new SSTable(contexts.sstables, {
-      ...meta,
-      id: Buffer.from(meta.id, 'hex'),
-      tag: fromBase64(meta.tag),
-    })
-    return new LiveSSTable(sstable, unpackRows(dead), unpackRows(due), new Set(dropped))
-  })
-  return { headers, counters, wals, sstables }
-}
-
-export function sortSSTables(sstables: readonly LiveSSTable[]): LiveSSTable[] {
-  return [...sstables].sort((left, right) => left.sstable.meta.from - right.sstable.meta.from)
-}
 
 export type CompactionPlan = NonNullable<ReturnType<Manifest['planCompaction']>>
 
 export class Manifest {
-  readonly #contexts: LsmContexts
+  readonly context: LsmContext
   contents: Contents
   #broken: CofferError | undefined
   /** Readers of all rows now, and what removes and erases rows after them. */
   #readers = 0
   #deferred: (() => void)[] = []
 
-  constructor(contexts: LsmContexts, contents: Contents) {
-    this.#contexts = contexts
+  constructor(context: LsmContext, contents: Contents) {
+    this.context = context
     this.contents = contents
-  }
-
-  get context(): SSTableContext {
-    return this.#contexts.sstables
   }
 
   get sstables(): readonly LiveSSTable[] {
@@ -107,7 +47,7 @@ export class Manifest {
       wals: [wal],
       sstables: sortSSTables([...kept, ...written]),
     })
-    for (const { id } of wals) if (!isEqual(id, wal.id)) removeWal(this.#contexts.wals, id)
+    for (const { id } of wals) if (id !== wal.id) removeWal(this.context, id)
     return older.filter((live) => !live.hasLiveRows)
   }
 
@@ -200,7 +140,7 @@ export class Manifest {
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }
     try {
-      writeContents(this.#contexts, contents)
+      writeContents(this.context, contents)
     } catch (error) {
       // Whether the disk has the old state or the new one is unknown until the vault is opened again.
       this.break(error)
@@ -230,9 +170,4 @@ export class Manifest {
   refuseIfBroken(): void {
     if (this.#broken !== undefined) throw this.#broken
   }
-}
-
-/** Keyed digest of the header, 32 bytes as base64. */
-export function digestHeader(keys: EngineKeys, header: Header): string {
-  return toBase64(keys.chain(Buffer.from(headerText(header)), 32))
 }

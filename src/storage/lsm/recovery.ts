@@ -1,13 +1,19 @@
 /** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
 import { CofferError, damaged } from '../../errors.js'
-import { isEqual, toHex } from '../bytes.js'
+import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
-import { adoptNextState } from '../vault-file.js'
-import { type Contents, digestHeader, readContents, sortSSTables, writeContents } from './manifest.js'
-import { createContexts, type LsmContexts, type LsmOptions } from './options.js'
+import { createContext, type LsmContext, type LsmOptions } from './context.js'
 import { type Frame, INSERT } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
+import {
+  adoptNextState,
+  type Contents,
+  digestHeader,
+  readContents,
+  sortSSTables,
+  writeContents,
+} from './state.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 
@@ -16,32 +22,30 @@ export const ASIDE = 'aside-'
 
 /** Writes an empty log, and the state of a vault that has these tables. `name`: of the state. */
 export function createState(
-  { keys, header }: LsmOptions,
-  contexts: LsmContexts,
+  options: LsmOptions,
   tables: readonly LiveSSTable[] = [],
   counters: Counters = createCounters(),
   name?: string,
 ): void {
-  const wal = createWal(contexts.wals, NO_TAG)
+  const wal = createWal(options, NO_TAG)
   wal.close()
-  const headers = [digestHeader(keys, header)]
-  writeContents(contexts, { headers, counters, wals: [wal], sstables: sortSSTables(tables) }, name)
+  const headers = [digestHeader(options)]
+  writeContents(options, { headers, counters, wals: [wal], sstables: sortSSTables(tables) }, name)
 }
 
 /** @throws CofferError `vault_damaged`, `storage_failed`. */
 export function openLsmTree(options: LsmOptions): LsmTree {
-  const { directory, header, keys } = options
-  const contexts = createContexts(options)
-  const contents = readOrAdopt(contexts)
-  const digest = digestHeader(keys, header)
+  const context = createContext(options)
+  const contents = readOrAdopt(context)
+  const digest = digestHeader(options)
   if (!contents.headers.includes(digest))
     throw new CofferError(
       'vault_damaged',
-      `${directory}/vault.json is not the one this vault had last. Restore it.`,
+      `${options.directory}/vault.json is not the one this vault had last. Restore it.`,
     )
   checkPresence(options, contents)
-  const { wal, frames } = openWals(options, contexts, contents)
-  const tree = new LsmTree(options, contexts, contents, wal)
+  const { wal, frames } = openWals(options, contents)
+  const tree = new LsmTree(context, contents, wal)
   try {
     for (const frame of frames) replay(tree, frame)
     removeUnknownFiles(options, contents)
@@ -55,35 +59,35 @@ export function openLsmTree(options: LsmOptions): LsmTree {
   }
 }
 
-function readOrAdopt(contexts: LsmContexts): Contents {
+function readOrAdopt(context: LsmContext): Contents {
   try {
-    return readContents(contexts)
+    return readContents(context)
   } catch (error) {
-    if (!adoptNextState(contexts.state)) throw error
-    return readContents(contexts)
+    if (!adoptNextState(context)) throw error
+    return readContents(context)
   }
 }
 
 function checkPresence({ files, directory }: LsmOptions, { sstables }: Contents): void {
   const present = new Set(files.list(`${directory}/segments`))
   for (const { sstable } of sstables)
-    if (!present.has(toHex(sstable.meta.id))) throw damaged(`${sstable.path} is missing`)
+    if (!present.has(sstable.meta.id)) throw damaged(`${sstable.path} is missing`)
 }
 
 /** Opens the logs that `state` names; all but the last must be complete. */
-function openWals(options: LsmOptions, contexts: LsmContexts, { wals }: Contents) {
+function openWals(options: LsmOptions, { wals }: Contents) {
   const frames: Frame[] = []
   for (const [index, ref] of wals.entries()) {
-    const found = readWal(contexts.wals, ref)
+    const found = readWal(options, ref)
     if (found.problem !== undefined) throw found.problem
     for (const frame of found.frames) frames.push(frame)
     const next = wals[index + 1]
     if (next === undefined) {
-      const wal = openWal(contexts.wals, ref, found)
+      const wal = openWal(options, ref, found)
       repairTail(options, wal, found)
       return { wal, frames }
     }
-    if (found.torn > 0 || !isEqual(found.intact.tag, next.previous))
+    if (found.torn > 0 || toBase64(found.intact.tag) !== next.previous)
       throw damaged('An older write-ahead log ends before the next one begins')
   }
   throw damaged('The vault names no write-ahead log')
@@ -108,9 +112,10 @@ function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalCo
 }
 
 /** Copies the log file as it is, synced. Returns the path of the copy, which is never removed automatically. */
-function setAside({ files, directory, random }: LsmOptions, { id }: Wal): string {
-  const bytes = readWhole(files, walPath({ directory }, id), WAL_LIMIT)
-  const name = `${ASIDE}${toHex(id)}-${toHex(random.bytes(5))}`
+function setAside(options: LsmOptions, { id }: Wal): string {
+  const { files, directory, random } = options
+  const bytes = readWhole(files, walPath(options, id), WAL_LIMIT)
+  const name = `${ASIDE}${id}-${toHex(random.bytes(5))}`
   replaceWhole(files, directory, name, bytes!, toHex(random.bytes(10)))
   return `${directory}/${name}`
 }
@@ -128,8 +133,8 @@ function replay({ counters, memtable }: LsmTree, { rev, time, changes }: Frame):
 }
 
 function removeUnknownFiles({ files, directory }: LsmOptions, { sstables, wals }: Contents): void {
-  const tables = new Set(sstables.map(({ sstable }) => toHex(sstable.meta.id)))
-  const logs = new Set(wals.map(({ id }) => toHex(id)))
+  const tables = new Set(sstables.map(({ sstable }) => sstable.meta.id))
+  const logs = new Set(wals.map(({ id }) => id))
   for (const name of files.list(`${directory}/segments`))
     if (!tables.has(name)) removeQuietly(files, `${directory}/segments/${name}`)
   for (const name of files.list(directory)) {

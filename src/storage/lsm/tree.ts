@@ -8,15 +8,16 @@ import { toText } from '../bytes.js'
 import type { EngineStatus, RowId } from '../engine.js'
 import type { Counters } from '../time.js'
 import { type Header, writeHeader } from '../vault-file.js'
+import type { LsmContext, Size } from './context.js'
 import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
-import { type Contents, digestHeader, Manifest } from './manifest.js'
+import { Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
-import type { LsmContexts, LsmOptions, Size } from './options.js'
 import { ChangeCounters, isHidden, type View } from './query.js'
 import { type Change, decodeFrame, encodeFrame } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
-import { createWal, type Wal, type WalContext } from './wal.js'
+import { type Contents, digestHeader } from './state.js'
+import { createWal, type Wal } from './wal.js'
 
 /** A memtable that does not change while it is flushed in steps, beside other work. */
 interface FrozenMemtable {
@@ -28,7 +29,7 @@ interface FrozenMemtable {
 }
 
 export class LsmTree {
-  options: LsmOptions
+  readonly context: LsmContext
   /** Synced rows of the current log. */
   memtable = new Memtable()
   /** Changes that are written but not synced. */
@@ -39,15 +40,13 @@ export class LsmTree {
   /** As of the last change that was written. */
   counters: Counters
   readonly manifest: Manifest
-  readonly #wals: WalContext
   /** Replaced by a new one in each flush. */
   #wal: Wal
   #frozen: FrozenMemtable | undefined
 
-  constructor(options: LsmOptions, contexts: LsmContexts, contents: Contents, wal: Wal) {
-    this.options = options
-    this.manifest = new Manifest(contexts, contents)
-    this.#wals = contexts.wals
+  constructor(context: LsmContext, contents: Contents, wal: Wal) {
+    this.context = context
+    this.manifest = new Manifest(context, contents)
     this.#wal = wal
     this.counters = { ...contents.counters }
   }
@@ -127,7 +126,7 @@ export class LsmTree {
       this.#wal.acknowledge()
     } catch {
       // The frames are synced; the head on disk covers fewer of them.
-      this.options.notice(
+      this.context.notice(
         'The head of the write-ahead log could not be written; everything is stored, but check the disk.',
       )
     }
@@ -178,7 +177,7 @@ export class LsmTree {
   }
 
   #switchWal(): void {
-    const wal = createWal(this.#wals, this.#wal.position.tag)
+    const wal = createWal(this.context, this.#wal.position.tag)
     try {
       this.manifest.commit({ wals: [...this.manifest.contents.wals, wal] })
     } catch (error) {
@@ -197,7 +196,7 @@ export class LsmTree {
   advanceFlush(): boolean {
     const frozen = this.#frozen
     if (frozen === undefined || frozen.written !== undefined) return true
-    frozen.steps ??= writeRows(this.manifest.context, frozen.memtable.live())
+    frozen.steps ??= writeRows(this.context, frozen.memtable.live())
     try {
       const step = frozen.steps.next()
       if (step.done) frozen.written = step.value
@@ -240,14 +239,14 @@ export class LsmTree {
    * after a crash at any moment.
    */
   replaceHeader(header: Header): void {
-    const { manifest } = this
-    const { files, directory, random } = this.options
+    const { manifest, context } = this
+    const { files, directory, random, keys } = context
     manifest.refuseIfBroken()
-    const digest = digestHeader(this.options.keys, header)
+    const digest = digestHeader({ keys, header })
     manifest.commit({ headers: [...manifest.contents.headers, digest] })
     writeHeader(files, directory, random, header)
     manifest.commit({ headers: [digest] })
-    this.options = { ...this.options, header }
+    context.header = header
   }
 
   /** Counts only what is synced. Reads tables only if a tenant was dropped. */

@@ -3,10 +3,10 @@
  * its id, which says how far the frames were acknowledged. Both exist before `state` names the log, so a vault
  * without one of them is damaged.
  */
-import type { Cipher, RandomSource } from '../../crypto/ports.js'
 import { type CofferError, damaged } from '../../errors.js'
-import { asBuffer, toHex } from '../bytes.js'
-import { type Files, type Opening, readWhole, removeQuietly } from '../files.js'
+import { asBuffer, fromBase64, toBase64, toHex } from '../bytes.js'
+import { type Opening, readWhole, removeQuietly } from '../files.js'
+import type { LsmOptions } from './context.js'
 import { type FoundFrames, findFrames, SEAL_BYTES, sealFrame, type WalPosition } from './frames.js'
 
 /** Far more than a log grows to before it is flushed; a larger file is not read into memory. */
@@ -16,47 +16,42 @@ export const NO_TAG = new Uint8Array(16)
 /** frames u48 | end u48 | last tag 16; sealed with the log's id as associated data */
 const HEAD_PLAIN = 28
 
-export interface WalContext {
-  files: Files
-  directory: string
-  random: RandomSource
-  wal: Cipher
-  head: Cipher
-}
-
 export interface WalRef {
-  id: Uint8Array
-  /** The tag that its first frame is chained to. */
-  previous: Uint8Array
+  /** 16 bytes in hexadecimal. */
+  id: string
+  /** The tag that its first frame is chained to, base64. */
+  previous: string
 }
 
-export function walPath({ directory }: Pick<WalContext, 'directory'>, id: Uint8Array): string {
-  return `${directory}/journal-${toHex(id)}`
+export function walPath({ directory }: LsmOptions, id: string): string {
+  return `${directory}/journal-${id}`
 }
 
-function headPath({ directory }: WalContext, id: Uint8Array): string {
-  return `${directory}/head-${toHex(id)}`
+function headPath({ directory }: LsmOptions, id: string): string {
+  return `${directory}/head-${id}`
 }
 
 /** Removes the files of a log that no `state` names. */
-export function removeWal(context: WalContext, id: Uint8Array): void {
+export function removeWal(context: LsmOptions, id: string): void {
   removeQuietly(context.files, walPath(context, id))
   removeQuietly(context.files, headPath(context, id))
 }
 
 export class Wal implements WalRef {
-  readonly id: Uint8Array
-  readonly previous: Uint8Array
-  readonly #context: WalContext
+  readonly id: string
+  readonly previous: string
+  readonly #context: LsmOptions
+  readonly #id: Uint8Array
   readonly #file: number
   readonly #head: number
   position: WalPosition
 
   /** @param open the descriptors of its two files */
-  constructor(context: WalContext, ref: WalRef, open: readonly number[], position: WalPosition) {
+  constructor(context: LsmOptions, ref: WalRef, open: readonly number[], position: WalPosition) {
     this.id = ref.id
     this.previous = ref.previous
     this.#context = context
+    this.#id = Buffer.from(ref.id, 'hex')
     this.#file = open[0]!
     this.#head = open[1]!
     this.position = position
@@ -64,7 +59,7 @@ export class Wal implements WalRef {
 
   /** Seals and writes a frame, unsynced. @throws CofferError `storage_failed`; the caller then truncates to before */
   append(plain: Uint8Array): void {
-    const { bytes, position } = sealFrame(this.#context.wal, plain, this.id, this.position)
+    const { bytes, position } = sealFrame(this.#context.keys.wal, plain, this.#id, this.position)
     this.#context.files.write(this.#file, bytes, this.position.end)
     this.position = position
   }
@@ -88,7 +83,7 @@ export class Wal implements WalRef {
 
   /** Notes in the head, without a sync, that all frames so far were acknowledged. */
   acknowledge(): void {
-    this.#context.files.write(this.#head, sealHead(this.#context, this.id, this.position), 0)
+    this.#context.files.write(this.#head, sealHead(this.#context, this.#id, this.position), 0)
   }
 
   close(): void {
@@ -98,33 +93,34 @@ export class Wal implements WalRef {
 }
 
 /** Its length never changes and it fits into a sector, so a crash leaves an earlier one or this one. */
-function sealHead({ head }: WalContext, id: Uint8Array, { frames, end, tag }: WalPosition): Uint8Array {
+function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: WalPosition): Uint8Array {
   const plain = Buffer.allocUnsafe(HEAD_PLAIN)
   plain.writeUIntLE(frames, 0, 6)
   plain.writeUIntLE(end, 6, 6)
   plain.set(tag, 12)
-  return head.seal(plain, id)
+  return keys.head.seal(plain, id)
 }
 
-function openFile({ files }: WalContext, path: string, opening: Opening): number {
+function openFile({ files }: LsmOptions, path: string, opening: Opening): number {
   const file = files.open(path, opening)
   if (file === undefined) throw damaged(`${path} is missing`)
   return file
 }
 
 /** A new, empty log; its files and their names are durable when it returns. */
-export function createWal(context: WalContext, previous: Uint8Array): Wal {
+export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const { files, directory, random } = context
-  const id = random.bytes(16)
+  const bytes = random.bytes(16)
+  const id = toHex(bytes)
   const position: WalPosition = { frames: 0, end: 0, tag: previous }
   const open: number[] = []
   try {
     for (const path of [walPath(context, id), headPath(context, id)])
       open.push(openFile(context, path, 'create'))
-    files.write(open[1]!, sealHead(context, id, position), 0)
+    files.write(open[1]!, sealHead(context, bytes, position), 0)
     for (const file of open) files.sync(file)
     files.syncDirectory(directory)
-    return new Wal(context, { id, previous }, open, position)
+    return new Wal(context, { id, previous: toBase64(previous) }, open, position)
   } catch (error) {
     for (const file of open) files.close(file)
     removeWal(context, id)
@@ -144,12 +140,14 @@ export interface WalContents extends FoundFrames {
  * Reads a log that `state` names, whole. Acknowledged frames must open and be chained; a first broken frame after them
  * that no later frame is chained to is a torn tail. @throws CofferError `vault_damaged` when there is no file
  */
-export function readWal(context: WalContext, ref: WalRef): WalContents {
+export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)
   const bytes = readWhole(context.files, path, WAL_LIMIT)
   if (bytes === undefined) throw damaged(`${path} is missing`)
+  const id = Buffer.from(ref.id, 'hex')
   const acknowledged = readHead(context, ref.id)
-  const found = findFrames(context.wal, asBuffer(bytes), ref, acknowledged)
+  const start = { id, previous: fromBase64(ref.previous) }
+  const found = findFrames(context.keys.wal, asBuffer(bytes), start, acknowledged)
   let problem: CofferError | undefined
   if (acknowledged === undefined)
     problem = damaged(
@@ -162,18 +160,21 @@ export function readWal(context: WalContext, ref: WalRef): WalContents {
   return { ...found, acknowledged, torn: bytes.length - found.intact.end, problem }
 }
 
-function readHead(context: WalContext, id: Uint8Array): WalPosition | undefined {
+function readHead(context: LsmOptions, id: string): WalPosition | undefined {
   const path = headPath(context, id)
   if ((context.files.stat(path)?.size ?? 0) > HEAD_PLAIN + SEAL_BYTES) return undefined
   const sealed = readWhole(context.files, path, HEAD_PLAIN + SEAL_BYTES)
-  const opened = sealed?.length === HEAD_PLAIN + SEAL_BYTES ? context.head.open(sealed, id) : undefined
+  const opened =
+    sealed?.length === HEAD_PLAIN + SEAL_BYTES
+      ? context.keys.head.open(sealed, Buffer.from(id, 'hex'))
+      : undefined
   if (opened === undefined) return undefined
   const plain = asBuffer(opened)
   return { frames: plain.readUIntLE(0, 6), end: plain.readUIntLE(6, 6), tag: plain.subarray(12) }
 }
 
 /** Opens a log for appending, at the end of its intact frames. */
-export function openWal(context: WalContext, ref: WalRef, { intact }: WalContents): Wal {
+export function openWal(context: LsmOptions, ref: WalRef, { intact }: WalContents): Wal {
   const paths = [walPath(context, ref.id), headPath(context, ref.id)]
   const open = paths.map((path) => openFile(context, path, 'write'))
   return new Wal(context, ref, open, intact)

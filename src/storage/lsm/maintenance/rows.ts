@@ -2,13 +2,14 @@
 import type { EngineKeys } from '../../../crypto/ports.js'
 import type { Resealed, Row } from '../../engine.js'
 import { createCounters, type Times } from '../../time.js'
-import { adoptNextState, type Header, NEXT_STATE_FILE, writeHeader } from '../../vault-file.js'
+import { type Header, writeHeader } from '../../vault-file.js'
 import { copyAndVerify, type Progress } from '../../vault-rows.js'
-import { createContexts, type LsmOptions } from '../options.js'
+import { createContext, type LsmOptions } from '../context.js'
 import { createState, openLsmTree } from '../recovery.js'
 import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
+import { adoptNextState, NEXT_STATE_FILE } from '../state.js'
 
 /** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
 export async function createFromRows(
@@ -25,8 +26,7 @@ export async function createFromRows(
       yield row
     }
   }
-  const contexts = createContexts(options)
-  createState(options, contexts, await writeBatches(contexts.sstables, counted()), counters)
+  createState(options, await writeBatches(createContext(options), counted()), counters)
 }
 
 /** The rows of a vault. Contract: the caller has the lock, and no engine is open. */
@@ -56,7 +56,7 @@ export interface RekeyOptions {
  */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }
-  const contexts = createContexts(next)
+  const context = createContext(next)
   const tree = openLsmTree(present)
   let written: LiveSSTable[] = []
   try {
@@ -68,15 +68,15 @@ export async function rekeyVault({ present, header, keys, prepare, progress }: R
     }
     const target = {
       async put(sent: AsyncIterable<Row>) {
-        written = await writeBatches(contexts.sstables, sent)
+        written = await writeBatches(context, sent)
       },
       read: () => liveRowsOf(written).rows(),
     }
     await copyAndVerify({ count, rows: resealed }, target, keys.chain, progress)
-    createState(next, contexts, written, tree.counters, NEXT_STATE_FILE)
+    createState(next, written, tree.counters, NEXT_STATE_FILE)
     // From here on the vault has the new keys, because opening it adopts the next state.
     writeHeader(present.files, present.directory, present.random, header)
-    adoptNextState(contexts.state)
+    adoptNextState(next)
   } finally {
     for (const { sstable } of written) sstable.close()
     tree.close()

@@ -1,97 +1,89 @@
 /** Reads what can be read of a vault that may not open, and finds what is wrong with it. Changes nothing. */
 import { formatDate } from '../../../domain/dates.js'
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
-import { isEqual, toText } from '../../bytes.js'
-import type { CheckRow, Finding, Row, Verification } from '../../engine.js'
+import { toBase64, toText } from '../../bytes.js'
+import type { CheckRow, Finding, Row, VaultRows, Verification } from '../../engine.js'
 import { createCounters, isAhead } from '../../time.js'
 import { plainRow } from '../../vault-rows.js'
-import { type Contents, digestHeader, readContents, sortSSTables } from '../manifest.js'
+import { createContext, type LsmContext, type LsmOptions } from '../context.js'
 import { Memtable } from '../memtable.js'
-import { createContexts, type LsmOptions, type SSTableContext } from '../options.js'
 import { ASIDE } from '../recovery.js'
 import type { Change } from '../row-change.js'
 import { blockOf, ENTRIES_PER_BLOCK, IDS, INDEXES, ROWS, sstablePath } from '../sstable/format.js'
 import { LiveSSTable } from '../sstable/live-sstable.js'
 import { SSTable } from '../sstable/reader.js'
-import { NO_TAG, readWal, type WalContext, type WalRef } from '../wal.js'
+import { type Contents, digestHeader, readContents, sortSSTables } from '../state.js'
+import { NO_TAG, readWal, type WalRef } from '../wal.js'
 
 const WAL_PLACE = 'the write-ahead log'
 
-/** Without `contents`, when `state` does not open, it is unknown which rows were replaced or removed. */
-interface DamagedVault {
-  contents: Contents | undefined
-  changes: readonly Change[]
-  sstables: readonly LiveSSTable[]
+/** The files of a vault that may not open. What is wrong with them is added to `findings`. */
+export class DamagedVault {
+  readonly sstables: readonly LiveSSTable[]
   /** The number of changes that are in no frame that opens, before the last one that is. */
-  lostChanges: number
-}
+  readonly lostChanges: number
+  /** Undefined if `state` does not open: then it is unknown which rows were replaced or removed. */
+  readonly #contents: Contents | undefined
+  readonly #memtable: Memtable
 
-async function openDamaged(options: LsmOptions, findings: Finding[]): Promise<DamagedVault> {
-  const contexts = createContexts(options)
-  let contents: Contents | undefined
-  try {
-    contents = readContents(contexts)
-    if (!contents.headers.includes(digestHeader(options.keys, options.header)))
-      findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
-  } catch (error) {
-    addFinding(findings, 'state', error)
+  constructor(options: LsmOptions, findings: Finding[]) {
+    const context = createContext(options)
+    try {
+      this.#contents = readContents(context)
+      if (!this.#contents.headers.includes(digestHeader(options)))
+        findings.push({ place: 'vault.json', problem: 'It is not the one this vault had last.' })
+    } catch (error) {
+      addFinding(findings, 'state', error)
+    }
+    const changes = readChanges(context, this.#contents?.wals ?? findWals(options), findings)
+    if (this.#contents === undefined) changes.sort((left, right) => left.row.rev - right.row.rev)
+    const first = this.#contents?.counters.rev ?? changes[0]?.row.rev ?? 1
+    const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
+    this.lostChanges = end - first - changes.length
+    this.sstables = sortSSTables(this.#contents?.sstables ?? findSSTables(context, findings))
+    this.#memtable = new Memtable(changes)
   }
-  const changes = readChanges(contexts.wals, contents?.wals ?? findWals(options), findings)
-  if (contents === undefined) changes.sort((left, right) => left.row.rev - right.row.rev)
-  const first = contents?.counters.rev ?? changes[0]?.row.rev ?? 1
-  const end = (changes.at(-1)?.row.rev ?? first - 1) + 1
-  const sstables = contents?.sstables ?? findSSTables(contexts.sstables, findings)
-  return { contents, changes, sstables, lostChanges: end - first - changes.length }
-}
 
-/** A row that is not known to be dead; if it cannot be read, why, and its kind if that is known. */
-type FoundRow = { place: string } & (
-  | { row: Row }
-  | { row?: undefined; kind: number | undefined; error: CofferError }
-)
-
-function* readDamagedRows({ contents, changes, sstables }: DamagedVault): Generator<FoundRow> {
-  const memtable = new Memtable(changes)
-  const newest = contents === undefined ? findNewest(sstables) : undefined
-  for (const live of sortSSTables(sstables)) {
-    const { sstable, dropped } = live
-    const place = placeOf(sstable)
-    for (let number = 0; number < sstable.rows; number++) {
-      if (live.isDead(number)) continue
-      let kind: number | undefined
-      try {
-        const entry = sstable.entry(number)
-        kind = entry.kind
-        const text = toText(entry.id)
-        if (dropped.has(entry.tenant) || memtable.hides(entry.tenant, text)) continue
-        if (newest !== undefined && newest.get(text) !== entry.rev) continue
-        newest?.delete(text)
-        yield { place, row: sstable.row(number) }
-      } catch (error) {
-        if (!(error instanceof CofferError)) throw error
-        yield { place, kind, error }
+  /** Each row that is not known to be dead. `skip` is told of one that cannot be read, and its kind if that is known. */
+  *rows(
+    skip: (place: string, error: CofferError, kind?: number) => void,
+  ): Generator<{ place: string; row: Row }> {
+    const newest = this.#contents === undefined ? findNewest(this.sstables) : undefined
+    for (const live of this.sstables) {
+      const { sstable, dropped } = live
+      const place = placeOf(sstable)
+      for (let number = 0; number < sstable.rows; number++) {
+        if (live.isDead(number)) continue
+        let kind: number | undefined
+        try {
+          const entry = sstable.entry(number)
+          kind = entry.kind
+          const text = toText(entry.id)
+          if (dropped.has(entry.tenant) || this.#memtable.hides(entry.tenant, text)) continue
+          if (newest !== undefined && newest.get(text) !== entry.rev) continue
+          newest?.delete(text)
+          yield { place, row: sstable.row(number) }
+        } catch (error) {
+          if (!(error instanceof CofferError)) throw error
+          skip(place, error, kind)
+        }
       }
     }
+    for (const row of this.#memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
   }
-  for (const row of memtable.live()) yield { place: WAL_PLACE, row: plainRow(row) }
-}
 
-/** The rows of a damaged vault that are in files; what is wrong with the files is added to `findings`. */
-export async function openDamagedRows(options: LsmOptions, findings: Finding[]) {
-  const damaged = await openDamaged(options, findings)
-  const { contents, sstables, lostChanges } = damaged
-  async function* rows(skip?: (kind: number | undefined) => void) {
-    for (const found of readDamagedRows(damaged))
-      if (found.row === undefined) skip?.(found.kind)
-      else yield found.row
+  /** As of any vault; entries that are in no row were never in files. */
+  get vaultRows(): VaultRows {
+    const found = this
+    async function* rows(skip?: (kind: number | undefined) => void) {
+      for (const { row } of found.rows((_place, _error, kind) => skip?.(kind))) yield row
+    }
+    const count = this.sstables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
+    return { times: this.#contents?.counters ?? createCounters(), pending: [], count, rows }
   }
-  const count = sstables.reduce((sum, { sstable }) => sum + sstable.rows, 0)
-  return {
-    rows: { times: contents?.counters ?? createCounters(), pending: [], count, rows },
-    lostChanges,
-    close: () => {
-      for (const { sstable } of sstables) sstable.close()
-    },
+
+  close(): void {
+    for (const { sstable } of this.sstables) sstable.close()
   }
 }
 
@@ -122,16 +114,15 @@ function addFinding(findings: Finding[], place: string, error: unknown): void {
   if (last?.place !== place || last.problem !== problem) findings.push({ place, problem })
 }
 
-function readChanges(context: WalContext, wals: readonly WalRef[], findings: Finding[]): Change[] {
+function readChanges(context: LsmOptions, wals: readonly WalRef[], findings: Finding[]): Change[] {
   const changes: Change[] = []
   const note = (problem: string) => findings.push({ place: WAL_PLACE, problem })
-  let end: Uint8Array | undefined
+  let end: string | undefined
   for (const ref of wals) {
     try {
       const { frames, intact, torn, problem } = readWal(context, ref)
-      if (end !== undefined && !isEqual(end, ref.previous))
-        note('An older one ends before the next one begins.')
-      end = problem === undefined ? intact.tag : undefined
+      if (end !== undefined && end !== ref.previous) note('An older one ends before the next one begins.')
+      end = problem === undefined ? toBase64(intact.tag) : undefined
       if (problem !== undefined) addFinding(findings, WAL_PLACE, problem)
       else if (torn > 0) note(`It ends with ${torn} unconfirmed bytes.`)
       for (const frame of frames) changes.push(...frame.changes)
@@ -145,15 +136,15 @@ function readChanges(context: WalContext, wals: readonly WalRef[], findings: Fin
 /** Without `state`: every log there is. `previous` is right only for a vault's first log. */
 function findWals({ files, directory }: LsmOptions): WalRef[] {
   const ids = files.list(directory).flatMap((name) => /^journal-([0-9a-f]{32})$/.exec(name)?.[1] ?? [])
-  return ids.map((id) => ({ id: Buffer.from(id, 'hex'), previous: NO_TAG }))
+  return ids.map((id) => ({ id, previous: toBase64(NO_TAG) }))
 }
 
 /** Without `state`: every table whose own footer can be read. */
-function findSSTables(context: SSTableContext, findings: Finding[]): LiveSSTable[] {
+function findSSTables(context: LsmContext, findings: Finding[]): LiveSSTable[] {
   const names = context.files.list(`${context.directory}/segments`)
   return names.flatMap((name) => {
     try {
-      return /^[0-9a-f]{32}$/.test(name) ? openUnlisted(context, Buffer.from(name, 'hex')) : []
+      return /^[0-9a-f]{32}$/.test(name) ? openUnlisted(context, name) : []
     } catch (error) {
       addFinding(findings, `segments/${name}`, error)
       return []
@@ -162,7 +153,7 @@ function findSSTables(context: SSTableContext, findings: Finding[]): LiveSSTable
 }
 
 /** A table that no `state` describes: its tag is not known. */
-function openUnlisted(context: SSTableContext, id: Uint8Array): LiveSSTable {
+function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   const bytes = context.files.stat(sstablePath(context.directory, id))?.size ?? 0
   const meta = { id, tag: undefined, bytes, rows: 0, from: 0, to: 0 }
   const sstable = new SSTable(context, meta)
@@ -177,7 +168,7 @@ function openUnlisted(context: SSTableContext, id: Uint8Array): LiveSSTable {
  */
 export async function verifyVault(options: LsmOptions, check: CheckRow): Promise<Verification> {
   const findings: Verification['findings'] = []
-  const vault = await openDamaged(options, findings)
+  const vault = new DamagedVault(options, findings)
   const { sstables } = vault
   const result: Verification = { findings, readable: { records: 0, logs: 0 }, segments: sstables.length }
   for (const { sstable } of sstables) {
@@ -188,11 +179,9 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
     }
   }
   const now = options.clock()
-  for (const { place, ...found } of readDamagedRows(vault)) {
-    if (found.row === undefined) addFinding(findings, place, found.error)
-    else recordRow(result, check, place, found.row, now)
-  }
-  for (const { sstable } of sstables) sstable.close()
+  for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error)))
+    recordRow(result, check, place, row, now)
+  vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }

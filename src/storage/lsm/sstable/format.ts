@@ -3,7 +3,7 @@
  * (u32). An entry of `ROWS` is a row's head, and offset u48 and length u32 of its record. An entry of an index is 8 bytes
  * in ascending order (of an id, a key, or the time of expiry) and a row number u32; rows ascend under equal bytes.
  */
-import { asBuffer, fromBase64, toBase64, toHex } from '../../bytes.js'
+import { asBuffer, fromBase64, toBase64 } from '../../bytes.js'
 import { HEAD_BYTES, RowView } from '../row-change.js'
 
 export const ROWS = 0
@@ -70,8 +70,8 @@ export function decodeFooter(plain: Uint8Array): Footer {
   return { ...footer, tenants: new Map(footer.tenants), fences }
 }
 
-export function sstablePath(directory: string, id: Uint8Array): string {
-  return `${directory}/segments/${toHex(id)}`
+export function sstablePath(directory: string, id: string): string {
+  return `${directory}/segments/${id}`
 }
 
 /**

@@ -1,8 +1,8 @@
 /** Reads an immutable sorted table, a sealed block at a time. {@link LiveSSTable} knows which rows are dead. */
 import { damaged } from '../../../errors.js'
-import { asBuffer, isEqual } from '../../bytes.js'
+import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
-import type { SSTableContext } from '../options.js'
+import type { LsmContext } from '../context.js'
 import { bareRow, NOTHING } from '../row-change.js'
 import {
   associateBlock,
@@ -29,9 +29,10 @@ import {
 } from './format.js'
 
 export interface SSTableMeta {
-  id: Uint8Array
-  /** The sealed footer's tag, 16 bytes; undefined for a table that `state` does not list. */
-  tag: Uint8Array | undefined
+  /** 16 bytes in hexadecimal. */
+  id: string
+  /** The sealed footer's tag, base64; undefined for a table that `state` does not list. */
+  tag: string | undefined
   bytes: number
   rows: number
   /** Lowest and highest `seq`. */
@@ -96,16 +97,18 @@ const MOST_CACHED_BYTES = 1024
 export class SSTable {
   readonly meta: SSTableMeta
   readonly path: string
-  readonly #context: SSTableContext
+  readonly #context: LsmContext
+  readonly #id: Uint8Array
   readonly #serial: number
   readonly #filter = new IdFilter()
   #footer: Footer | undefined
 
-  constructor(context: SSTableContext, meta: SSTableMeta) {
+  constructor(context: LsmContext, meta: SSTableMeta) {
     this.meta = meta
     this.path = sstablePath(context.directory, meta.id)
     this.#context = context
-    this.#serial = context.cache.tables++
+    this.#id = Buffer.from(meta.id, 'hex')
+    this.#serial = context.tables++
   }
 
   get rows(): number {
@@ -129,15 +132,15 @@ export class SSTable {
   }
 
   #openFooter(): Footer {
-    const { bytes, tag, id } = this.meta
+    const { bytes, tag } = this.meta
     if (this.#context.files.size(this.#file) !== bytes)
       throw damaged(`${this.path} has another length than it should`)
     const end = bytes - TAIL_BYTES
     const length = end < 0 ? 0 : this.readExactly(end, TAIL_BYTES).readUInt32LE()
     if (length < BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
     const sealed = this.readExactly(end - length, length)
-    const plain = this.#context.cipher.open(sealed, associateBlock(id, FOOTER, 0))
-    const isListed = tag === undefined || isEqual(sealed.subarray(length - TAG_BYTES), tag)
+    const plain = this.#context.keys.sstable.open(sealed, associateBlock(this.#id, FOOTER, 0))
+    const isListed = tag === undefined || toBase64(sealed.subarray(length - TAG_BYTES)) === tag
     if (plain === undefined || !isListed) throw damaged(`${this.path} has a footer that does not open`)
     return decodeFooter(plain)
   }
@@ -151,7 +154,7 @@ export class SSTable {
   }
 
   block(section: Section, number: number): Buffer {
-    const { blocks } = this.#context.cache
+    const { blocks } = this.#context
     // 2 bits of section and 24 of number; 27 remain for the table.
     const key = (this.#serial * 4 + section) * 2 ** 24 + number
     const known = blocks.get(key)
@@ -172,7 +175,7 @@ export class SSTable {
       start + number * (most * width + BLOCK_SEAL),
       entries * width + BLOCK_SEAL,
     )
-    const plain = this.#context.cipher.open(sealed, associateBlock(this.meta.id, section, number))
+    const plain = this.#context.keys.sstable.open(sealed, associateBlock(this.#id, section, number))
     if (plain === undefined)
       throw damaged(`${this.path} has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
@@ -195,7 +198,7 @@ export class SSTable {
     const { offset, length } = entry
     if (length > MOST_CACHED_BYTES && length > most) return { ...bareRow(entry, NOTHING), unread: length }
     if (length > MOST_CACHED_BYTES) return bareRow(entry, this.readExactly(offset, length))
-    const { records } = this.#context.cache
+    const { records } = this.#context
     const key = this.#serial * 2 ** 24 + number
     let sealed = records.get(key)
     if (sealed === undefined) {

@@ -3,7 +3,7 @@
  * (compaction). Chooses the tables to compact.
  */
 import type { Row } from '../../engine.js'
-import type { SSTableContext } from '../options.js'
+import type { LsmContext } from '../context.js'
 import { type Entries, GONE, least, sortEntries, TableEntries, walkRows } from './cursors.js'
 import { INDEXES, type Index } from './format.js'
 import { LiveSSTable } from './live-sstable.js'
@@ -22,7 +22,7 @@ export function finish<T>(steps: Steps<T>): T {
 
 /** Writes one table, if there are rows. Removes the unfinished file if it fails or is ended early. */
 function* writeTable(
-  context: SSTableContext,
+  context: LsmContext,
   addRows: (writer: SSTableWriter) => Iterable<unknown>,
   entriesOf: (index: Index) => readonly Entries[],
 ): Steps<SSTableMeta | undefined> {
@@ -49,7 +49,7 @@ function* writeTable(
 }
 
 /** Writes rows, ascending by `seq` and with their keys, as a table, if there are any. Its file and name are durable. */
-export function* writeRows(context: SSTableContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
+export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
   function* addRows(writer: SSTableWriter) {
     for (const row of rows) yield writer.addRow(row, row.sealed)
   }
@@ -67,7 +67,7 @@ export interface Compacted {
 }
 
 /** Writes several tables, or one with many dead rows, as one table without the dead rows. */
-export function* compactSSTables(context: SSTableContext, inputs: readonly LiveSSTable[]): Steps<Compacted> {
+export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTable[]): Steps<Compacted> {
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.rows).fill(GONE))
   function* addRows(writer: SSTableWriter) {
     let number = 0
@@ -86,10 +86,7 @@ const BATCH_ROWS = 16_384
 const BATCH_BYTES = 16 * 1024 * 1024
 
 /** Writes rows in any order as tables, of a batch each. */
-export async function writeBatches(
-  context: SSTableContext,
-  rows: AsyncIterable<Row>,
-): Promise<LiveSSTable[]> {
+export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>): Promise<LiveSSTable[]> {
   const tables: LiveSSTable[] = []
   let batch: Row[] = []
   let bytes = 0

@@ -1,7 +1,8 @@
 /** Writes a sorted table from front to back; in memory are one block of an index and the sealed blocks of `ROWS`. */
 import { damaged } from '../../../errors.js'
+import { toBase64, toHex } from '../../bytes.js'
 import type { Files } from '../../files.js'
-import type { SSTableContext } from '../options.js'
+import type { LsmContext } from '../context.js'
 import { type RowHead, writeHead } from '../row-change.js'
 import {
   associateBlock,
@@ -61,7 +62,7 @@ class Output {
 const emptyRange = () => ({ low: Number.POSITIVE_INFINITY, high: 0 })
 
 export class SSTableWriter {
-  readonly #context: SSTableContext
+  readonly #context: LsmContext
   readonly #id: Uint8Array
   readonly #path: string
   readonly #file: number
@@ -79,10 +80,10 @@ export class SSTableWriter {
   #section: Section = ROWS
   #entries = 0
 
-  constructor(context: SSTableContext) {
+  constructor(context: LsmContext) {
     this.#context = context
     this.#id = context.random.bytes(16)
-    this.#path = sstablePath(context.directory, this.#id)
+    this.#path = sstablePath(context.directory, toHex(this.#id))
     const file = context.files.open(this.#path, 'create')
     if (file === undefined) throw damaged(`${context.directory}/segments is missing`)
     this.#file = file
@@ -124,12 +125,12 @@ export class SSTableWriter {
   /** Writes the footer, and syncs the file; its name is durable only after a sync of the directory. */
   finish(): SSTableMeta {
     this.#end()
-    const { files, cipher } = this.#context
+    const { files, keys } = this.#context
     const footer = encodeFooter({
       ...this.#footer,
       fences: this.#fences.map((pieces) => Buffer.concat(pieces)),
     })
-    const sealed = cipher.seal(footer, associateBlock(this.#id, FOOTER, 0))
+    const sealed = keys.sstable.seal(footer, associateBlock(this.#id, FOOTER, 0))
     const tail = Buffer.alloc(TAIL_BYTES)
     tail.writeUInt32LE(sealed.length)
     this.#output.add(sealed)
@@ -138,8 +139,8 @@ export class SSTableWriter {
     files.sync(this.#file)
     files.close(this.#file)
     return {
-      id: this.#id,
-      tag: sealed.slice(sealed.length - TAG_BYTES),
+      id: toHex(this.#id),
+      tag: toBase64(sealed.subarray(sealed.length - TAG_BYTES)),
       bytes: this.#output.position,
       rows: this.#footer.sections[ROWS]!.count,
       from: this.#footer.ranges.seq.low,
@@ -163,7 +164,10 @@ export class SSTableWriter {
     const section = this.#section
     const last = this.#entries - 1
     const plain = this.#block.subarray(0, offsetOf(section, last) + ENTRY_BYTES[section])
-    const sealed = this.#context.cipher.seal(plain, associateBlock(this.#id, section, blockOf(section, last)))
+    const sealed = this.#context.keys.sstable.seal(
+      plain,
+      associateBlock(this.#id, section, blockOf(section, last)),
+    )
     if (section === ROWS) this.#rowBlocks.push(sealed)
     else this.#output.add(sealed)
   }

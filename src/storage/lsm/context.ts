@@ -1,8 +1,7 @@
-/** The options of an LSM tree, what its files are read and written with, and the caches of its tables. */
+/** The options of an LSM tree, and what its files are read and written with: descriptors and caches of its tables. */
 import { BoundedMap } from '../../bounded-map.js'
-import type { Clock, EngineKeys, RandomSource } from '../../crypto/ports.js'
+import type { Clock, EngineKeys, Header, RandomSource } from '../../crypto/ports.js'
 import type { Files } from '../files.js'
-import type { Header } from '../vault-file.js'
 
 export interface LsmOptions {
   files: Files
@@ -23,39 +22,33 @@ export interface Size {
   keys?: number
 }
 
-export type LsmContexts = ReturnType<typeof createContexts>
-export type SSTableContext = LsmContexts['sstables']
-
-export function createContexts({ files, directory, random, keys, header }: LsmOptions) {
-  const shared = { files, directory, random }
-  return {
-    sstables: { ...shared, cipher: keys.sstable, cache: new BlockCache(), open: new OpenFiles(files) },
-    wals: { ...shared, wal: keys.wal, head: keys.head },
-    state: { ...shared, cipher: keys.state, vault: Buffer.from(header.vault, 'hex') },
-  }
-}
-
 /** Blocks of up to 8 KiB. A command opens fewer. */
 const MOST_BLOCKS = 4096
 const MOST_RECORDS = 32_768
 
-/** Opened index blocks, and small sealed records apart from them, so that reading many records evicts no index. */
-export class BlockCache {
+export interface LsmContext extends LsmOptions {
+  readonly open: OpenFiles
+  /** Opened blocks of tables. */
   readonly blocks: BoundedMap<number, Buffer>
-  readonly records = new BoundedMap<number, Buffer>(MOST_RECORDS)
-  /** How many tables use the cache: the number of the next one, for its keys. */
-  tables = 0
+  /** Small sealed records, apart from the blocks, so that reading many records evicts no index. */
+  readonly records: BoundedMap<number, Buffer>
+  /** How many tables use the caches: the number of the next one, for its keys. */
+  tables: number
+}
 
-  constructor(blocks = MOST_BLOCKS) {
-    this.blocks = new BoundedMap(blocks)
+export function createContext(options: LsmOptions): LsmContext {
+  const caches = {
+    blocks: new BoundedMap<number, Buffer>(MOST_BLOCKS),
+    records: new BoundedMap<number, Buffer>(MOST_RECORDS),
   }
+  return { ...options, ...caches, open: new OpenFiles(options.files), tables: 0 }
 }
 
 /** A vault of any number of tables opens and merges within a small limit of descriptors (`ulimit -n`). */
 const MOST_OPEN = 40
 
 /** Descriptors of tables by path: the one used longest ago is closed when there are too many. */
-export class OpenFiles {
+class OpenFiles {
   readonly #files: Files
   readonly #open = new Map<string, number>()
 
