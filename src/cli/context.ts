@@ -1,4 +1,5 @@
 /** The context of a command: terminal, settings and access to the vault. */
+import type { Command } from 'commander'
 import type { Fetch } from '../client/http-client.js'
 import type { Config, Environment } from '../config.js'
 import type { Registry } from '../framework/registry.js'
@@ -29,28 +30,6 @@ export interface ProcessLike extends Streams {
   off(event: Signal, listener: () => void): unknown
 }
 
-export interface OptionFacts {
-  /** `-o` and `--output`. */
-  names: readonly string[]
-  hasValue: boolean
-  description: string
-  choices?: readonly string[]
-}
-
-/** A command, for completion and help. */
-export interface CommandFacts {
-  words: readonly string[]
-  summary: string
-  /** Only for a command without an operation. */
-  details?: string
-  examples?: readonly string[]
-  /** Long flags, including those of the program. */
-  flags: readonly string[]
-  /** The arguments and the flags of the command itself. */
-  arguments: readonly { name: string; description: string; required: boolean }[]
-  options: readonly OptionFacts[]
-}
-
 export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch'> {
   readonly terminal: Terminal
   readonly config: Config
@@ -64,8 +43,10 @@ export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch
   /** One reader for the whole run, because standard input can be read once. */
   readonly input: InputReader
   readonly registry: Registry
-  /** All commands, the program itself first. */
-  listCommands(): CommandFacts[]
+  /** The program with all its commands. */
+  listCommands(): Command
+  /** What help says of a command without an operation. */
+  findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
   /** Answers of this run, so that opening the vault again does not ask again, and notices that are printed once. */

@@ -68,6 +68,7 @@ class CommandLine {
     const context = await this.#createContext(parsed.flags, {
       registry,
       listCommands: () => program.listCommands(registry),
+      findTerminalCommand: program.findTerminalCommand,
       describeCommand: (words) => program.describeCommand(registry, words, columns),
     })
     // The signal may have come while the command was loaded; nobody is told of it again.
@@ -117,7 +118,7 @@ class CommandLine {
 
   async #createContext(
     flags: Readonly<Record<string, unknown>>,
-    commands: Pick<CommandContext, 'registry' | 'listCommands' | 'describeCommand'>,
+    commands: Pick<CommandContext, 'registry' | 'listCommands' | 'findTerminalCommand' | 'describeCommand'>,
   ): Promise<CommandContext> {
     const process = this.#process
     const { applyProfile } = await import('./commands/profile.js')

@@ -1,6 +1,5 @@
 /** The tree of commands, with and without an operation; or only the command that the line begins with. */
 import { Command, CommanderError, Option } from 'commander'
-import { omitUndefined } from '../domain/omit-undefined.js'
 import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
 import { isPaged } from '../framework/page.js'
@@ -9,7 +8,7 @@ import { ALL_SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import { type CommandContext, type CommandFacts, TOPIC_NAMES } from './context.js'
+import { type CommandContext, TOPIC_NAMES } from './context.js'
 import { addFlags, chooseVariant, listArgs, takesBody } from './input/options.js'
 import { fold, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
@@ -72,34 +71,14 @@ export function describeCommand(registry: Registry, words: readonly string[], co
   return 'text' in parsed ? parsed.text : ''
 }
 
-/** All commands, the program itself first with `words: []`. */
-export function listCommands(registry: Registry): CommandFacts[] {
+export function findTerminalCommand(name: string): TerminalCommand | undefined {
+  return TERMINAL_COMMANDS.find((command) => command.name === name)
+}
+
+/** The program with all its commands. */
+export function listCommands(registry: Registry): Command {
   const nouns = [...registry.nouns.map(({ name }) => name), ...Object.keys(TERMINAL_NOUNS)]
-  const { program } = new CommandTree(registry, nouns, DEFAULT_COLUMNS)
-  const longFlags = ({ options }: Command) =>
-    options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? [])
-  const walk = (command: Command, words: readonly string[]): CommandFacts[] => {
-    const { details, examples } = TERMINAL_COMMANDS.find(({ name }) => name === words.join(' ')) ?? {}
-    const facts = {
-      ...omitUndefined({ details, examples }),
-      words,
-      summary: command.description(),
-      flags: [...new Set([...longFlags(command), '--help', ...longFlags(program)])],
-      arguments: command.registeredArguments.map((argument) => ({
-        name: argument.name(),
-        description: argument.description,
-        required: argument.required,
-      })),
-      options: command.options.map(({ short, long, required, optional, description, argChoices }) => ({
-        names: [short, long].filter((name) => name !== undefined && name !== null),
-        hasValue: required || optional,
-        description,
-        ...omitUndefined({ choices: argChoices }),
-      })),
-    }
-    return [facts, ...command.commands.flatMap((child) => walk(child, [...words, child.name()]))]
-  }
-  return walk(program, [])
+  return new CommandTree(registry, nouns, DEFAULT_COLUMNS).program
 }
 
 /** Help says which arguments are required. The command asks for those that are missing, or refuses to run. */

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { describeConfinement, describeConfinementGaps } from '../../src/cli/target/reactor-options.js'
+import { judgeSandbox } from '../../src/cli/commands/doctor.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
 import { createHome, createVaultHome } from './home.js'
 
@@ -96,17 +96,15 @@ t.test('sandbox', async (t) => {
   t.test('what holds reactor code is said, and what to do about what does not', async (t) => {
     const [best = ''] = listWrappers(node, false).filter((words) => words.includes('--user'))
     const whole = { wrapper: best.split(' '), descriptorLimiter: ['/usr/bin/prlimit'] }
-    t.equal(describeConfinementGaps(describeSandbox(whole, { ...node, version: '25.0.0' })), undefined)
-    t.notMatch(describeConfinement(describeSandbox(whole, { ...node, version: '25.0.0' })), 'Not available')
-    t.equal(
-      describeConfinement(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
-      'Reactor code is confined by: node permissions, network namespace, user namespace. ' +
-        'Not available: node network permission, process namespace, no new privileges, no new descriptors, ends with host.',
-    )
-    t.match(
-      describeConfinementGaps(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)),
-      /not confined by: process namespace, no new descriptors, ends with host\. .* util-linux /,
-    )
+    const [state, found] = judgeSandbox(describeSandbox(whole, { ...node, version: '25.0.0' }))
+    t.equal(state, 'ok')
+    t.match(found, /^Reactor code is confined by: node permissions, .*ends with host\.$/)
+    t.match(judgeSandbox(describeSandbox(whole, node)), ['ok', / Not available: node network permission\.$/])
+    t.match(judgeSandbox(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)), [
+      'warning',
+      'Reactor code is not confined by: process namespace, no new descriptors, ends with host.',
+      /util-linux/,
+    ])
   })
 
   t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {

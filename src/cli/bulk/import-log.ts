@@ -11,8 +11,6 @@ const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = co
 const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
 /** A link would redirect the write, and a pipe would wait for a reader. */
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
-const CHUNK_BYTES = 64 * 1024
-const LINE_BREAK = 0x0a
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 export class ImportLog {
@@ -79,20 +77,14 @@ export class ImportLog {
 
 /** The first line, the number of whole lines and their length in bytes. */
 async function readLines(file: FileHandle) {
-  const buffer = Buffer.alloc(CHUNK_BYTES)
-  let head = ''
-  let lines = 0
-  let end = 0
-  for (let size = 0; ; ) {
-    const { bytesRead } = await file.read(buffer, 0, CHUNK_BYTES, size)
-    if (bytesRead === 0) return { head, lines, end, size }
-    const chunk = buffer.subarray(0, bytesRead)
-    for (let at = chunk.indexOf(LINE_BREAK); at >= 0; at = chunk.indexOf(LINE_BREAK, at + 1)) {
-      if (lines++ === 0) head = chunk.toString('utf8', 0, at)
-      end = size + at + 1
-    }
-    size += bytesRead
+  const { size } = await file.stat()
+  let [head, lines, end, last] = ['', 0, 0, 0]
+  for await (const line of file.readLines({ start: 0, autoClose: false })) {
+    if (lines++ === 0) head = line
+    last = Buffer.byteLength(line) + 1
+    end += last
   }
+  return end > size ? { head, lines: lines - 1, end: end - last, size } : { head, lines, end, size }
 }
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */

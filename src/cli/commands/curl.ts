@@ -6,7 +6,7 @@ import { nameHeaders } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/server.js'
 import type { CommandContext } from '../context.js'
 import { gatherInputs } from '../input/gather.js'
-import { display } from '../output/display.js'
+import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 import type { Args, Options } from '../task.js'
@@ -29,18 +29,16 @@ export async function printCurl(
     : await gatherInputs(context, definition, args, options)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
   const { apiKey, idempotencyKey } = nameHeaders(prefix)
-  const repeatKey = options.idempotencyKey
+  const method = endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `
   const lines = [
-    `curl ${endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `}${quote(readServerUrl(url, { insecure }) + target)}`,
-    ...(ca === undefined ? [] : [`--cacert ${quote(ca)}`]),
+    `curl ${method}${quote(readServerUrl(url, { insecure }) + target)}`,
+    ca && `--cacert ${quote(ca)}`,
     `-H "${apiKey.toUpperCase()}: $COFFER_API_KEY"`,
-    ...(typeof repeatKey === 'string'
-      ? [`-H ${quote(`${idempotencyKey.toUpperCase()}: ${repeatKey}`)}`]
-      : []),
-    ...(endpoint.takesBody ? [`-H 'Content-Type: ${contentType}'`, '--data-binary @-'] : []),
-  ]
-  const show = isTerminal(terminal.stdout) ? display : String
-  await write(terminal.stdout, `${lines.map(show).join(' \\\n  ')}\n`)
+    options.idempotencyKey && `-H ${quote(`${idempotencyKey.toUpperCase()}: ${options.idempotencyKey}`)}`,
+    endpoint.takesBody && `-H 'Content-Type: ${contentType}' \\\n  --data-binary @-`,
+  ].filter((line) => typeof line === 'string')
+  const show = isTerminal(terminal.stdout) ? displayLines : String
+  await write(terminal.stdout, `${show(lines.join(' \\\n  '))}\n`)
   if (endpoint.takesBody)
     await printNotice(
       terminal,

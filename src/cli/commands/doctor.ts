@@ -17,12 +17,20 @@ import {
   placeOf,
   requireVault,
 } from '../target/credentials.js'
-import { describeConfinement, describeConfinementGaps } from '../target/reactor-options.js'
 import { userSettingsPath } from '../user-settings.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
 const LEAST_NODE = '20.19'
 const OTHERS_MAY = 0o077
+
+/** The measures against reactor code that every Linux supports. */
+const EXPECTED: readonly (keyof Sandbox)[] = [
+  'network_namespace',
+  'process_namespace',
+  'user_namespace',
+  'no_new_descriptors',
+  'ends_with_host',
+]
 
 /** `warning`: works, but less well than it could. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
@@ -81,9 +89,22 @@ const CHECKS: Record<string, Check> = {
 
   sandbox: async (context) => {
     const { reactor_sandbox } = await ask(context, 'vault status')
-    const gaps = describeConfinementGaps(reactor_sandbox as Sandbox)
-    return gaps === undefined ? ['ok', describeConfinement(reactor_sandbox as Sandbox)] : ['warning', gaps]
+    return judgeSandbox(reactor_sandbox as Sandbox)
   },
+}
+
+/** Tells which measures confine reactor code; advises about those that every Linux supports. */
+export function judgeSandbox(sandbox: Sandbox): Verdict {
+  const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
+  const gaps = EXPECTED.filter((name) => !sandbox[name])
+  if (gaps.length > 0) {
+    const advice = 'On Linux, install util-linux and allow user namespaces; the README says how.'
+    return ['warning', `Reactor code is not confined by: ${list(gaps)}.`, advice]
+  }
+  const names = Object.keys(sandbox) as (keyof Sandbox)[]
+  const missing = list(names.filter((name) => sandbox[name] === false))
+  const active = list(names.filter((name) => sandbox[name] === true))
+  return ['ok', `Reactor code is confined by: ${active}.${missing && ` Not available: ${missing}.`}`]
 }
 
 async function ask<Name extends OperationName>(context: CommandContext, operation: Name) {

@@ -45,8 +45,6 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     options: [
       ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
       ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
-      ['--verbose', 'print how the code is confined on this machine'],
-      ['--watch', 'run again when the file is saved, until Ctrl-C'],
     ],
     load: async () => (await loadReactor()).develop,
   },

@@ -1,25 +1,19 @@
 /** `coffer formula check | install` and `reactor dev`: code from files. */
-import { statSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
-import { pause } from '../../client/pause.js'
+import { dirname, resolve } from 'node:path'
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { toProblem, usage } from '../../errors.js'
-import type { OperationInput } from '../../framework/operation.js'
-import type { ReactorRun, Sandbox } from '../../framework/ports/reactors.js'
+import { usage } from '../../errors.js'
+import type { ReactorRun } from '../../framework/ports/reactors.js'
 import type { CommandContext } from '../context.js'
 import { readTexts } from '../input/gather.js'
 import { readMap } from '../input/options.js'
 import { displayLines } from '../output/display.js'
-import { printNotice, printProblem } from '../output/output.js'
+import { printNotice } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { describeConfinement } from '../target/reactor-options.js'
-import type { Hooks, Task } from '../task.js'
+import type { Hooks } from '../task.js'
 import { findFixture } from './fixtures.js'
 
 const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
-/** How often a file is looked at that is watched; an editor has written all of it by the next look. */
-const WATCH_MS = 100
 
 export const checkFormula: Hooks = {
   gather: async (context, [file = ''], { contract }) => {
@@ -56,54 +50,26 @@ async function readFormula({ input, cwd }: CommandContext, path: string, needsCo
   return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
 }
 
-/** Runs a file as a reactor, once or on every save. */
+/** Runs a file as a reactor. @throws CofferError the failure of the code, after printing its place */
 export const develop: Hooks = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await context.input.readFile(file, 'the file'),
     args: await readObject(context, args, '--args'),
     configuration: await readObject(context, configuration, '--configuration'),
   }),
-  run: async (task) => {
-    const { context, options, args, input, format } = task
-    if (options.watch !== true) return runOnce(task, input)
-    const { terminal, signal } = context
-    context.handlesSignals()
-    const path = resolve(context.cwd, args[0]!)
-    const savedAt = () => statSync(path, { throwIfNoEntry: false })?.mtimeMs
-    let before = savedAt()
-    let read = async () => input.code
-    while (!signal.aborted) {
-      try {
-        await runOnce(task, { ...input, code: await read() })
-      } catch (error) {
-        await printProblem(terminal, toProblem(error, '', 'owner'), format)
-      }
-      await printNotice(terminal, `Waiting for ${basename(path)} to be saved. Press Ctrl-C to stop.`)
-      let now = before
-      while (!signal.aborted && (now === before || now === undefined)) {
-        await pause(WATCH_MS, signal)
-        now = savedAt()
-      }
-      before = now
-      read = () => context.input.readFile(args[0]!, 'the file')
+  run: async ({ context: { terminal }, ask, print }) => {
+    const run = (await ask()) as ReactorRun
+    for (const { level, text } of run.console)
+      await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
+    await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
+    const { outcome, stack } = run
+    if (outcome.kind === 'failure') {
+      if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
+      throw outcome.error
     }
+    const { kind: _, ...result } = outcome
+    await print(result)
   },
-}
-
-/** @throws CofferError the failure of the code, after printing its place */
-async function runOnce({ context, options, ask, print }: Task, input: Readonly<OperationInput>) {
-  const { terminal } = context
-  const run = (await ask({ ...input })) as ReactorRun & { sandbox: Sandbox }
-  if (options.verbose === true) await printNotice(terminal, describeConfinement(run.sandbox))
-  for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
-  await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
-  const { outcome, stack } = run
-  if (outcome.kind === 'failure') {
-    if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
-    throw outcome.error
-  }
-  const { kind: _, ...result } = outcome
-  await print(result)
 }
 
 /** Key=value entries or a JSON object. @throws CofferError `usage` */

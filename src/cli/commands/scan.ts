@@ -3,7 +3,6 @@ import { readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { CofferError, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
-import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
@@ -29,8 +28,7 @@ const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
 const PERCENT = /%([\da-f]{2})/gi
-const ESCAPED = /((?:\\u[\da-f]{4})+)|\\(["\\/bfnrt])/gi
-const CONTROLS: Readonly<Record<string, string>> = { b: '\b', f: '\f', n: '\n', r: '\r', t: '\t' }
+const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 
 /** @throws CofferError `conflict` if something is found, after printing it; `usage` if a file cannot be read */
 export const scan: TerminalCommand['run'] = (context, paths, options) =>
@@ -58,9 +56,14 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   let unread = 0
   for (const [done, file] of files.entries()) {
     try {
-      for await (const found of scanFile(context, file, finder)) {
-        if (signal.aborted || findings.length === MOST_FINDINGS) break
-        findings.push({ ...found, file })
+      const { chunks, close } = await context.input.openStream(file, 'the file')
+      try {
+        for await (const found of scanChunks(chunks, finder)) {
+          if (signal.aborted || findings.length === MOST_FINDINGS) break
+          findings.push({ ...found, file })
+        }
+      } finally {
+        close()
       }
     } catch (error) {
       if (!(error instanceof CofferError)) throw error
@@ -86,15 +89,6 @@ function listFiles(cwd: string, path: string): string[] {
   return readdirSync(root, { withFileTypes: true, recursive: true })
     .filter((entry) => entry.isFile())
     .map((entry) => join(path, relative(root, join(entry.parentPath, entry.name))))
-}
-
-async function* scanFile({ input }: CommandContext, file: string, finder: ValueFinder) {
-  const { chunks, close } = await input.openStream(file, 'the file')
-  try {
-    yield* scanChunks(chunks, finder)
-  } finally {
-    close()
-  }
 }
 
 /** @internal Finds values by line, each token once in a line. */
@@ -129,7 +123,7 @@ export async function* scanChunks(
 }
 
 interface Value {
-  bytes: Buffer
+  text: string
   ids: Set<string>
   /** The call of `find` that found it last, so that none looks for it again. */
   foundBy: number
@@ -142,8 +136,9 @@ interface Value {
 export class ValueFinder {
   /** The number of values that are too short to be looked for. */
   omitted = 0
+  readonly #byText = new Map<string, Value>()
   /** The values by their first six bytes, and a bit for each three bytes that one begins with. */
-  readonly #byStart = new Map<number, Map<string, Value>>()
+  readonly #byStart = new Map<string, Value[]>()
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
@@ -175,28 +170,25 @@ export class ValueFinder {
       this.omitted++
       return
     }
-    const bytes = Buffer.from(line, 'latin1')
-    const start = bytes.readUIntBE(0, 3)
-    this.#starts[start >> 3]! |= 1 << (start & 7)
-    const key = bytes.readUIntBE(0, SHORTEST_VALUE)
-    const alike = this.#byStart.get(key) ?? new Map<string, Value>()
+    const known = this.#byText.get(line)
+    if (known !== undefined) return void known.ids.add(id)
+    const value = { text: line, ids: new Set([id]), foundBy: 0 }
+    this.#byText.set(line, value)
+    const key = line.slice(0, SHORTEST_VALUE)
+    const alike = this.#byStart.get(key) ?? []
+    alike.push(value)
     this.#byStart.set(key, alike)
-    const value = alike.get(line) ?? { bytes, ids: new Set(), foundBy: 0 }
-    alike.set(line, value)
-    value.ids.add(id)
+    const start = Buffer.from(key, 'latin1').readUIntBE(0, 3)
+    this.#starts[start >> 3]! |= 1 << (start & 7)
   }
 
   #search(text: string, found: Set<string>, depth: number): void {
-    const bytes = Buffer.from(text, 'latin1')
     let start = 0
-    for (let end = 1; end <= bytes.length; end++) {
-      start = ((start << 8) | bytes[end - 1]!) & 0xffffff
-      const at = end - 3
-      if ((this.#starts[start >> 3]! & (1 << (start & 7))) === 0 || at < 0) continue
-      if (at + SHORTEST_VALUE > bytes.length) break
-      for (const value of this.#byStart.get(bytes.readUIntBE(at, SHORTEST_VALUE))?.values() ?? []) {
-        if (value.foundBy === this.#calls) continue
-        if (!value.bytes.equals(bytes.subarray(at, at + value.bytes.length))) continue
+    for (let at = -2; at + SHORTEST_VALUE <= text.length; at++) {
+      start = ((start << 8) | text.charCodeAt(at + 2)) & 0xffffff
+      if (at < 0 || (this.#starts[start >> 3]! & (1 << (start & 7))) === 0) continue
+      for (const value of this.#byStart.get(text.slice(at, at + SHORTEST_VALUE)) ?? []) {
+        if (value.foundBy === this.#calls || !text.startsWith(value.text, at)) continue
         value.foundBy = this.#calls
         for (const id of value.ids) found.add(id)
       }
@@ -215,10 +207,7 @@ function* decodings(text: string): Generator<string> {
   // Forms write a space as a plus.
   if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
   if (text.includes('\\'))
-    yield text.replaceAll(ESCAPED, (_, codes: string | undefined, letter = '') => {
-      if (codes === undefined) return CONTROLS[letter.toLowerCase()] ?? letter
-      return Buffer.from(JSON.parse(`"${codes.replaceAll('\\U', '\\u')}"`) as string).toString('latin1')
-    })
+    yield text.replaceAll(ESCAPED, (run) => Buffer.from(JSON.parse(`"${run}"`) as string).toString('latin1'))
   // The encoded text may begin before the value does.
   for (const [run] of text.matchAll(BASE64))
     for (let first = 0; first < 4; first++) yield Buffer.from(run.slice(first), 'base64').toString('latin1')

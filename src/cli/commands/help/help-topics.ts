@@ -1,18 +1,14 @@
+import { readFileSync } from 'node:fs'
 import { ERRORS } from '../../../errors.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
 import { TOPIC_NAMES } from '../../context.js'
-
-const TOPICS: Readonly<Record<(typeof TOPIC_NAMES)[number], () => string>> = {
-  'access-rules': () => ACCESS_RULES,
-  search: () => SEARCH,
-  expressions: () => EXPRESSIONS,
-  'exit-codes': describeExitCodes,
-  environment: describeEnvironment,
-}
+import { findFixture } from '../fixtures.js'
 
 export function describeTopic(name: string): string | undefined {
-  const known = TOPIC_NAMES.find((each) => each === name)
-  return known === undefined ? undefined : TOPICS[known]()
+  if (name === 'exit-codes') return describeExitCodes()
+  if (name === 'environment') return describeEnvironment()
+  const isTopic = TOPIC_NAMES.some((each) => each === name)
+  return isTopic ? readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd() : undefined
 }
 
 const EXIT_MEANINGS: Record<number, string> = {
@@ -60,81 +56,3 @@ Examples:
   $ COFFER_OUTPUT=ndjson COFFER_FIELDS=id,type coffer token list
   $ COFFER_VAULT=.coffer-demo coffer vault status`
 }
-
-const EXPRESSIONS = `Masks, ids, fingerprints and search indexes are Liquid expressions over the token's data:
-
-  {{ data }}  {{ data.number | reveal_last: 4 }}  {{ data.name | slice: 0 }}. {{ data.last }}
-
-An expression that is the whole string yields the value with its JSON type; inside text it yields text.
-Tags ({% … %}) are refused. Filters: the standard Liquid filters that read neither the clock nor files, and:
-
-  reveal_last: count, char = X             masks all but the last count characters, and no hyphens
-  reveal: first, last, char = X, keep      masks the middle, except the characters in keep
-  last4                                    the last four characters
-  stringify                                canonical JSON; a string is unchanged
-  json: path                               the single value that a JSONPath (RFC 9535) selects
-  pad_left: length, char                   pads to a length of at most 10,000 characters
-  pad_right: length, char
-  to_string  to_number  to_boolean         casts
-  card_mask: bin, last4, char = X, keep    a card number masked; bin and last4 (true or false) show these digits
-  card_bin: separator                      the BIN: the first 8 digits, 6 of a number with fewer than 16
-  card_exp: format                         of the data of a card, such as 'MM/YY' or 'YYYY-MM'
-  json_stringify                           JSON, names in their order; must be the last
-  hmac: algorithm = sha-256, key           of text; to_base64 or to_base16 must follow; also sha-1 and sha-512
-  to_base64  to_base16                     of text, or of an hmac
-  alias_preserve_format: first, last       in ids only: random letters for letters, digits for digits
-  alias_preserve_length: first, last       in ids only: random letters and digits
-  alias_card: bin, last4                   in ids only: random digits; spaces and hyphens stay
-
-A comma before the first filter is read as "|". At most 400 characters each. Fingerprint expressions can use
-metadata as well as data.
-
-In token detokenize and in the arguments of a reactor, expressions name tokens instead of data:
-
-  {{ my-token }}  {{ my-token | json: '$.number' | card_bin }}  {{ token: my-token | json: '$.metadata.name' }}
-
-The first two use the data of the token, the third the whole token.
-
-Examples:
-  $ coffer token create --type token --data '{"iban":"GB33BUKB20201555555555"}' --mask '{"iban":"{{ data.iban | reveal_last: 4 }}"}'
-  $ echo '{"to":"Dear {{ ada | json: \\"$.name\\" }}"}' | coffer token detokenize --reveal`
-
-const ACCESS_RULES = `An application has permissions on all containers, or rules that say what it may do where. A rule is JSON:
-
-  {"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}
-
-Of the rules that grant a permission on a container, or on one above it, the one with the lowest priority number
-decides. No rule, no permission. A token in several containers takes all of them, and the strictest transform.
-
-  transform  redact  the answer has no data
-             mask    the data appears as the mask of the token shows it
-             reveal  the data appears in the clear
-
-A rule may have conditions instead of a container; coffer app create --help says how. The owner of the vault needs no
-rule, and sees data masked unless --reveal is given. --explain says what a command would answer, and which rule decides.
-
-A request with deduplicate_token tells whether equal data is stored, even to a caller who may not read that token: the
-answer is the stored token without its data. With the setting deduplicate.reveals_existing false, tokens that the caller
-may not read do not count, and a new token is made.
-
-Examples:
-  $ coffer app permissions
-  $ coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'
-  $ coffer token get card-1 --explain-as 'starter private'`
-
-const SEARCH = `A query has terms field:value, joined by AND, OR and NOT (also ! and -), with parentheses. Quote values with spaces.
-
-  id  type  fingerprint  created_by  modified_by   equal to the value
-  data               equal to a value of a search index, whatever the case
-  metadata.<key>     equal to the value, whatever the case
-  container          equal; a trailing * matches what follows: container:/pci/*
-  created_at         a date, or a range: [2030-01-01 TO 2030-02-01], {2030-01-01 TO *}; [ ] include the ends
-  modified_at        the same; a date without a time is the whole day, in UTC
-
-Data is found through search indexes only: expressions of the token, such as {{ data.number | last4 }}. With the setting
-search.masked_data false, data and fingerprint match only tokens whose data you may see in the clear.
-
-Examples:
-  $ coffer token search 'type:card AND metadata.customer:42'
-  $ coffer token search 'container:/pci/* AND NOT created_at:[2020-01-01 TO 2020-12-31]' --all -o id
-  $ coffer token create --type token --data 4111 --search-index '{{ data }}' --quiet && coffer token search data:4111`

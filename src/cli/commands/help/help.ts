@@ -1,10 +1,11 @@
 /** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
+import type { Command, Option } from 'commander'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import type { RegisteredOperation, Registry } from '../../../framework/registry.js'
+import type { RegisteredOperation } from '../../../framework/registry.js'
 import { toJsonSchema } from '../../../framework/schema.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
-import { type CommandContext, type CommandFacts, type OptionFacts, TOPIC_NAMES } from '../../context.js'
+import { type CommandContext, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/options.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, write } from '../../output/terminal.js'
@@ -27,28 +28,45 @@ export async function printHelp(context: CommandContext, args: Args, { json }: O
 }
 
 /** The commands that begin with `path`, and what holds for all. */
-function describeTree({ listCommands, registry }: CommandContext, path: string): object {
-  const [program, ...commands] = listCommands()
-  const isWanted = ({ words }: CommandFacts) => path === '' || `${words.join(' ')} `.startsWith(`${path} `)
+function describeTree(context: CommandContext, path: string): object {
+  const program = context.listCommands()
+  const walk = (command: Command, words: readonly string[]): object[] => [
+    ...(path === '' || `${words.join(' ')} `.startsWith(`${path} `)
+      ? [describeOne(command, words, context)]
+      : []),
+    ...command.commands.flatMap((child) => walk(child, [...words, child.name()])),
+  ]
   return {
     version: VERSION,
-    global_flags: program!.options.map((option) => {
-      const { variable } = ALL_SETTINGS.find(({ word }) => option.names.includes(word)) ?? {}
+    global_flags: program.options.map((option) => {
+      const { variable } = ALL_SETTINGS.find(({ word }) => option.long === word) ?? {}
       return { ...describeFlag(option), ...omitUndefined({ variable }) }
     }),
     topics: TOPIC_NAMES,
-    commands: commands.filter(isWanted).map((facts) => describeOne(facts, registry)),
+    commands: program.commands.flatMap((command) => walk(command, [command.name()])),
   }
 }
 
 function describeOne(
-  { words, summary, arguments: given, options, ...facts }: CommandFacts,
-  registry: Registry,
-) {
-  const operation = registry.find(words.join(' '))
-  const { details, examples = [] } = operation ?? facts
-  const flags = options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) }))
-  const described = { words, summary, ...omitUndefined({ details }), arguments: given, flags, examples }
+  command: Command,
+  words: readonly string[],
+  { registry, findTerminalCommand }: CommandContext,
+): object {
+  const name = words.join(' ')
+  const operation = registry.find(name)
+  const { details, examples = [] } = operation ?? findTerminalCommand(name) ?? {}
+  const described = {
+    words,
+    summary: command.description(),
+    ...omitUndefined({ details }),
+    arguments: command.registeredArguments.map((argument) => ({
+      name: argument.name(),
+      description: argument.description,
+      required: argument.required,
+    })),
+    flags: command.options.map((option) => ({ ...describeFlag(option), ...describeType(operation, option) })),
+    examples,
+  }
   if (operation === undefined) return described
   const { permissions, needsOnePermission = false, audience = 'everybody', endpoint, output } = operation
   return {
@@ -66,13 +84,19 @@ function describeOne(
   }
 }
 
-function describeFlag({ names, hasValue, description, choices }: OptionFacts): object {
-  const type = hasValue ? 'string' : 'boolean'
-  return { names, type, description, ...omitUndefined({ values: choices }) }
+function namesOf({ short, long }: Option): string[] {
+  return [short, long].filter((name) => name !== undefined && name !== null)
+}
+
+function describeFlag(option: Option): object {
+  const { required, optional, description, argChoices } = option
+  const type = required || optional ? 'string' : 'boolean'
+  return { names: namesOf(option), type, description, ...omitUndefined({ values: argChoices }) }
 }
 
 /** The type of a flag of the operation's input, as JSON Schema. */
-function describeType(operation: RegisteredOperation | undefined, { names }: OptionFacts): object {
+function describeType(operation: RegisteredOperation | undefined, option: Option): object {
+  const names = namesOf(option)
   const flags = operation === undefined ? [] : listFlags(operation)
   const flag = flags.find(({ name }) => names.includes(name) || names.includes(name.replace('--', '--no-')))
   if (flag === undefined) return {}

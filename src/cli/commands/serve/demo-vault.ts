@@ -69,31 +69,9 @@ function areSamples(samples: unknown): samples is SampleApplications {
 }
 
 async function fill(app: App): Promise<void> {
-  const ask = async (operation: OperationName, input: object) => {
-    const { result } = await app.ask({ operation, input: { ...input }, as: { reveal: false } })
-    return result as Record<string, unknown>
-  }
+  const ask = (operation: OperationName, input: object) =>
+    app.ask({ operation, input: { ...input }, as: { reveal: false } })
   const lines = (await readFile(findFixture('tokens.ndjson'), 'utf8')).trim().split('\n')
-  await ask('token import', { rows: [...lines.map((line) => JSON.parse(line)), ...TOKENS] })
-  await ask('token link', { parent_id: 'customer-42', child_id: 'card-1' })
-  const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
-  const formula = await ask('formula create', { name: 'greet', type: 'private', code })
-  await ask('reactor create', { name: 'greet', formula })
-  await ask('proxy create', { name: 'payments', destination_url: 'https://api.example.com/v1' })
-  await ask('invite create', { email: 'grace@example.com' })
-  const { id } = await ask('invite create', { email: 'ada@example.com' })
-  const { link } = await ask('invite outbox', { id })
-  await ask('invite accept', { link, first_name: 'Ada', last_name: 'Lovelace' })
+  await ask('token import', { rows: lines.map((line) => JSON.parse(line)) })
+  await ask('seed apply', { seed: JSON.parse(await readFile(findFixture('seeds/demo.json'), 'utf8')) })
 }
-
-/** The tokens that examples name. */
-const TOKENS = [
-  {
-    id: 'card-1',
-    type: 'card',
-    data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030 },
-    metadata: { customer: '42' },
-  },
-  { id: 'ada', type: 'token', data: { name: 'Ada Lovelace' }, mask: { name: '{{ data.name }}' } },
-  { id: 'customer-42', type: 'token', data: 'Customer 42' },
-]
