@@ -7,10 +7,8 @@ function spell(query: SearchQuery | undefined): string {
   if (query === undefined) return 'everything'
   if (query.kind === 'equals') return `${query.field}=${query.value}`
   if (query.kind === 'not') return `not(${spell(query.part)})`
-  if (query.kind === 'range') {
-    const [open, close] = query.isInclusive ? '[]' : '{}'
-    return `${query.field}=${open}${query.from ?? '*'} ${query.to ?? '*'}${close}`
-  }
+  const at = (ms: number | undefined) => (ms === undefined ? '*' : new Date(ms).toISOString().slice(0, 23))
+  if (query.kind === 'range') return `${query.range}=${at(query.from)} ${at(query.below)}`
   return `${query.kind}(${query.parts.map(spell).join(', ')})`
 }
 
@@ -40,10 +38,10 @@ const PARSED: [string, string][] = [
   ['metadata."first name":Ada', 'metadata.first name=Ada'],
   ['data:AND AND data:or', 'and(data=AND, data=or)'],
   ['data:ANDROID', 'data=ANDROID'],
-  ['created_at:[2030-01-01 TO 2030-02-01]', 'created_at=[2030-01-01 2030-02-01]'],
-  ['created_at:{2030-01-01T10:00:00Z TO *}', 'created_at={2030-01-01T10:00:00Z *}'],
-  ['modified_at:[* TO "2030-02-01"]', 'modified_at=[* 2030-02-01]'],
-  ['created_at:2030-01-01', 'created_at=[2030-01-01 2030-01-01]'],
+  ['created_at:[2030-01-01 TO 2030-02-01]', 'created=2030-01-01T00:00:00.000 2030-02-02T00:00:00.000'],
+  ['created_at:{2030-01-01T10:00:00Z TO *}', 'created=2030-01-01T10:00:00.001 *'],
+  ['modified_at:[* TO "2030-02-01"]', 'modified=* 2030-02-02T00:00:00.000'],
+  ['created_at:2030-01-01', 'created=2030-01-01T00:00:00.000 2030-01-02T00:00:00.000'],
 ]
 
 const REFUSED: [string, string][] = [
@@ -65,6 +63,7 @@ const REFUSED: [string, string][] = [
   ['data:"open', 'needs a value after the colon, with every quote closed (column 6)'],
   ['created_at:[2030-01-01]', 'needs a range such as [2030-01-01 TO *] (column 12)'],
   ['created_at:[2030-01-01 TO 2030-02-01}', 'needs a range such as'],
+  ['created_at:{2030-01-01 TO soon}', 'needs ISO 8601 dates such as 2030-01-31 (column 1)'],
   ['created_at:', 'needs a value after the colon, with every quote closed (column 12)'],
   [`${'('.repeat(51)}type:a${')'.repeat(51)}`, 'is nested deeper than 50'],
   [`${'!'.repeat(51)}type:a`, 'is nested deeper than 50'],

@@ -18,16 +18,14 @@ const worker = await createApplication('private', { rules: [rule] })
 /** What the code's `raw` is, when it is run as the worker. */
 async function run(body: string): Promise<unknown> {
   const code = `module.exports = async ({ svc }) => { ${body} }`
-  const formula = (await ask('formula create', { name: 'f', type: 'private', code })) as { id: string }
+  const formula = await ask('formula create', { name: 'f', type: 'private', code })
   const reactor = { name: 'r', formula: { id: formula.id }, application: { id: worker.id } }
-  const { id } = (await ask('reactor create', reactor)) as { id: string }
-  return ((await askAs(worker.key, 'reactor react', { id })) as { raw?: unknown }).raw
+  const { id } = await ask('reactor create', reactor)
+  return (await askAs(worker.key, 'reactor react', { id })).raw
 }
 
 const readsOf = async (entity_id: string) =>
-  ((await ask('log list', { entity_id })) as { data: { operation: string }[] }).data.filter(
-    ({ operation }) => operation === 'read',
-  ).length
+  (await ask('log list', { entity_id })).data.filter(({ operation }) => operation === 'read').length
 
 t.test('an answer of the client has at most 4 MiB of UTF-8; what is refused was not read', async (t) => {
   const third = '漢'.repeat(MIB / 2)
@@ -89,8 +87,8 @@ t.test('arguments are bounded together with what their tokens hold', async (t) =
     type: 'private',
     code: 'module.exports = async ({ args }) => ({ raw: args.a.length })',
   }
-  const { id } = (await ask('formula create', formula)) as { id: string }
-  const reactor = (await ask('reactor create', { name: 'r', formula: { id } })) as { id: string }
+  const { id } = await ask('formula create', formula)
+  const reactor = await ask('reactor create', { name: 'r', formula: { id } })
   for (let count = 0; count < 6; count++)
     await ask('token create', { id: `part-${count}`, type: 'token', data: 'x'.repeat(3 * MIB) })
   const react = (parts: string[]) =>
@@ -100,4 +98,12 @@ t.test('arguments are bounded together with what their tokens hold', async (t) =
   const refused = { status: 400, errors: { args: [/^must have at most 16 MiB/] } }
   for (const parts of [[0, 1, 2, 3, 4, 5].map(name), Array.from({ length: 6 }, (_, at) => `${name(0)}${at}`)])
     t.match(await react(parts).catch((error: unknown) => error), refused)
+  const elsewhere = { ...rule, container: '/elsewhere/' }
+  const { key } = await createApplication('private', { rules: [elsewhere] })
+  const payload = [0, 1, 2, 3, 4, 5].map(name)
+  await t.rejects(
+    askAs(key, 'token detokenize', { payload }),
+    { code: 'forbidden' },
+    'who may not read tokens does not learn their size',
+  )
 })

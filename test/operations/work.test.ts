@@ -125,17 +125,20 @@ t.test('a list costs as much as there are sets of containers, not the square of 
         })),
       })
   }
-  const measure = async () => {
+  const measure = async (filter = {}) => {
     const times: number[] = []
     for (let run = 0; run < 4; run++) {
       const begun = performance.now()
-      await ask('token list', { size: 1 }, caller)
+      await ask('token list', { ...filter, size: 1 }, caller)
       times.push(performance.now() - begun)
     }
     return Math.min(...times)
   }
   await createSets(1000)
   const few = await measure()
+  const prefixes = Array.from({ length: 100 }, (_, at) => `/${'sets/'.slice(0, 1 + (at % 5))}*`)
+  const filtered = await measure({ container: prefixes })
+  t.ok(filtered < 25 * few, `${few.toFixed()} ms for 1,000 sets, ${filtered.toFixed()} ms with 100 prefixes`)
   await createSets(8000)
   const many = await measure()
   t.ok(many < 25 * few, `${few.toFixed()} ms for 1,000 sets, ${many.toFixed()} ms for 8,000`)

@@ -1,16 +1,16 @@
 /** The parser of the search language: terms `field:value`, `AND`, `OR`, `NOT` (also `!`, `-`) and parentheses. */
 import { type CofferError, invalid } from '../../errors.js'
-import { omitUndefined } from '../omit-undefined.js'
+import { parseLogDate } from '../dates.js'
 
 export const MAX_QUERY_LENGTH = 2000
 const MAX_TERMS = 50
+const DAY_MS = 24 * 60 * 60 * 1000
 
 export type SearchQuery =
   | { kind: 'and' | 'or'; parts: SearchQuery[] }
   | { kind: 'not'; part: SearchQuery }
-  | SearchTerm
-
-export type SearchTerm = EqualsTerm | RangeTerm
+  | EqualsTerm
+  | RangeTerm
 
 export interface SearchField {
   field: string
@@ -19,17 +19,14 @@ export interface SearchField {
 
 export interface EqualsTerm extends SearchField {
   kind: 'equals'
-  column: number
 }
 
-/** `[a TO b]` includes its ends, `{a TO b}` does not; an absent end is unbounded. */
+/** ms since the epoch, `below` excluded; an absent end is unbounded. */
 export interface RangeTerm {
   kind: 'range'
-  field: string
-  from?: string
-  to?: string
-  isInclusive: boolean
-  column: number
+  range: 'created' | 'modified'
+  from?: number
+  below?: number
 }
 
 export const METADATA = 'metadata.'
@@ -96,7 +93,7 @@ class QueryParser {
     return isNot ? { kind: 'not', part: inner } : inner
   }
 
-  #readTerm(): SearchTerm {
+  #readTerm(): EqualsTerm | RangeTerm {
     if (++this.#terms > MAX_TERMS) throw refuse(`must have at most ${MAX_TERMS} terms`)
     if (this.#take(/$/y) !== null) throw this.#refuse('ends where a term is needed')
     const column = this.#at + 1
@@ -113,16 +110,13 @@ class QueryParser {
     const found = /\s/.test(begin) ? null : this.#take(VALUE)
     const value = unquote(found?.[1]) ?? found?.[0] ?? ''
     if (value === '') throw this.#refuse('needs a value after the colon, with every quote closed')
-    if (isRange) return { kind: 'range', field, from: value, to: value, isInclusive: true, column }
-    return { kind: 'equals', field, value, column }
+    return isRange ? toRange(field, true, [value, value], column) : { kind: 'equals', field, value }
   }
 
   #readRange(field: string, isInclusive: boolean, column: number): RangeTerm {
     const range = this.#take(RANGE)
     if (range === null) throw this.#refuse('needs a range such as [2030-01-01 TO *]')
-    const ends = isInclusive ? range.slice(1, 3) : range.slice(3)
-    const [from, to] = ends.map((end) => (end === '*' ? undefined : end.replace(/^"(.+)"$/, '$1')))
-    return { kind: 'range', field, ...omitUndefined({ from, to }), isInclusive, column }
+    return toRange(field, isInclusive, isInclusive ? range.slice(1, 3) : range.slice(3), column)
   }
 
   #take(pattern: RegExp): RegExpExecArray | null {
@@ -135,6 +129,28 @@ class QueryParser {
 
   #refuse(message: string): CofferError {
     return refuse(message, this.#at + 1)
+  }
+}
+
+/** `[a TO b]` includes its ends, `{a TO b}` does not. */
+function toRange(field: string, isInclusive: boolean, ends: readonly string[], column: number): RangeTerm {
+  const [from, to] = ends.map((end) => (end === '*' ? undefined : readDate(end, column)))
+  return {
+    kind: 'range',
+    range: field === 'created_at' ? 'created' : 'modified',
+    ...(from && { from: isInclusive ? from.first : from.last + 1 }),
+    ...(to && { below: isInclusive ? to.last + 1 : to.first }),
+  }
+}
+
+/** The first and last ms of a day; equal for a date with a time. */
+function readDate(given: string, column: number): { first: number; last: number } {
+  const text = given.replace(/^"(.+)"$/, '$1')
+  try {
+    const first = parseLogDate(text)
+    return { first, last: /^\d{4}-\d\d-\d\d$/.test(text) ? first + DAY_MS - 1 : first }
+  } catch {
+    throw refuse('needs ISO 8601 dates such as 2030-01-31', column)
   }
 }
 

@@ -10,7 +10,7 @@ import { invalid, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
-import { recordAccess, requireTransform } from './token-access.js'
+import { notGranted, recordAccess } from './token-access.js'
 import { READ, showingTokens, type TokenView, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
@@ -129,29 +129,35 @@ function requireSize(size: number, { whole }: Access): void {
 
 /** Every referenced token as the caller may see it, by its id. */
 async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
+  const { store, caller } = context
   const { permission, log, reached, transform } = access
   const errors: PropertyErrors = {}
   const read = new Set<string>()
-  const records: TokenRecord[] = []
+  const granted: { record: TokenRecord; shown: Transform }[] = []
+  let isDenied = false
   let size = 0
   for (const { path, expression } of byText.values())
     for (const id of expression.references) {
       if (read.has(id)) continue
       read.add(id)
-      const record = await context.store.get('token', context.caller.tenant, id)
+      const record = await store.get('token', caller.tenant, id)
+      const decided = record && caller.transform(permission, record)
       if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
-      else records.push(record)
-      // A mask, which is shown instead of the data, may be larger.
-      size += sizeOf(transform === undefined ? record : record?.data)
-      requireSize(size, access)
+      else if (decided === undefined) isDenied = true
+      else {
+        granted.push({ record, shown: transform ?? decided })
+        // A mask, which is shown instead of the data, may be larger. The size of a token that is denied is not told.
+        size += sizeOf(transform === undefined ? record : record.data)
+        requireSize(size, access)
+      }
     }
   refuseErrors(errors)
+  if (isDenied) throw notGranted(permission)
   const tokens = new Map<string, TokenView>()
-  for (const record of records) {
-    const granted = requireTransform(context, permission, record)
-    if (log !== undefined) await recordAccess(context, record, log, transform ?? granted)
+  for (const { record, shown } of granted) {
+    if (log !== undefined) await recordAccess(context, record, log, shown)
     reached?.(record)
-    tokens.set(record.id, viewToken(record, transform ?? granted))
+    tokens.set(record.id, viewToken(record, shown))
   }
   return tokens
 }

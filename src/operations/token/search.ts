@@ -1,8 +1,7 @@
 /** Token search by queries, and lists and searches by cursor: translates terms into conditions on the indexes of tokens. */
 import { isContainerPath } from '../../domain/access/container.js'
 import type { Permission } from '../../domain/access/permissions.js'
-import { parseLogDate } from '../../domain/dates.js'
-import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
+import { addError, refuseErrors } from '../../domain/property-errors.js'
 import { metadataLookups, searchField } from '../../domain/records/index-fields.js'
 import { settingOf } from '../../domain/settings.js'
 import {
@@ -10,21 +9,19 @@ import {
   METADATA,
   parseJoinedTerms,
   parseSearchQuery,
-  type RangeTerm,
   type SearchField,
   type SearchQuery,
 } from '../../domain/token/search-query.js'
-import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
 import { readList, readListByCursor } from '../../framework/list.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framework/page.js'
 import { inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
-import { inContainer, listGranted, whereContainers } from './token-access.js'
+import { inContainers, listGranted, whereAllowed } from './token-access.js'
 import { showingTokens, tokenFilters, tokenOutput } from './token-attributes.js'
 
-const DAY_MS = 24 * 60 * 60 * 1000
 const text = { type: 'string', minLength: 1 } as const
 const query = {
   type: 'string',
@@ -52,7 +49,7 @@ export const searchTokens = operation({
     `coffer token search 'data:6789 AND NOT type:card'`,
     `coffer token search --query 'container:/pii/* AND created_at:[2026-01-01 TO *]'`,
   ],
-  check: ({ query = '' }) => checkQuery(query),
+  check: ({ query = '' }) => parseSearchQuery(query),
   runDetached: (session, input, query) => {
     const toConditions = async (context: Context) => (query ? [await toCondition(context, query)] : [])
     return readList(session, listGranted(session.caller, toConditions, ['token:search']), input)
@@ -109,23 +106,12 @@ export const searchTokensByCursor = operation({
   runDetached: (session, input, fields) => listByCursor(session, 'token:search', input, fields),
 })
 
-/** Parses the query and its dates. @throws CofferError `validation` */
-function checkQuery(text: string): SearchQuery | undefined {
-  const query = parseSearchQuery(text)
-  const errors: PropertyErrors = {}
-  const checkDates = (part: SearchQuery): void => {
-    if (part.kind === 'range') collect(errors, 'query', () => toRange(part))
-    if (part.kind === 'not') checkDates(part.part)
-    if ('parts' in part) part.parts.forEach(checkDates)
-  }
-  if (query !== undefined) checkDates(query)
-  refuseErrors(errors)
-  return query
-}
-
 async function toCondition(context: Context, query: SearchQuery): Promise<Condition> {
   if (query.kind === 'equals') return toLookup(context, query)
-  if (query.kind === 'range') return toRange(query)
+  if (query.kind === 'range') {
+    const { kind: _, ...condition } = query
+    return condition
+  }
   if (query.kind === 'not') return { not: await toCondition(context, query.part) }
   const parts: Condition[] = []
   for (const part of query.parts) parts.push(await toCondition(context, part))
@@ -137,7 +123,7 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
   if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
   if (field.startsWith(METADATA)) return { or: metadataLookups(field.slice(METADATA.length), value) }
-  return field === 'container' ? inContainer(context, value) : { field, value }
+  return field === 'container' ? inContainers(context, [value]) : { field, value }
 }
 
 /**
@@ -152,29 +138,7 @@ async function whereRevealed(context: Context, condition: Condition): Promise<Co
   // The caller itself would note these decisions in an explanation.
   const { transform } = decideBy(first, ...others)
   const isRevealed = (containers: readonly string[]) => transform('token:read', { containers }) === 'reveal'
-  return { and: [condition, await whereContainers(context, isRevealed)] }
-}
-
-function toRange({ field, from, to, isInclusive, column }: RangeTerm): Condition {
-  const range = field === 'created_at' ? 'created' : 'modified'
-  const start = from === undefined ? undefined : readDate(from, column)
-  const end = to === undefined ? undefined : readDate(to, column)
-  return {
-    range,
-    ...(start && { from: isInclusive ? start.first : start.last + 1 }),
-    ...(end && { below: isInclusive ? end.last + 1 : end.first }),
-  }
-}
-
-/** The first and last ms of a day; equal for a date with a time. */
-function readDate(text: string, column: number): { first: number; last: number } {
-  try {
-    const first = parseLogDate(text)
-    const isDay = /^\d{4}-\d\d-\d\d$/.test(text)
-    return { first, last: isDay ? first + DAY_MS - 1 : first }
-  } catch (cause) {
-    throw validationError(`needs ISO 8601 dates such as 2030-01-31 (column ${column})`, { cause })
-  }
+  return { and: [condition, await whereAllowed(context, isRevealed)] }
 }
 
 /** Sorts the fields, so that a cursor fits equal filters. `pathOf`: the property under which an error of a field is. */

@@ -1,7 +1,6 @@
 /** Access of a caller to tokens: finding and listing, access rules, logging and usage. */
 import type { Target } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
-import { inTurns } from '../../domain/expression/budget.js'
 import { metadataLookups } from '../../domain/records/index-fields.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
@@ -19,7 +18,10 @@ import {
   wantedTypes,
 } from './token-attributes.js'
 
-const SETS_IN_A_TURN = 500
+/** Steps of reading a set of containers, of comparing one with a prefix, and of deciding about one by a rule. */
+const SET_STEPS = 2000
+const PREFIX_STEPS = 3
+const RULE_STEPS = 20
 
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
 
@@ -43,7 +45,11 @@ export async function recordAccess(context: Context, record: Recorded, as?: LogE
 export function requireTransform(context: Context, permission: Permission, token: Target): Transform {
   const transform = context.caller.transform(permission, token)
   if (transform !== undefined) return transform
-  throw new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
+  throw notGranted(permission)
+}
+
+export function notGranted(permission: Permission): CofferError {
+  return new CofferError('forbidden', `${permission} is not granted on the containers of this token.`)
 }
 
 export async function filterConditions(context: Context, filters: TokenFilters): Promise<Condition[]> {
@@ -53,9 +59,7 @@ export async function filterConditions(context: Context, filters: TokenFilters):
   for (const entry of Object.entries(metadata)) conditions.push({ or: metadataLookups(...entry) })
   if (id !== undefined) conditions.push({ ids: id })
   if (types !== undefined) conditions.push({ or: types.map((value) => ({ field: 'type', value })) })
-  const places: Condition[] = []
-  for (const pattern of container) places.push(await inContainer(context, pattern))
-  return places.length === 0 ? conditions : [...conditions, { or: places }]
+  return container.length === 0 ? conditions : [...conditions, await inContainers(context, container)]
 }
 
 /**
@@ -106,30 +110,47 @@ export async function whereGranted(
   const scoped = [...permissions].filter((permission) => !caller.holdsEverywhere(permission))
   const isGranted = (containers: readonly string[]) =>
     scoped.every((permission) => caller.transform(permission, { containers }) !== undefined)
-  const granted = scoped.length === 0 ? [] : [await whereContainers(context, isGranted)]
+  const granted = scoped.length === 0 ? [] : [await whereAllowed(context, isGranted)]
   const and = [...conditions, ...granted]
   return and.length === 0 ? undefined : { and }
 }
 
 /**
- * Tokens in a container; a trailing * matches what follows. A container and those below it are indexed; any other
- * prefix is compared with the container sets in use.
+ * Tokens in one of the containers; a trailing * matches what follows. A container and those below it are indexed; other
+ * prefixes are compared with the container sets in use, all at once.
  */
-export async function inContainer(context: Context, pattern: string): Promise<Condition> {
-  if (!pattern.endsWith('*')) return { field: 'container', value: pattern }
-  const prefix = pattern.slice(0, -1)
-  if (prefix.endsWith('/')) return { field: 'ancestor', value: prefix }
-  return whereContainers(context, (containers) => containers.some((each) => each.startsWith(prefix)))
+export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
+  const or: Condition[] = []
+  const prefixes: string[] = []
+  for (const pattern of patterns) {
+    const prefix = pattern.slice(0, -1)
+    if (!pattern.endsWith('*')) or.push({ field: 'container', value: pattern })
+    else if (prefix.endsWith('/')) or.push({ field: 'ancestor', value: prefix })
+    else prefixes.push(prefix)
+  }
+  const isInside = (container: string) => prefixes.some((prefix) => container.startsWith(prefix))
+  const isWanted = (containers: readonly string[]) => containers.some(isInside)
+  if (prefixes.length > 0) or.push(await whereContainers(context, isWanted, prefixes.length * PREFIX_STEPS))
+  return { or }
+}
+
+/** Tokens whose set of containers the rules of the caller allow. */
+export function whereAllowed(context: Context, matches: (containers: readonly string[]) => boolean) {
+  const { grants = [] } = context.caller
+  return whereContainers(context, matches, grants.flatMap(({ rules }) => rules).length * RULE_STEPS)
 }
 
 /** Tokens whose set of containers `matches`. Compares every distinct set that a token of the tenant has or had. */
-export async function whereContainers(
+async function whereContainers(
   { store, caller, turns }: Context,
   matches: (containers: readonly string[]) => boolean,
+  stepsOfEach: number,
 ): Promise<Condition> {
-  const found: Condition[] = []
-  const sets = eachRecord(store, 'containers', caller.tenant)
-  for await (const { id, containers } of inTurns(sets, SETS_IN_A_TURN, turns))
-    if (matches(containers)) found.push({ field: 'containers', value: id })
-  return { or: found }
+  const or: Condition[] = []
+  for await (const { id, containers } of eachRecord(store, 'containers', caller.tenant)) {
+    if (matches(containers)) or.push({ field: 'containers', value: id })
+    turns.use(SET_STEPS + containers.length * stepsOfEach)
+    if (turns.isOver) await turns.next()
+  }
+  return { or }
 }
