@@ -47,6 +47,7 @@ class Model {
   }
 }
 
+type Step = typeof step extends fc.Arbitrary<infer T> ? T : never
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never
 
 const month = (at: number) => new Date(at).toISOString().slice(0, 7)
@@ -65,6 +66,15 @@ const step = fc.oneof(
   fc.record({ do: fc.constant('wait' as const), ms: fc.constantFrom(1, HOUR_MS, DAY_MS, 12 * DAY_MS) }),
   fc.record({ do: fc.constantFrom('list' as const, 'sweep' as const) }),
 )
+
+const sweeps = Array.from({ length: 4 }, (): Step[] => [{ do: 'wait', ms: HOUR_MS }, { do: 'sweep' }])
+const AGAIN: Step[] = [
+  { do: 'create', id: 'one', type: 'token', hours: 2 },
+  ...sweeps.flat(),
+  { do: 'create', id: 'two', type: 'token', hours: 1000 },
+  { do: 'create', id: 'one', type: 'token', hours: 2 },
+  { do: 'wait', ms: 3 * HOUR_MS },
+]
 
 t.test('the report says what a plain account of everything says', async (t) => {
   await fc.assert(
@@ -126,13 +136,14 @@ t.test('the report says what a plain account of everything says', async (t) => {
             if (known !== undefined) await change(each, known)
         }
         model.passTo(clock.now)
-        const { token_report } = (await ask('tenant usage')) as Report
+        const { token_report } = await ask('tenant usage')
         const { included_monthly_active_tokens: _, ...told } = token_report as Report['token_report'] & {
           included_monthly_active_tokens: number
         }
         t.strictSame(told, model.report(clock.now), JSON.stringify(each))
       }
     }),
-    { numRuns: 15 },
+    // An id that is used again, with a token made in between that still exists.
+    { numRuns: 15, examples: [[AGAIN]] },
   )
 })

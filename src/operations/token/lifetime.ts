@@ -48,8 +48,10 @@ function recordLast(store: StoreWriter, tenant: number, { type, created_at: at }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
   const known = await store.get('activity', tenant, activity.id)
-  if (known === undefined) await store.insert('activity', tenant, activity)
-  else if (known.at <= activity.at) await store.replace('activity', tenant, activity)
+  if (known !== undefined && known.at > activity.at) return
+  // Not replaced: the newest creation of a type is found by the order in which records are inserted.
+  if (known !== undefined) await store.remove('activity', tenant, activity.id)
+  await store.insert('activity', tenant, activity)
 }
 
 function activityOf(id: string, date: string): ActivityRecord {
