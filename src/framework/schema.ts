@@ -109,16 +109,21 @@ export interface AnySchema extends Annotations {
 
 export type Schema = StringSchema | NumberSchema | BooleanSchema | ArraySchema | ObjectSchema | AnySchema
 
-/** The attributes of a merge patch, in which null removes a value. `required` ones refuse null. */
-export function patchOf<P extends Readonly<Record<string, Schema>>, const R extends keyof P>(
+type PatchOf<S> = S extends { additionalProperties: infer V extends Schema }
+  ? Omit<S, 'additionalProperties'> & { additionalProperties: V & { nullable: true } }
+  : S
+
+/** The attributes of a merge patch: null removes a value, or an entry of a map. `required` ones refuse null. */
+export function patchOf<P extends Readonly<Record<string, Schema>>, const R extends keyof P = never>(
   attributes: P,
-  required: readonly R[],
+  required: readonly R[] = [],
 ) {
-  type Patched = { [Name in keyof P]: P[Name] & { nullable: Name extends R ? false : true } }
-  const entries = Object.entries(attributes)
-  return Object.fromEntries(
-    entries.map(([name, schema]) => [name, { ...schema, nullable: !required.includes(name as never) }]),
-  ) as unknown as Patched
+  type Patched = { [Name in keyof P]: PatchOf<P[Name]> & { nullable: Name extends R ? false : true } }
+  return mapValues(attributes, (schema, name) => {
+    const { additionalProperties: others } = schema.type === 'object' ? schema : {}
+    const map = typeof others === 'object' ? { additionalProperties: { ...others, nullable: true } } : {}
+    return { ...schema, ...map, nullable: !required.includes(name as never) }
+  }) as unknown as Patched
 }
 
 type RequiredNames<S> = S extends { required: readonly (infer R)[] } ? R : never

@@ -1,8 +1,10 @@
 /** Derives management operations of a noun from one declaration of how its records are found, shown and logged. */
 import type { Permission } from '../domain/access/permissions.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { matchesName } from '../domain/reactor/formula.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
+import type { Audit } from '../domain/records/token-record.js'
 import { readList } from '../framework/list.js'
 import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
@@ -40,6 +42,13 @@ interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   name?: string
   where?: Condition | undefined
   matches?: ((record: R, context: Context) => boolean) | undefined
+}
+
+/** What an operation sets in a record; undefined: absent. */
+type Attributes<R> = {
+  [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
+    | R[Name]
+    | (undefined extends R[Name] ? undefined : never)
 }
 
 type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
@@ -135,22 +144,29 @@ export function manage<
       return readList(session, listing, paging) as Promise<List<Answer<O>>>
     },
 
-    add: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
+    /** Stores a new record with these attributes. */
+    add: async (context: Context, attributes: Attributes<RecordOf[K]>, id = context.createUuid()) => {
+      const { actor } = context.caller
+      const owner = noun.tenantOf === undefined ? { tenant_id: (await context.tenant()).id } : {}
+      const made = { created_by: actor.id, created_at: context.date }
+      const record = omitUndefined({ id, ...owner, ...attributes, ...made }) as RecordOf[K]
       await context.store.insert(kind, tenantOf(context, record), record, { fresh: true })
       context.audit.record(entity, record.id)
       return record
     },
 
-    replace: async <R extends RecordOf[K]>(context: Context, record: R): Promise<R> => {
+    /** Stores the record with these attributes replaced; an undefined one is removed. */
+    change: async (
+      context: Context,
+      before: RecordOf[K],
+      attributes: Partial<Attributes<RecordOf[K]>>,
+    ): Promise<RecordOf[K]> => {
+      const record = omitUndefined({ ...before, ...attributes, ...modified(context) }) as RecordOf[K]
       await context.store.replace(kind, tenantOf(context, record), record)
       context.audit.record(entity, record.id)
       return record
     },
   }
-}
-
-export function created({ caller, date }: Context): { created_by: string; created_at: string } {
-  return { created_by: caller.actor.id, created_at: date }
 }
 
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {

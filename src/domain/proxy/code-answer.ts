@@ -1,6 +1,6 @@
 /** HTTP messages of proxies and of code: which headers may pass, what code may answer, and the values of bodies. */
 import { validationError } from '../../errors.js'
-import { isObject, tryJson } from '../json/json.js'
+import { decodeUtf8, isObject, tryJson } from '../json/json.js'
 
 /** Names of headers, in lower case, and their values. */
 export type HeaderMap = Readonly<Record<string, string>>
@@ -73,8 +73,6 @@ export function readHeaders(given: unknown, named: string): Record<string, strin
   return Object.fromEntries(entries)
 }
 
-const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
-
 export function mediaTypeOf({ 'content-type': type }: HeaderMap): string | undefined {
   return type?.replace(/;.*/s, '').trim().toLowerCase()
 }
@@ -84,7 +82,7 @@ export function textOfBody(headers: HeaderMap, body: Uint8Array): string | undef
   const { 'content-encoding': encoding = 'identity' } = headers
   if (encoding.trim().toLowerCase() !== 'identity') return undefined
   try {
-    return utf8.decode(body)
+    return decodeUtf8(body)
   } catch {
     return undefined
   }

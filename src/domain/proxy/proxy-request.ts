@@ -1,8 +1,8 @@
 /** The request of a proxied call with values for its expressions; all else stays as it was sent, byte for byte. */
 import { invalid } from '../../errors.js'
 import { checkCount, checkOutputs } from '../expression/budget.js'
+import { textOf } from '../expression/filter.js'
 import { findTexts } from '../json/find-texts.js'
-import { canonicalJson } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
@@ -153,11 +153,6 @@ function addPlace(places: Map<string, string>, piece: Piece): void {
 function join(pieces: readonly Piece[], values: readonly unknown[], write: Write): string {
   let next = 0
   return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
-}
-
-/** Empty for null, canonical JSON for objects and arrays. */
-function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : value === null ? '' : canonicalJson(value)
 }
 
 /** Encodes the values of one request. The result throws CofferError `validation`. */

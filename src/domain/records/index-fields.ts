@@ -10,33 +10,27 @@ export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
 
-const INDEX_FIELDS: { [K in Kind]: (record: RecordOf[K]) => IndexField[] } = {
+const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   tenant: ({ id, name }) => listFields({ id, name: name.toLowerCase() }),
   user: ({ email }) => listFields({ email: email && normalizeEmail(email) }),
   token: tokenFields,
   containers: ({ containers }) => containers.map((value) => ({ field: 'container', value })),
-  settings: () => [],
   application: ({ type, name }) => listFields({ type, name: name.toLowerCase() }),
   api_key: ({ application_id: application }) => listFields({ application }),
   association: ({ parent_id: parent, child_id: child }) => listFields({ parent, child }),
   // `created` finds the newest creation of a type that a record was written for.
   activity: ({ month, created }) => listFields({ month, created }),
   member: ({ user_id: user, role }) => listFields({ user, role }),
-  invitation: () => [],
   link: ({ tenant }) => listFields({ tenant: String(tenant) }),
   session: ({ nonce, application_id: application, authorized }) =>
     listFields({ nonce, application, authorizer: authorized?.by }),
   answer: ({ subjects }) =>
     subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
   mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
-  formula: () => [],
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
   reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
-  proxy: () => [],
-  import: () => [],
   log_block: (record) => ('items' in record ? blockFields(record) : []),
-  log: () => [],
 }
 
 function listFields(values: Readonly<Record<string, string | undefined>>): IndexField[] {
@@ -44,7 +38,7 @@ function listFields(values: Readonly<Record<string, string | undefined>>): Index
 }
 
 export function indexFieldsOf<K extends Kind>(kind: K, record: RecordOf[K]): IndexField[] {
-  return INDEX_FIELDS[kind](record)
+  return INDEX_FIELDS[kind]?.(record) ?? []
 }
 
 /** The fields of one metadata entry; a value without upper case needs no second field. */

@@ -47,18 +47,7 @@ export interface TokenDraft {
 type Input = Readonly<Record<string, unknown>>
 
 /** The requested attributes with defaults filled in, before validation. undefined: absent. */
-interface RequestedToken {
-  type: TokenType
-  id?: unknown
-  data: unknown
-  mask: unknown
-  containers: unknown
-  metadata: unknown
-  search_indexes: unknown
-  fingerprint_expression: unknown
-  deduplicate_token: unknown
-  expires: number | undefined
-}
+type RequestedToken = Input & { type: TokenType; expires: number | undefined }
 
 /**
  * Validates the attributes of a new token and fills in the defaults of its type. A null attribute counts as absent,
@@ -117,7 +106,7 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
   const type = findTokenType(record.type)
   const merged = (name: 'data' | 'mask' | 'metadata') =>
     patch[name] === undefined ? record[name] : mergePatch(record[name], patch[name])
-  const replaced = (name: Exclude<keyof RequestedToken & keyof TokenRecord, 'type'>, absent?: unknown) =>
+  const replaced = (name: keyof TokenRecord, absent?: unknown) =>
     patch[name] === undefined ? record[name] : (patch[name] ?? absent)
   const requested: RequestedToken = {
     type,
@@ -158,15 +147,7 @@ async function settle(
   { expressions, budget }: TokenRules,
   errors: PropertyErrors,
 ) {
-  const {
-    type,
-    id: wanted,
-    mask,
-    search_indexes,
-    fingerprint_expression,
-    deduplicate_token,
-    expires,
-  } = requested
+  const { type, mask, search_indexes, fingerprint_expression, deduplicate_token, expires } = requested
   const data = collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
   const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
@@ -174,15 +155,10 @@ async function settle(
     addError(errors, 'deduplicate_token', 'must be true or false')
   const scope = { data, ...(metadata && { metadata }) }
   const rendering: Rendering = { expressions, errors, scope, budget }
-  const id = wanted === undefined ? undefined : await readId(rendering, wanted)
+  const id = requested.id === undefined ? undefined : await readId(rendering, requested.id)
   const masked = await renderMask(rendering, mask, type.mask)
-  const fingerprinted = await renderFingerprint(
-    rendering,
-    fingerprint_expression,
-    type.fingerprint_expression,
-  )
-  const searchValues =
-    search_indexes === undefined ? [] : await renderSearchIndexes(rendering, search_indexes)
+  const rendered = await renderFingerprint(rendering, fingerprint_expression, type.fingerprint_expression)
+  const searchValues = await renderSearchIndexes(rendering, search_indexes)
   refuseErrors(errors)
   const record = {
     type: type.name,
@@ -199,7 +175,7 @@ async function settle(
   return {
     record: omitUndefined(record) as TokenDraft['record'],
     ...(id && { id }),
-    fingerprintText: fingerprintText(type.name, fingerprinted),
+    fingerprintText: fingerprintText(type.name, rendered),
     searchValues,
     ...(expires !== undefined && { expires }),
   }

@@ -8,13 +8,12 @@ import {
 import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import { refuseErrors } from '../../domain/property-errors.js'
-import type { ApplicationKey, ApplicationRecord } from '../../domain/records/records.js'
 import { CofferError, conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { anyOf, created, manage, modified } from '../manage.js'
+import { anyOf, manage } from '../manage.js'
 import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, keyOutput, viewApplication } from './application-record.js'
 
@@ -72,17 +71,16 @@ export async function addApplication(
   expires: number | undefined,
   chosen?: string,
 ): Promise<ApplicationView> {
-  const { id: tenant_id } = await context.tenant()
   const id = context.createUuid()
   const issued = input.create_key === false ? undefined : await records.issueKey(context, id, chosen)
   const keys = issued === undefined ? [] : [issued.entry]
-  const record = { id, tenant_id, type: input.type, ...readBody(input, expires), keys, ...created(context) }
-  return viewApplication(await managed.add(context, record), issued?.key)
+  const attributes = { type: input.type, ...readBody(input, expires), keys }
+  return viewApplication(await managed.add(context, attributes, id), issued?.key)
 }
 
 function readBody(input: RequestedGrants & { name: string }, expires: number | undefined) {
-  const expiry = expires === undefined ? {} : { expires_at: formatDate(expires) }
-  return { name: input.name, ...records.readRights(input), ...expiry }
+  const expires_at = expires === undefined ? undefined : formatDate(expires)
+  return { name: input.name, ...records.readRights(input), expires_at }
 }
 
 const listApplications = operation({
@@ -122,10 +120,9 @@ const updateApplication = operation({
   examples: ['coffer app update "starter private" --name backend --permission token:read'],
   check: (input, tools) => records.checkRights(undefined, input, tools),
   async run(context, input, expires) {
-    const { expires_at: _, ...before } = await managed.require(context, input.id)
+    const before = await managed.require(context, input.id)
     refuseErrors(checkGrants(before.type, input))
-    const record = { ...before, ...readBody(input, expires), ...modified(context) }
-    return viewApplication(await managed.replace(context, record))
+    return viewApplication(await managed.change(context, before, readBody(input, expires)))
   },
 })
 
@@ -150,7 +147,7 @@ const regenerateKey = operation({
     const before = await managed.require(context, input.id)
     await records.revokeKeys(context.store, before.keys)
     const { key, entry } = await records.issueKey(context, before.id)
-    return viewApplication(await replaceKeys(context, before, [entry]), key)
+    return viewApplication(await managed.change(context, before, { keys: [entry] }), key)
   },
 })
 
@@ -199,7 +196,7 @@ const createKey = operation({
     if (keys.length >= MAX_KEYS)
       throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await records.issueKey(context, id)
-    await replaceKeys(context, application, [entry, ...keys])
+    await managed.change(context, application, { keys: [entry, ...keys] })
     return records.viewKey(entry, key)
   },
 })
@@ -250,7 +247,7 @@ const deleteKey = operation({
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])
     const others = application.keys.filter((each) => each !== key)
-    await replaceKeys(context, application, others)
+    await managed.change(context, application, { keys: others })
     return undefined
   },
 })
@@ -261,10 +258,6 @@ async function requireKey(context: Context, input: Infer<typeof oneKey>) {
   const key = application.keys.find(({ id }) => id === input.id)
   if (key === undefined) throw new CofferError('not_found', 'This application has no key with this id.')
   return { application, key }
-}
-
-function replaceKeys(context: Context, before: ApplicationRecord, keys: ApplicationKey[]) {
-  return managed.replace(context, { ...before, keys, ...modified(context) })
 }
 
 export const noun = {

@@ -1,16 +1,7 @@
 /** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
 import { VALUE_TYPES } from '../../domain/contract.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import {
-  checkFormula,
-  FORMULA_TYPES,
-  type FormulaBody,
-  MAX_CODE_BYTES,
-  MAX_DESCRIPTION_LENGTH,
-  MAX_ELEMENTS,
-  MAX_ICON_LENGTH,
-  MAX_NAME_LENGTH,
-} from '../../domain/reactor/formula.js'
+import * as rules from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
@@ -19,37 +10,41 @@ import { pageInput } from '../../framework/page.js'
 import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader } from '../../storage/store.js'
-import { created, manage, modified } from '../manage.js'
+import { manage } from '../manage.js'
 
 export const VAULT_TENANT = 0
 
 const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
-const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
+const name = { type: 'string', minLength: 1, maxLength: rules.MAX_NAME_LENGTH } as const
 /** The name of a formula, reactor or proxy. */
 export const displayName = { ...name, description: 'A display name.' } as const
 export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
 
 /** Code of a formula or reactor. */
-export const codeText = { type: 'string', minLength: 1, maxLength: MAX_CODE_BYTES } as const
+export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {
   name,
-  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH },
+  description: { type: 'string', maxLength: rules.MAX_DESCRIPTION_LENGTH },
   type: { type: 'string', enum: VALUE_TYPES },
 } as const
-const elements = { type: 'array', maxItems: MAX_ELEMENTS } as const
+const elements = { type: 'array', maxItems: rules.MAX_ELEMENTS } as const
 const element = { type: 'object', required: ['name', 'type'], additionalProperties: true } as const
 
 const formulaBody = {
   name: displayName,
-  description: { type: 'string', maxLength: MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
+  description: { type: 'string', maxLength: rules.MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
   type: {
     type: 'string',
-    enum: FORMULA_TYPES,
+    enum: rules.FORMULA_TYPES,
     description: 'private; only the owner of the vault creates official ones.',
   },
-  icon: { type: 'string', maxLength: MAX_ICON_LENGTH, description: 'A data URL of a PNG or JPEG in base64.' },
+  icon: {
+    type: 'string',
+    maxLength: rules.MAX_ICON_LENGTH,
+    description: 'A data URL of a PNG or JPEG in base64.',
+  },
   code: { ...codeText, description: 'A CommonJS module that exports an asynchronous function: @formula.js.' },
   configuration: {
     ...elements,
@@ -72,7 +67,7 @@ export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status
   id: uuid,
   name: text,
   'description?': text,
-  type: { enum: FORMULA_TYPES },
+  type: { enum: rules.FORMULA_TYPES },
   status: enumOf('verified', 'coming_soon'),
   'icon?': text,
   code: text,
@@ -106,11 +101,10 @@ export const createFormula = operation({
   examples: [
     `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
   ],
-  check: checkFormula,
+  check: rules.checkFormula,
   async run(context, input) {
     if (input.type === 'official') requireOwner(context)
-    const made = { ...readBody(input), status: 'verified', ...created(context) } as const
-    return formulas.add(context, { id: context.createUuid(), ...made })
+    return formulas.add(context, { ...readBody(input), status: 'verified' })
   },
 })
 
@@ -136,15 +130,13 @@ export const updateFormula = operation({
   examples: [
     'coffer formula get greet --fields code -o value | coffer formula update greet --name greeting --type private --code -',
   ],
-  check: checkFormula,
+  check: rules.checkFormula,
   async run(context, input) {
     const given = readBody(input)
     const before = await requireFormula(context, input.id)
     if ([before.type, given.type].includes('official')) requireOwner(context)
     if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
-    const { id, status, created_by, created_at } = before
-    const record = { id, ...given, status, created_by, created_at, ...modified(context) }
-    return formulas.replace(context, record)
+    return formulas.change(context, before, given)
   },
 })
 
@@ -188,16 +180,18 @@ async function isInUse({ store, caller }: Context, record: FormulaRecord): Promi
   return false
 }
 
-function readBody(input: Infer<typeof formulaInput>): FormulaBody {
+/** The attributes of a formula, without unknown properties of its elements. */
+function readBody(input: Infer<typeof formulaInput>) {
   const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
-  const readElement = ({ name, description, type }: FormulaBody['configuration'][number]) => {
+  const readElement = ({ name, description, type }: rules.FormulaBody['configuration'][number]) => {
     return { name, ...omitUndefined({ description }), type }
   }
-  return {
-    ...{ name, ...omitUndefined({ description }), type, ...omitUndefined({ icon }), code },
-    configuration: configuration.map(readElement),
-    request_parameters: request_parameters.map((element) => {
-      return { ...readElement(element), optional: element.optional ?? false }
-    }),
+  const readParameter = (given: rules.FormulaBody['request_parameters'][number]) => {
+    return { ...readElement(given), optional: given.optional ?? false }
   }
+  const elements = {
+    configuration: configuration.map(readElement),
+    request_parameters: request_parameters.map(readParameter),
+  }
+  return { name, description, type, icon, code, ...elements }
 }

@@ -25,29 +25,28 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
   }
 }
 
-/** Adds a new link to the invitation, and writes its mail, which has the only copy of the link's secret. */
-export async function linkInvitation(
+/** Writes the mail of a new link, the only copy of the link's secret. Returns the id of the link. */
+export async function mailLink(
   { store, caller, random, hashSecret, createUuid, tenant, date }: Context,
-  draft: Omit<InvitationRecord, 'link'>,
-): Promise<InvitationRecord> {
+  { id: invitation_id, email, expires_at }: Pick<InvitationRecord, 'id' | 'email' | 'expires_at'>,
+): Promise<string> {
   const secret = randomSecret(random)
-  const invitation = { ...draft, link: await hashSecret(secret) }
-  const link: LinkRecord = { id: invitation.link, tenant: caller.tenant, invitation_id: draft.id }
-  await store.insert('link', 0, link, { fresh: true })
+  const id = await hashSecret(secret)
+  await store.insert('link', 0, { id, tenant: caller.tenant, invitation_id }, { fresh: true })
   const { url } = await readMailSettings(store)
   const mail: MailRecord = {
     id: createUuid(),
     tenant_name: (await tenant()).name,
     secret,
-    invitation_id: draft.id,
-    to: draft.email,
-    link_expires_at: draft.expires_at,
+    invitation_id,
+    to: email,
+    link_expires_at: expires_at,
     attempts: 0,
     created_at: date,
     ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: date }),
   }
   await store.insert('mail', caller.tenant, mail, { fresh: true })
-  return invitation
+  return id
 }
 
 /** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */

@@ -16,10 +16,10 @@ import { type Context, operation, type Session } from '../../framework/operation
 import { anyJson, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { created, manage, modified } from '../manage.js'
+import { manage } from '../manage.js'
 import { isMember } from '../member/noun.js'
 import { acceptInvitationLink } from './accept-invitation.js'
-import { endLink, letterOf, linkInvitation, readMailSettings, readMails } from './mail.js'
+import { endLink, letterOf, mailLink, readMailSettings, readMails } from './mail.js'
 
 const columns = ['id', 'email', 'role', 'status', 'expires_at', 'created_at']
 const invitationOutput = component('Invitation', columns, {
@@ -72,11 +72,10 @@ export async function addInvitation(
   { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,
 ): Promise<InvitationView> {
   await refuseMember(context, email)
-  const { id: tenant_id } = await context.tenant()
   const expires_at = formatDate(extendExpiry(context.now))
-  const draft = { id: context.createUuid(), tenant_id, email, role, expires_at, ...created(context) }
-  const record = await invitations.add(context, await linkInvitation(context, draft))
-  return viewInvitation(record, context.now)
+  const id = context.createUuid()
+  const link = await mailLink(context, { id, email, expires_at })
+  return viewInvitation(await invitations.add(context, { email, role, expires_at, link }, id), context.now)
 }
 
 const listInvitations = operation({
@@ -111,8 +110,8 @@ const resendInvitation = operation({
       await refuseMember(context, before.email)
       await endLink(context.store, context.caller.tenant, before, 'replaced')
       const expires_at = formatDate(extendExpiry(context.now, before.expires_at))
-      const record = await linkInvitation(context, { ...before, expires_at, ...modified(context) })
-      return viewInvitation(await invitations.replace(context, record), context.now)
+      const link = await mailLink(context, { ...before, expires_at })
+      return viewInvitation(await invitations.change(context, before, { expires_at, link }), context.now)
     }),
 })
 

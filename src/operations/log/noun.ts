@@ -7,20 +7,12 @@ import type { LogRecord } from '../../domain/records/records.js'
 import type { PropertyErrors } from '../../errors.js'
 import { readList } from '../../framework/list.js'
 import { operation } from '../../framework/operation.js'
-import {
-  arrayOf,
-  boolean,
-  component,
-  count,
-  date,
-  enumOf,
-  object,
-  text,
-  uuid,
-} from '../../framework/output.js'
+import * as output from '../../framework/output.js'
 import { type List, listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
+
+const { arrayOf, boolean, component, count, date, enumOf, object, text, uuid } = output
 
 const logOutput = component(
   'Log',

@@ -11,7 +11,7 @@ import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
-import { anyOf, manage, modified } from '../manage.js'
+import { anyOf, manage } from '../manage.js'
 
 const userOutput = component('User', [], {
   id: uuid,
@@ -68,8 +68,7 @@ const updateMember = operation({
     const before = await members.require(context, input.id)
     if (before.role === 'OWNER')
       throw new CofferError('unprocessable', 'The role of the owner of a tenant cannot be changed.')
-    const record = { ...before, role: input.role, ...modified(context) }
-    return viewMember(context.store, await members.replace(context, record))
+    return viewMember(context.store, await members.change(context, before, { role: input.role }))
   },
 })
 

@@ -8,23 +8,15 @@ import type { ProxyRecord } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
 import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import {
-  arrayOf,
-  audit,
-  boolean,
-  component,
-  enumOf,
-  object,
-  text,
-  textMap,
-  uuid,
-} from '../../framework/output.js'
+import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
+import { filterBy, type Infer, idOf, inputSchema, patchOf } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
 import { displayName, nameFilter } from '../formula/formula.js'
-import { created, manage, modified } from '../manage.js'
-import { configurationOf, findApplicationOf, findBound, patchOf, reference } from '../reactor/reactor.js'
+import { manage } from '../manage.js'
+import { configurationOf, findApplicationOf, findBound, reference } from '../reactor/reactor.js'
+
+const { arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
 
 const transform = object({
   type: enumOf('code', 'mask'),
@@ -106,12 +98,11 @@ export const createProxy = operation({
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkProxy,
   async run(context, input) {
-    const [id, key] = [context.createUuid(), randomKey(context.random)]
-    const { id: tenant_id, number: tenant } = await context.tenant()
-    const record = { id, tenant_id, key, ...(await readBody(context, input)), ...created(context) }
-    const entry = { id: await context.hashSecret(key), tenant, proxy_id: id }
+    const key = randomKey(context.random)
+    const record = await proxies.add(context, { key, ...(await readBody(context, input)) })
+    const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
     await context.store.insert('api_key', 0, entry, { fresh: true })
-    return viewProxy(context, await proxies.add(context, record))
+    return viewProxy(context, record)
   },
 })
 
@@ -135,8 +126,10 @@ export const updateProxy = operation({
   input: inputSchema(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
   check: checkProxy,
-  run: async (context, input) =>
-    viewProxy(context, await replace(context, await proxies.require(context, input.id), input)),
+  async run(context, input) {
+    const before = await proxies.require(context, input.id)
+    return viewProxy(context, await proxies.change(context, before, await readBody(context, input)))
+  },
 })
 
 export const patchProxy = operation({
@@ -157,7 +150,7 @@ export const patchProxy = operation({
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
     const patched = mergePatch(replaceable, input)
-    await replace(context, before, patched as Given)
+    await proxies.change(context, before, await readBody(context, patched as Given))
     return undefined
   },
 })
@@ -177,13 +170,6 @@ type Given = Infer<{
   required: readonly ['name', 'destination_url']
 }>
 
-async function replace(context: Context, before: ProxyRecord, given: Given): Promise<ProxyRecord> {
-  const { id, tenant_id, key, created_by, created_at } = before
-  const body = await readBody(context, given)
-  const record = { id, tenant_id, key, ...body, created_by, created_at, ...modified(context) }
-  return proxies.replace(context, record)
-}
-
 /** @throws CofferError `validation` for an unsuitable application or configuration */
 async function readBody(context: Context, given: Given) {
   checkProxy(given)
@@ -195,7 +181,7 @@ async function readBody(context: Context, given: Given) {
   return {
     name,
     destination_url,
-    ...omitUndefined({ application_id: bound?.id }),
+    application_id: bound?.id,
     configuration: configuration ?? {},
     require_auth: require_auth ?? true,
     disable_detokenization: disable_detokenization ?? false,

@@ -9,50 +9,34 @@ import { object, uuid } from '../../framework/output.js'
 import type { Claim } from '../../framework/ports/background.js'
 import { inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
-import {
-  checkRequest,
-  invoke,
-  type Keep,
-  nameCaller,
-  type Prepared,
-  prepare,
-  type Response,
-  reactInput,
-  responseOutput,
-  SENT_BODY,
-} from './react.js'
+import * as react from './react.js'
 import { reactorId } from './reactor.js'
 
 /** How long a result is kept; and how long a run may wait and last: 1,000 runs take less, four at a time. */
 const KEPT_MS = 24 * 60 * 60 * 1000
 
 export const reactLater = operation({
+  ...react.running,
   name: 'reactor react-async',
   summary: 'Run a reactor later; coffer reactor result then gives what it answered.',
   details:
     'The arguments are checked, and the data of tokens is put into them, at once. At most 1,000 runs of an application\n' +
     'wait. Without a server, the command ends when the run has.',
-  permissions: ['token:use', 'reactor:invoke'],
-  needsOnePermission: true,
   route: 'POST /reactors/{id}/react-async',
   success: 202,
-  input: reactInput,
   output: object({ asyncReactorRequestId: uuid }),
   examples: ['coffer reactor react-async greet --args name=Ada'],
-  log: { operation: 'react', message: 'Reactor invoked' },
-  sentBody: SENT_BODY,
-  check: checkRequest,
   async runDetached(session, input, found) {
     const { background, caller, claims } = session
     const id = session.createUuid()
-    const place = background.reserve(`${caller.tenant}/${nameCaller(caller)}`, id)
-    let prepared: Prepared | undefined
+    const place = background.reserve(`${caller.tenant}/${react.nameCaller(caller)}`, id)
+    let prepared: react.Prepared | undefined
     let claim: Claim | undefined
     try {
       // The claim tells other processes that have the vault open that the run goes on.
       claim = await claims.take(caller.tenant, id, { isLong: true })
       const answer = await session.conclude(async (context) => {
-        prepared = await prepare(context, session, input, found)
+        prepared = await react.prepare(context, session, input, found)
         const { args, rest, code } = prepared.invocation
         place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
         const started_by = nameStarter(caller)
@@ -77,14 +61,13 @@ export const getResult = operation({
   name: 'reactor result',
   summary: 'Get what a run of react-async answered, for 24 hours after it ended.',
   details: 'A run that has not ended is not found. One that a stop of the server cut short failed.',
-  permissions: ['token:use', 'reactor:invoke'],
-  needsOnePermission: true,
+  ...react.invoking,
   route: 'GET /reactors/{id}/results/{request_id}',
   input: inputSchema(['id', 'request_id'], {
     id: reactorId,
     request_id: { type: 'string', description: 'The asyncReactorRequestId of the run.' },
   }),
-  output: responseOutput,
+  output: react.responseOutput,
   mayAnswerHttp: true,
   examples: [
     'coffer reactor result greet "$(coffer reactor react-async greet --args name=Ada -o value --fields asyncReactorRequestId)"',
@@ -103,13 +86,15 @@ export const getResult = operation({
       return ended
     }, 'soon')
     if (error !== undefined) throw fromSent(error)
-    return res === undefined ? (result as Response) : new HttpAnswer(res)
+    return res === undefined ? (result as react.Response) : new HttpAnswer(res)
   },
 })
 
 /** Each session has its own results: another session of the application may have fewer rights. */
 function nameStarter(caller: Caller): string {
-  return caller.session === undefined ? nameCaller(caller) : `${nameCaller(caller)}/${caller.session.id}`
+  return caller.session === undefined
+    ? react.nameCaller(caller)
+    : `${react.nameCaller(caller)}/${caller.session.id}`
 }
 
 const INTERRUPTED: ReactorResultRecord['ended'] = {
@@ -117,9 +102,9 @@ const INTERRUPTED: ReactorResultRecord['ended'] = {
 }
 
 /** Never rejects. A run whose result cannot be stored counts as interrupted, as one that a stop of the server ended. */
-async function runAndKeep(session: Session, id: string, prepared: Prepared): Promise<void> {
+async function runAndKeep(session: Session, id: string, prepared: react.Prepared): Promise<void> {
   const { background } = session
-  const keep: Keep = async ({ store, caller, now }, answer) => {
+  const keep: react.Keep = async ({ store, caller, now }, answer) => {
     const record = await store.get('reactor_result', caller.tenant, id)
     const isError = answer instanceof CofferError
     // The record is gone if its reactor was deleted, and has ended if an error was stored with the run.
@@ -132,7 +117,8 @@ async function runAndKeep(session: Session, id: string, prepared: Prepared): Pro
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
   }
   const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
-  await invoke(session, prepared, keep)
+  await react
+    .invoke(session, prepared, keep)
     .catch(keepError)
     .catch(() => undefined)
 }

@@ -27,9 +27,9 @@ export const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'raw?': anyJson('The `raw` result of the code.'),
 })
 
-export const SENT_BODY = 'sent_body'
+const SENT_BODY = 'sent_body'
 
-export const reactInput = inputSchema(['id'], {
+const reactInput = inputSchema(['id'], {
   id: reactorId,
   args: {
     type: 'object',
@@ -39,26 +39,32 @@ export const reactInput = inputSchema(['id'], {
   },
 })
 
+export const invoking = { permissions: ['token:use', 'reactor:invoke'], needsOnePermission: true } as const
+
+/** What the operations that run a reactor declare. */
+export const running = {
+  ...invoking,
+  input: reactInput,
+  log: { operation: 'react', message: 'Reactor invoked' },
+  sentBody: SENT_BODY,
+  check: checkRequest,
+} as const
+
 export const react = operation({
+  ...running,
   name: 'reactor react',
   summary: 'Run a reactor with arguments, in which {{ token id }} stands for the data of the token.',
   details:
     'An expression that is a whole string yields the data with its JSON type; inside text it yields text. At most 100\n' +
     'tokens. Parameters that the formula declares are required and cast; the setting reactors.undeclared_args says\n' +
     'whether others are passed on. Code may also return an HTTP answer of its own, which a command prints as res.',
-  permissions: ['token:use', 'reactor:invoke'],
-  needsOnePermission: true,
   route: 'POST /reactors/{id}/react',
-  input: reactInput,
   output: responseOutput,
   examples: [
     `coffer reactor react greet --args name=Ada`,
     `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
   ],
-  log: { operation: 'react', message: 'Reactor invoked' },
-  sentBody: SENT_BODY,
   mayAnswerHttp: true,
-  check: checkRequest,
   async runDetached(session, input, found) {
     // Durability `soon`, here and below, for units that only log reads and the run.
     const prepared = await session.inUnit((context) => prepare(context, session, input, found), 'soon')
@@ -120,7 +126,7 @@ function bodyOf({ id: _, ...given }: Lenient<Request>): Json {
 }
 
 /** @throws CofferError `validation` for invalid expressions, and for `callback_url` */
-export async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
+async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promise<FoundExpressions> {
   const body = bodyOf(request)
   const errors: PropertyErrors = {}
   if ((body.callback_url ?? undefined) !== undefined)

@@ -7,14 +7,13 @@ import { addError, collect, refuseErrors } from '../../domain/property-errors.js
 import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
 import { checkReactor, DEFAULT_IMAGE, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
-import type { Audit } from '../../domain/records/token-record.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema, type Schema } from '../../framework/schema.js'
+import { filterBy, type Infer, idOf, inputSchema, patchOf } from '../../framework/schema.js'
 import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/formula.js'
-import { created, manage, modified } from '../manage.js'
+import { manage } from '../manage.js'
 import { removeRuns } from './reactor-log.js'
 
 const TOKEN_PERMISSIONS = (Object.keys(PERMISSIONS) as Permission[]).filter((name) => /^token:/.test(name))
@@ -92,19 +91,6 @@ const reactorPatch = {
   runtime: { ...reactorBody.runtime, nullable: true, properties: patchOf(runtimeProperties) },
 }
 
-/** Schemas of a merge patch: null removes a value, or an entry of a map, and is refused for the `required`. */
-export function patchOf<P extends Readonly<Record<string, Schema>>>(
-  properties: P,
-  required: readonly string[] = [],
-): P {
-  const entries = Object.entries(properties).map(([name, schema]) => {
-    const { additionalProperties: others } = schema.type === 'object' ? schema : {}
-    const map = typeof others === 'object' ? { additionalProperties: { ...others, nullable: true } } : {}
-    return [name, { ...schema, ...map, nullable: !required.includes(name) }]
-  })
-  return Object.fromEntries(entries) as P
-}
-
 const reactors = manage({
   name: 'reactor',
   called: 'a reactor',
@@ -137,12 +123,8 @@ export const createReactor = operation({
     `coffer formula install card-alias && head -c 24 /dev/urandom | base64 > key.txt && coffer reactor create --name aliases --formula 'Format-preserving card alias' --configuration ALIAS_KEY=@key.txt`,
   ],
   check: checkNew,
-  async run(context, input) {
-    const id = context.createUuid()
-    const tenant_id = (await context.tenant()).id
-    const body = await readBody(context, input, input.formula?.id)
-    return viewReactor(context, await reactors.add(context, { id, tenant_id, ...body, ...created(context) }))
-  },
+  run: async (context, input) =>
+    viewReactor(context, await reactors.add(context, await readBody(context, input, input.formula?.id))),
 })
 
 export const listReactors = operation({
@@ -192,13 +174,12 @@ export const patchReactor = operation({
   },
 })
 
-/** Replaces the attributes of a reactor. Its id, tenant and creation stay, and its formula unless code is given. */
+/** Replaces the attributes of a reactor. Its formula stays unless code is given. */
 async function replace(context: Context, before: ReactorRecord, given: Given): Promise<ReactorRecord> {
-  const { id, tenant_id, formula_id, created_by, created_at } = before
+  const { formula_id } = before
   if (formula_id === undefined && given.code === undefined)
     throw invalid('code', 'is required: this reactor has no formula')
-  const body = await readBody(context, given, formula_id)
-  return reactors.replace(context, { id, tenant_id, ...body, created_by, created_at, ...modified(context) })
+  return reactors.change(context, before, await readBody(context, given, formula_id))
 }
 
 export const deleteReactor = reactors.delete({
@@ -242,7 +223,7 @@ async function readBody(
   { store, caller }: Context,
   { name, code, configuration, application, runtime }: Given,
   formula_id: string | undefined,
-): Promise<Omit<ReactorRecord, 'id' | 'tenant_id' | keyof Audit>> {
+) {
   const errors: PropertyErrors = {}
   const given = configuration ?? {}
   const formula =
@@ -259,10 +240,11 @@ async function readBody(
   refuseErrors(errors)
   return {
     name,
-    ...omitUndefined({ formula_id: formula?.id, code }),
+    formula_id: formula?.id,
+    code,
     configuration: values ?? {},
-    ...omitUndefined({ application_id: bound?.id }),
-    ...(runtime === undefined ? {} : { runtime: { image: DEFAULT_IMAGE, ...omitUndefined(runtime) } }),
+    application_id: bound?.id,
+    runtime: runtime && ({ image: DEFAULT_IMAGE, ...omitUndefined(runtime) } as const),
   }
 }
 

@@ -19,23 +19,19 @@ import {
   readSettings,
 } from './tenant-create.js'
 
-const { boolean, count, date, enumOf, object, text, uuid } = output
+const { boolean, count, date, object, text, uuid } = output
+
+const flag = { type: 'string', enum: ['true', 'false'] } as const
 
 const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
-  settings: object({
-    'deduplicate_tokens?': enumOf('true', 'false'),
-    'disable_ephemeral_proxy?': enumOf('true', 'false'),
-  }),
+  settings: object({ 'deduplicate_tokens?': flag, 'disable_ephemeral_proxy?': flag }),
   ...output.optionalAudit,
 } as const
-const tenantOutput = output.component(
-  'Tenant',
-  ['id', 'name', 'owner_id', 'settings', 'created_at'],
-  tenantAttributes,
-)
+const columns = ['id', 'name', 'owner_id', 'settings', 'created_at']
+const tenantOutput = output.component('Tenant', columns, tenantAttributes)
 
 export type TenantView = Infer<typeof tenantOutput>
 
@@ -62,8 +58,6 @@ const getTenant = operation({
     return viewTenant(tenant)
   },
 })
-
-const flag = { type: 'string', enum: ['true', 'false'] } as const
 
 export const updateTenant = operation({
   name: 'tenant update',

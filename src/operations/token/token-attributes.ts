@@ -93,12 +93,7 @@ export const createAttributes = {
 export const updateAttributes = patchOf(
   {
     ...contents,
-    metadata: {
-      type: 'object',
-      additionalProperties: { type: 'string', nullable: true },
-      maxProperties: 100,
-      description: 'Metadata to change; null removes a key.',
-    },
+    metadata: { ...metadata, maxProperties: 100, description: 'Metadata to change; null removes a key.' },
     expires_at: { ...expires_at, description: `${expires_at.description} null: never.` },
   } as const,
   ['containers'],
