@@ -77,7 +77,7 @@ async function createSessions({ createApplication, askAs }: TestVault): Promise<
   const page = await createApplication('public', { permissions: permissionsOf('public') })
   const backend = await createApplication('private', { permissions: permissionsOf('private') })
   const create = async (name: string, permissions: readonly Permission[]): Promise<Holder> => {
-    const session = (await askAs(page.key, 'session create')) as { session_key: string; nonce: string }
+    const session = await askAs(page.key, 'session create')
     if (permissions.length > 0)
       await askAs(backend.key, 'session authorize', { nonce: session.nonce, permissions })
     return { name: `session, ${name}`, key: session.session_key, type: 'session', permissions }
@@ -284,7 +284,7 @@ const HOLDERS = {
 async function createSession({ createApplication, askAs }: TestVault, own: Granted, authorizer: Granted) {
   const page = await createApplication('public', { permissions: ['token:create'] })
   const backend = await createApplication('private', authorizer)
-  const { session_key, nonce } = (await askAs(page.key, 'session create')) as Record<string, string>
+  const { session_key, nonce } = await askAs(page.key, 'session create')
   await askAs(backend.key, 'session authorize', { nonce, ...own })
   return { key: session_key!, deciding: [own, authorizer] }
 }
@@ -327,7 +327,7 @@ for (const [holder, create] of Object.entries(HOLDERS))
         const read = await check('token:read', 200, 'token get', { id, containers }, id)
         if (read !== undefined) {
           readable.unshift(id)
-          const { data } = (await askAs(key, 'token get', { id })) as Shown
+          const { data } = await askAs(key, 'token get', { id })
           t.strictSame(data === undefined ? {} : { data }, shownUnder(read))
           if (decideAll('token:search', containers, id) !== undefined) found.unshift(id)
         }
@@ -377,8 +377,8 @@ t.test('no answer holds a character of data beyond what its transform grants', a
     const rule = { priority: 1, container: '/', transform, permissions }
     const { key } = await createApplication('private', { rules: [rule] })
     const caller = () => authenticate(app, key)
-    const { id } = (await ask('token create', token)) as Shown
-    const { id: other } = (await ask('token create', token)) as Shown
+    const { id } = await ask('token create', token)
+    const { id: other } = await ask('token create', token)
     await ask('token link', { parent_id: id, child_id: other })
     const reads: [string, Record<string, unknown>][] = [
       ['token get', { id }],
@@ -437,7 +437,7 @@ async function populate({ app, ask, createApplication }: TestVault, name: string
   const parent = await make('token create', { ...card, id: 'customer-42' })
   await make('token create', { ...card, id: 'note-1' })
   await make('token link', { parent_id: 'customer-42', child_id: 'note-1' })
-  const { data: members } = (await ask('member list', {}, name)) as { data: { id: string }[] }
+  const { data: members } = await ask('member list', {}, name)
   const code = 'module.exports = async () => ({})'
   const formula = await make('formula create', { name: 'f', type: 'private', code })
   const made = [
@@ -465,7 +465,7 @@ async function populate({ app, ask, createApplication }: TestVault, name: string
 
 /** All that the owner can see of a tenant. Its log is left out, for looking writes to it. */
 async function describe({ ask }: TestVault, { name: tenant }: Side): Promise<string> {
-  const seen = [await ask('token children', { parent_id: 'customer-42' }, tenant)]
+  const seen: unknown[] = [await ask('token children', { parent_id: 'customer-42' }, tenant)]
   for (const { name, endpoint } of registry.routed)
     if (endpoint.method === 'GET' && endpoint.parameters.length === 0 && !/^log list|whoami/.test(name))
       seen.push(await ask(name, {}, tenant))
@@ -543,7 +543,7 @@ t.test('a deleted tenant takes everything along, and its neighbour stays', async
   t.equal(await describe(vault, ours), before)
   await vault.createTenant('other')
   t.match(await vault.ask('token list', {}, 'other'), { data: [] }, 'a new tenant of the same name is empty')
-  const logs = (await vault.ask('log list', {}, 'other')) as { data: { message: string }[] }
+  const logs = await vault.ask('log list', {}, 'other')
   t.strictSame(
     logs.data.map(({ message }) => message),
     ['Tenant created'],

@@ -174,7 +174,7 @@ t.test('a cursor is opened only as it was given, by whoever is of its tenant', a
     for (let at = 0; at < 3; at++)
       await vault.ask('token create', { id: `token-${at}`, type: 'token', data: at }, tenant)
   const first = async (tenant?: string) =>
-    ((await vault.ask('token list-after', { size: 1 }, tenant)) as Page).pagination.next!
+    (await vault.ask('token list-after', { size: 1 }, tenant)).pagination.next!
   const cursor = await first()
   const refused = (start: string, tenant?: string) =>
     t.rejects(

@@ -37,7 +37,7 @@ async function open() {
     rules: [{ ...writing, permissions: [...writing.permissions, 'token:read'] }],
     permissions: [],
   })
-  const { session_key, nonce } = (await vault.askAs(page.key, 'session create')) as Record<string, string>
+  const { session_key, nonce } = await vault.askAs(page.key, 'session create')
   await vault.askAs(backend.key, 'session authorize', {
     nonce,
     rules: [writing, ofCondition],
@@ -52,27 +52,24 @@ type Opened = Awaited<ReturnType<typeof open>>
 
 /** Every way to ask for deduplication, with what it answers about a token. */
 const WAYS: Record<string, (vault: Opened, key: string) => Promise<Shown>> = {
-  create: async ({ askAs }, key) =>
-    (await askAs(key, 'token create', { ...wanted, deduplicate_token: true })) as Shown,
+  create: async ({ askAs }, key) => await askAs(key, 'token create', { ...wanted, deduplicate_token: true }),
   tokenize: async ({ askAs }, key) => {
     const payload = [{ ...wanted, deduplicate_token: true }]
     return ((await askAs(key, 'token tokenize', { payload })) as Shown[])[0]!
   },
   import: async ({ askAs }, key) => {
     const rows = [{ ...wanted, deduplicate_token: true }]
-    const { results } = (await askAs(key, 'token import', { rows })) as {
-      results: { id: string; status: string }[]
-    }
+    const { results } = await askAs(key, 'token import', { rows })
     const [{ id, status }] = results as [{ id: string; status: string }]
     return { id, containers: [], _extras: { deduplicated: status === 'deduplicated' } }
   },
   update: async ({ askAs }, key) => {
-    const { id } = (await askAs(key, 'token create', { ...wanted, data: 'another' })) as Shown
-    return (await askAs(key, 'token update', { id, data: DATA, deduplicate_token: true })) as Shown
+    const { id } = await askAs(key, 'token create', { ...wanted, data: 'another' })
+    return await askAs(key, 'token update', { id, data: DATA, deduplicate_token: true })
   },
   'the setting of the tenant': async ({ ask, askAs }, key) => {
     await ask('tenant update', { name: 'a', settings: { deduplicate_tokens: 'true' } })
-    const made = (await askAs(key, 'token create', wanted)) as Shown
+    const made = await askAs(key, 'token create', wanted)
     await ask('tenant update', { name: 'a', settings: { deduplicate_tokens: 'false' } })
     return made
   },

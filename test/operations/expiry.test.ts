@@ -5,11 +5,6 @@ import { openTestVault, START } from './vault.js'
 const HOUR_MS = 60 * 60 * 1000
 const soon = new Date(START + HOUR_MS).toISOString()
 
-interface Page {
-  data: Record<string, unknown>[]
-  pagination: { total_items: number }
-}
-
 t.test('an expired token is purged with its links, and the log says that it expired', async (t) => {
   const { app, ask, clock } = await openTestVault()
   for (const id of ['short', 'other', 'third']) {
@@ -21,7 +16,7 @@ t.test('an expired token is purged with its links, and the log says that it expi
   await ask('token link', { parent_id: 'third', child_id: 'other' })
   t.equal(await app.sweep(), 0, 'nothing is over yet')
   clock.now += HOUR_MS
-  t.equal(((await ask('token list')) as Page).pagination.total_items, 2, 'gone from reads at once')
+  t.equal((await ask('token list')).pagination.total_items, 2, 'gone from reads at once')
   t.equal((await app.store.read((reader) => reader.findExpired(9))).length, 1, 'but still on the disk')
   t.equal(await app.sweep(), 1)
   t.equal(await app.sweep(), 0)
@@ -31,7 +26,7 @@ t.test('an expired token is purged with its links, and the log says that it expi
     links.records.map(({ parent_id, child_id }) => `${parent_id} ${child_id}`),
     ['third other'],
   )
-  const logs = (await ask('log list', { entity_id: 'short', size: 1 })) as Page
+  const logs = await ask('log list', { entity_id: 'short', size: 1 })
   const { tenant_id, ...record } = logs.data[0]!
   t.strictSame(record, {
     actor_type: 'system',
@@ -42,7 +37,7 @@ t.test('an expired token is purged with its links, and the log says that it expi
     created_at: '2030-01-15T13:00:00.000+00:00',
   })
   t.equal(tenant_id, (await app.tenant()).id)
-  const usage = (await ask('tenant usage')) as { token_report: { monthly_active_tokens: number } }
+  const usage = await ask('tenant usage')
   t.equal(usage.token_report.monthly_active_tokens, 3, 'an expired token stays counted for the month')
 })
 
@@ -59,9 +54,9 @@ t.test('a sweep reaches every tenant, and many tokens', async (t) => {
   await vault.ask('token create', card, 'second')
   vault.clock.now += HOUR_MS
   t.equal(await vault.app.sweep(), 451)
-  const logs = (await vault.ask('log list', { size: 1 }, 'second')) as Page
+  const logs = await vault.ask('log list', { size: 1 }, 'second')
   t.match(logs.data[0], { entity_type: 'card', message: 'Token expired', actor_type: 'system' })
-  const first = (await vault.ask('log list', { size: 1000 })) as Page
+  const first = await vault.ask('log list', { size: 1000 })
   t.equal(first.data.filter(({ message }) => message === 'Token expired').length, 450)
 })
 
@@ -72,8 +67,8 @@ t.test('an id that is given again before the sweep starts anew: no links, its en
   await ask('token link', { parent_id: 'again', child_id: 'other' })
   clock.now += HOUR_MS
   await ask('token create', { id: 'again', type: 'token', data: 'new' })
-  t.equal(((await ask('token children', { parent_id: 'again' })) as Page).pagination.total_items, 0)
-  const logs = (await ask('log list', { entity_id: 'again' })) as Page
+  t.equal((await ask('token children', { parent_id: 'again' })).pagination.total_items, 0)
+  const logs = await ask('log list', { entity_id: 'again' })
   t.strictSame(
     logs.data.map(({ message }) => message),
     ['Token created', 'Token expired', 'Token association created', 'Token created'],

@@ -50,12 +50,12 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
   const grants = { name: 'a', type: 'private', permissions: ['token:read'] }
   const full = await make('app create', grants)
   for (let count = 1; count < 20; count++) await ask('app key create', { application_id: full })
-  const created = (await ask('app create', grants)) as { id: string; keys: [{ id: string }] }
-  const { id: tenant_id, owner_id: user_id } = (await ask('tenant get')) as { id: string; owner_id: string }
+  const created = await ask('app create', grants)
+  const { id: tenant_id, owner_id: user_id } = await ask('tenant get')
   const member = { id: app.createUuid(), tenant_id, role: 'ADMIN' as const, user_id, created_at: '' }
   await app.store.write(async (store) => store.insert('member', 1, member))
   const page = await createApplication('public', { permissions: permissionsOf('public') })
-  const createNonce = async () => ((await askAs(page.key, 'session create')) as { nonce: string }).nonce
+  const createNonce = async () => (await askAs(page.key, 'session create')).nonce
   const used = await createNonce()
   const backend = await createApplication('private', { permissions: ['token:read'] })
   await askAs(backend.key, 'session authorize', { nonce: used, permissions: ['token:read'] })
@@ -63,7 +63,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     used,
     nonce: await createNonce(),
     app: created.id,
-    key: created.keys[0].id,
+    key: created.keys[0]!.id,
     full,
     formula,
     unused: await make('formula create', FORMULA),

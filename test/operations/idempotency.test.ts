@@ -28,8 +28,7 @@ async function open(t: Test) {
     app.store
       .read((reader) => reader.find('answer', TENANT, { page: 1, size: 100 }))
       .then(({ records }) => records)
-  const countTokens = async () =>
-    ((await ask('token list')) as { pagination: { total_items: number } }).pagination.total_items
+  const countTokens = async () => (await ask('token list')).pagination.total_items
   return { ...vault, repeat, kept, countTokens }
 }
 
@@ -197,9 +196,9 @@ t.test(
     await svc.tokens.delete(gone.id)
     return { raw: kept.id, tokenize: 'made' }
   }`
-    const formula = (await ask('formula create', { name: 'f', type: 'private', code })) as { id: string }
+    const formula = await ask('formula create', { name: 'f', type: 'private', code })
     const reactor = { name: 'r', formula: { id: formula.id }, application: { id: application.id } }
-    const { id } = (await ask('reactor create', reactor)) as { id: string }
+    const { id } = await ask('reactor create', reactor)
     const first = (await repeat('reactor react', { id })).result as { raw: string; tokens: string }
     t.match(await repeat('reactor react', { id }), { isReplayed: true, result: first })
     t.equal(await countTokens(), 2)
@@ -229,11 +228,10 @@ function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDe
 t.test('a death between any two units of work leaves what was done and its answer, or neither', async (t) => {
   const { app, ask, repeat, countTokens } = await open(t)
   const code = `module.exports = async ({ args }) => ({ raw: 1, tokenize: ['a', { type: 'token', data: args.x }] })`
-  const formula = (await ask('formula create', { name: 'f', type: 'private', code })) as { id: string }
-  const { id } = (await ask('reactor create', { name: 'r', formula: { id: formula.id } })) as { id: string }
-  const { id: there } = (await ask('token create', { type: 'token', data: 'there' })) as { id: string }
-  const countInvitations = async () =>
-    ((await ask('invite list')) as { pagination: { total_items: number } }).pagination.total_items
+  const formula = await ask('formula create', { name: 'f', type: 'private', code })
+  const { id } = await ask('reactor create', { name: 'r', formula: { id: formula.id } })
+  const { id: there } = await ask('token create', { type: 'token', data: 'there' })
+  const countInvitations = async () => (await ask('invite list')).pagination.total_items
   const cases: [name: string, input: object, made: number][] = [
     ['token create', { type: 'token', data: 'x' }, 1],
     ['token tokenize', { payload: ['x', 'y'] }, 2],

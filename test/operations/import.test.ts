@@ -9,10 +9,8 @@ const statuses = (results: readonly RowResult[]) => results.map(({ status }) => 
 
 async function open() {
   const vault = await openTestVault()
-  const send = async (input: object) =>
-    ((await vault.ask('token import', { ...input })) as { results: RowResult[] }).results
-  const count = async () =>
-    ((await vault.ask('token list')) as { pagination: { total_items: number } }).pagination.total_items
+  const send = async (input: object) => (await vault.ask('token import', { ...input })).results
+  const count = async () => (await vault.ask('token list')).pagination.total_items
   return { vault, send, count }
 }
 
@@ -37,9 +35,7 @@ t.test('each row of a batch is created, deduplicated or refused by itself', asyn
   t.equal(results[3]!.id, results[2]!.id)
   t.match(results[4]!.errors, { 'data.number': [/digits/] })
   t.equal(await count(), 3)
-  const { data } = (await vault.ask('log list', { entity_type: 'token' })) as {
-    data: { operation: string }[]
-  }
+  const { data } = await vault.ask('log list', { entity_type: 'token' })
   t.equal(data.filter(({ operation }) => operation === 'create').length, 3, 'each creation is logged')
 })
 
@@ -88,7 +84,7 @@ t.test('rows need the permission on their containers', async (t) => {
   const rules = [{ priority: 1, container: '/a/', transform: 'mask', permissions: ['token:create'] }] as const
   const { key } = await vault.createApplication('private', { rules: [...rules] as never })
   const rows = [row('a', { containers: ['/a/'] }), row('b', { containers: ['/b/'] })]
-  const { results } = (await vault.askAs(key, 'token import', { rows })) as { results: RowResult[] }
+  const { results } = await vault.askAs(key, 'token import', { rows })
   t.same(statuses(results), ['created', 'refused'])
   const reader = await vault.createApplication('private', { permissions: ['token:read'] })
   await t.rejects(vault.askAs(reader.key, 'token import', { rows }), { code: 'forbidden' })

@@ -1,10 +1,8 @@
 import t, { type Test } from 'tap'
 import type { InvitationView } from '../../src/domain/invitation/invitation.js'
-import type { List } from '../../src/framework/page.js'
 import { acceptInvitation, DeadLink, inspectLink } from '../../src/operations/invite/accept-invitation.js'
 import { randomSecret } from '../../src/operations/invite/mail.js'
-import type { OutboxLetter, OutboxMail } from '../../src/operations/invite/noun.js'
-import type { MemberView } from '../../src/operations/member/noun.js'
+import type { OutboxLetter } from '../../src/operations/invite/noun.js'
 import { createHandler } from '../service.js'
 import { openTestVault, type TestVault } from './vault.js'
 
@@ -18,11 +16,10 @@ async function open(t: Test) {
 
 const invite = (vault: TestVault, email = 'ada@example.com', tenant?: string) =>
   vault.ask('invite create', { email }, tenant) as Promise<InvitationView>
-const members = async ({ ask }: TestVault, tenant?: string) =>
-  ((await ask('member list', {}, tenant)) as List<MemberView>).data
+const members = async ({ ask }: TestVault, tenant?: string) => (await ask('member list', {}, tenant)).data
 const mailOf = ({ ask }: TestVault, id: string, tenant?: string) =>
   ask('invite outbox', { id }, tenant) as Promise<OutboxLetter>
-const mails = async ({ ask }: TestVault) => (await ask('invite outbox')) as List<OutboxMail>
+const mails = async ({ ask }: TestVault) => await ask('invite outbox')
 
 /** The secret in the newest mail of the invitation. */
 async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<string> {
@@ -62,7 +59,7 @@ t.test('who accepts is a member, the invitation is gone, the link is dead', asyn
   await t.rejects(inspectLink(vault.app, secret), { code: 'not_found', status: 410 })
   await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
   t.equal((await mailOf(vault, id)).link, undefined, 'the secret is kept no more')
-  t.match(((await vault.ask('log list', {})) as List<object>).data.slice(0, 2), [
+  t.match((await vault.ask('log list', {})).data.slice(0, 2), [
     { entity_type: 'member', operation: 'create', message: 'Member created', actor_id: userId },
     { entity_type: 'invitation', operation: 'update', message: 'Invitation accepted', actor_type: 'user' },
   ])
@@ -72,18 +69,18 @@ t.test(
   'a role is that of the invitation; changing it is shown and logged, by JSON or JSON patch',
   async (t) => {
     const vault = await open(t)
-    const { id: invited } = (await vault.ask('invite create', {
+    const { id: invited } = await vault.ask('invite create', {
       email: 'ada@example.com',
       role: 'READ_ONLY',
-    })) as InvitationView
+    })
     await vault.ask('invite resend', { id: invited })
     const { id, user, role } = await accept(vault, await secretOf(vault, invited))
     t.equal(role, 'READ_ONLY', 'sent again or not')
     const editor = await vault.createApplication('management', { permissions: ['tenant:member:update'] })
-    const changed = (await vault.askAs(editor.key, 'member update', { id, role: 'ADMIN' })) as MemberView
+    const changed = await vault.askAs(editor.key, 'member update', { id, role: 'ADMIN' })
     t.match(changed, { id, role: 'ADMIN', user, modified_by: editor.id })
     t.same((await members(vault))[0], changed)
-    const logs = (await vault.ask('log list', { entity_type: 'member', entity_id: id })) as List<object>
+    const logs = await vault.ask('log list', { entity_type: 'member', entity_id: id })
     t.match(logs.data[0], { operation: 'update', message: 'Member updated', actor_id: editor.id })
     const handle = createHandler(vault.app)
     const put = async (type: string | undefined, body: unknown) => {
@@ -115,7 +112,7 @@ t.test('of every link that was mailed the last one opens, before expiry and afte
     t.equal((await members(vault)).length, 1)
     t.equal(await outcomeOf(accept(vault, secrets[2]!)), 'accepted')
     t.same(
-      (await mails(vault)).data.map(({ link }) => link),
+      ((await mails(vault)) as { data: { link?: string }[] }).data.map(({ link }) => link),
       [undefined, undefined, undefined],
     )
   }

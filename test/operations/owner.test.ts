@@ -61,9 +61,12 @@ t.test(
         as: { reveal: false, ...(tenant === undefined ? {} : { tenant }) },
       })
     const logs = async (tenant?: string) =>
-      ((await vault.ask('log list', {}, tenant)) as List<LogView>).data.map(
-        ({ operation, entity_type, entity_id, message }) => [operation, entity_type, entity_id, message],
-      )
+      (await vault.ask('log list', {}, tenant)).data.map(({ operation, entity_type, entity_id, message }) => [
+        operation,
+        entity_type,
+        entity_id,
+        message,
+      ])
     const before = await logs()
     const beforeOther = await logs(other)
     await ask('config list', {})
@@ -93,7 +96,7 @@ t.test('what is about the vault works where the chosen tenant, or every tenant, 
     vault.app.ask({ operation, input, as: { reveal: false, tenant: 'gone' } })
   await ask('config set', { name: 'public_url', value: 'https://vault.example.com' })
   t.match(
-    ((await vault.ask('log list')) as List<LogView>).data[0],
+    (await vault.ask('log list')).data[0],
     { message: 'Vault setting changed' },
     'the oldest tenant has the record',
   )

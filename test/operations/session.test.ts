@@ -9,16 +9,11 @@ import { explain } from '../../src/framework/caller/explain.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import { openTestVault, permissionsOf, requireOperation, setSetting, type TestVault } from './vault.js'
 
-interface Session {
-  session_key: string
-  nonce: string
-}
-
 async function open() {
   const vault = await openTestVault()
   const page = await vault.createApplication('public', { permissions: ['token:create'] })
   const backend = await vault.createApplication('private', { permissions: permissionsOf('private') })
-  const create = async () => (await vault.askAs(page.key, 'session create')) as Session
+  const create = async () => await vault.askAs(page.key, 'session create')
   return { ...vault, page, backend, create }
 }
 
@@ -134,7 +129,7 @@ t.test(
   async (t) => {
     const { app, ask } = await openTestVault()
     const read = async () => {
-      const settings = (await ask('config list')) as { name: string; value: unknown }[]
+      const settings = await ask('config list')
       return settings.find(({ name }) => name === 'sessions.beyond_authorizer')?.value
     }
     t.equal(await read(), false, 'the default of a vault')
@@ -158,12 +153,12 @@ t.test('a key that was checked lives as long as all that it stands on, and no lo
   await t.rejects(authenticate(app, forged), refused)
   await ask('app update', { id, name: 'renamed', permissions: ['token:create', 'token:update'] })
   t.ok((await authenticate(app, key)).holds('token:update'), 'a change counts at once')
-  const { key: other } = (await ask('app regenerate', { id })) as { key: string }
+  const { key: other = '' } = await ask('app regenerate', { id })
   await t.rejects(authenticate(app, key), refused, 'a key that was replaced')
-  const second = (await ask('app key create', { application_id: id })) as { id: string; key: string }
-  await authenticate(app, second.key)
-  await ask('app key delete', { application_id: id, id: second.id })
-  await t.rejects(authenticate(app, second.key), refused, 'a key that was deleted')
+  const { id: second, key: another = '' } = await ask('app key create', { application_id: id })
+  await authenticate(app, another)
+  await ask('app key delete', { application_id: id, id: second })
+  await t.rejects(authenticate(app, another), refused, 'a key that was deleted')
   t.ok(await authenticate(app, other), 'and the others stay')
   await ask('app delete', { id })
   await t.rejects(authenticate(app, other), refused, 'a deleted application')

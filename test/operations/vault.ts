@@ -11,7 +11,7 @@ import type { Caller } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { type AskOptions, Coffer } from '../../src/library/coffer.js'
-import { type OperationName, registry } from '../../src/operations/all.js'
+import { type OperationName, type ResultOf, registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
 import { openEphemeral } from '../ephemeral.js'
@@ -25,6 +25,17 @@ export interface Grants {
   permissions?: readonly Permission[]
   rules?: readonly Rule[]
   expires_at?: string
+}
+
+/** Performs an operation, with the type of its result if the name is known. */
+interface Ask {
+  <N extends OperationName>(name: N, input?: Input, tenant?: string): Promise<ResultOf<N>>
+  (name: string, input?: Input, tenant?: string): Promise<unknown>
+}
+
+interface AskAs {
+  <N extends OperationName>(key: string, name: N, input?: Input): Promise<ResultOf<N>>
+  (key: string, name: string, input?: Input): Promise<unknown>
 }
 
 export type TestVault = Awaited<ReturnType<typeof openTestVault>>
@@ -60,13 +71,13 @@ export async function openTestVault() {
     return result
   }
   /** As the owner, who sees everything; in the first tenant unless `tenant` names another. */
-  const ask = (name: string, input: Input = {}, tenant?: string) =>
-    askBy(name, input, { reveal: true, ...(tenant && { tenant }) })
+  const ask = ((name: string, input: Input = {}, tenant?: string) =>
+    askBy(name, input, { reveal: true, ...(tenant && { tenant }) })) as Ask
   return {
     app,
     clock,
     ask,
-    askAs: (key: string, name: string, input: Input = {}) => askBy(name, input, { key }),
+    askAs: ((key: string, name: string, input: Input = {}) => askBy(name, input, { key })) as AskAs,
     settle,
     statusOf: async (...asked: Parameters<typeof settle>) => (await settle(...asked)).status,
     textOf: async (...asked: Parameters<typeof settle>) => (await settle(...asked)).text,
