@@ -1,5 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { dirname, join, relative } from 'node:path'
+import { type Node, parse } from 'acorn'
+import { transform } from 'esbuild'
 import t from 'tap'
 import { VERSION } from '../src/version.js'
 
@@ -188,6 +191,48 @@ t.test('no file grows beyond what one can read at once, tables aside', async (t)
     t.ok(lines <= 310, `${file} has ${lines} lines`)
   }
 })
+
+const MOST_FUNCTION_LINES = 80
+
+/** The lines of the longest function of these files, until they are divided. */
+const LONGER_FUNCTIONS: Record<string, number> = {
+  'crypto/sodium.ts': 81,
+  'operations/manage.ts': 101,
+  'vault/app.ts': 112,
+}
+
+t.test('no function has more than 80 lines', async (t) => {
+  const tooLong: string[] = []
+  let functions = 0
+  for (const file of files) {
+    const text = readFileSync(join(source, file), 'utf8')
+    const { code, map } = await transform(text, {
+      loader: file.endsWith('x') ? 'tsx' : 'ts',
+      sourcemap: 'external',
+    })
+    const origins = new SourceMap(JSON.parse(map))
+    const lineOf = ({ line, column }: { line: number; column: number }) =>
+      (origins.findEntry(line - 1, column) as { originalLine: number }).originalLine
+    for (const { loc, type } of listNodes(
+      parse(code, { ecmaVersion: 2024, sourceType: 'module', locations: true }),
+    )) {
+      if (!/Function/.test(type)) continue
+      const first = lineOf(loc!.start)
+      const lines = lineOf({ line: loc!.end.line, column: loc!.end.column - 1 }) - first + 1
+      functions += 1
+      if (lines > (LONGER_FUNCTIONS[file] ?? MOST_FUNCTION_LINES))
+        tooLong.push(`${file}:${first + 1}: ${lines}`)
+    }
+  }
+  t.same(tooLong, [])
+  t.ok(functions > 2_000, `${functions} functions`)
+})
+
+function* listNodes(value: unknown): Generator<Node> {
+  if (typeof value !== 'object' || value === null) return
+  if ('type' in value && 'loc' in value) yield value as Node
+  for (const inner of Object.values(value)) yield* listNodes(inner)
+}
 
 t.test('no folder has more than 20 files beside each other', async (t) => {
   const folders = [...new Set(files.map((file) => dirname(file)))]
