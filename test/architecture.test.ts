@@ -18,7 +18,7 @@ const ARROWS: Record<string, string[]> = {
   operations: ['framework', 'domain', 'storage/store.ts', 'storage/pages.ts', 'crypto/ports.ts'],
   ipc: ['storage/files.ts', 'crypto/ports.ts'],
   http: ['framework', 'operations', 'domain', 'config.ts'],
-  reactor: ['framework', 'domain', 'ipc'],
+  reactor: ['framework', 'domain', 'ipc', 'client/http-sender.ts'],
   client: ['operations', 'framework', 'domain', 'http/headers.ts'],
   mail: ['framework', 'operations', 'domain', 'storage/store.ts', 'storage/pages.ts'],
   vault: ['ipc', 'crypto', 'storage', 'reactor', 'mail', 'operations', 'framework', 'domain'],

@@ -9,7 +9,7 @@ import type { RoutedOperation } from '../framework/registry.js'
 
 export interface WholeAnswer {
   readonly status: number
-  readonly headers: Iterable<[string, string]> & { get(name: string): string | null }
+  readonly headers: Iterable<readonly [string, string]> & { get(name: string): string | null | undefined }
   readonly text: string
 }
 

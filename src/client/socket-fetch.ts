@@ -1,10 +1,8 @@
-/**
- * The part of `fetch` that clients use, over `node:http`: it takes a certificate authority, follows no redirect, and uses
- * no proxy. The address is checked before anything is sent.
- */
+/** The part of `fetch` that clients use, over sockets. The address is checked before anything is sent. */
 import type { LookupFunction } from 'node:net'
 import { CofferError, usage } from '../errors.js'
-import type { Fetch, FetchedAnswer } from './http-client.js'
+import type { Fetch } from './http-client.js'
+import { HttpSender } from './http-sender.js'
 
 export interface SocketOptions {
   /** PEM: the authorities that may have signed the server's certificate, instead of the usual ones. */
@@ -33,55 +31,32 @@ export function readServerUrl(text: string, { insecure = false }: SocketOptions 
   return url.href.replace(/\/+$/, '')
 }
 
-async function openAgent({ ca }: SocketOptions, isSealed: boolean) {
-  if (!isSealed) {
-    const { request, Agent } = await import('node:http')
-    return { request, agent: new Agent({ keepAlive: true }) }
-  }
-  const { request, Agent } = await import('node:https')
-  if (ca !== undefined) await checkAuthorities(ca)
-  // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
-  const trust = { rejectUnauthorized: true, ...(ca === undefined ? {} : { ca }) }
-  return { request, agent: new Agent({ keepAlive: true, ...trust }) }
-}
-
-export function createSocketFetch(options: SocketOptions = {}) {
-  const opened = new Map<boolean, ReturnType<typeof openAgent>>()
+export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
+  const sender = new HttpSender(() => (ca === undefined ? {} : trustOnly(ca)))
   return {
     /** Rejects with CofferError `usage` for invalid certificates, `unavailable` for an unreachable server. */
-    fetch: (async (url, { method, headers, body, signal }) => {
-      const isSealed = url.startsWith('https:')
-      const opening = opened.get(isSealed) ?? openAgent(options, isSealed)
-      opened.set(isSealed, opening)
-      const { request: open, agent } = await opening
+    fetch: (async (text, init) => {
+      const url = new URL(text)
       // No resolver decides where `localhost` is, so that an unencrypted request stays on this machine.
-      const here = isSealed || options.insecure ? {} : { lookup: findLoopback }
-      const sized = body === undefined ? headers : { ...headers, 'content-length': Buffer.byteLength(body) }
-      return new Promise<FetchedAnswer>((resolve, reject) => {
-        const request = open(url, { method, signal, agent, headers: sized, ...here }, (answer) => {
-          const headers = new Map(Object.entries(answer.headers).map(([name, text]) => [name, String(text)]))
-          const get = (name: string) => headers.get(name) ?? null
-          const read = { get, [Symbol.iterator]: () => headers.entries() }
-          resolve({ status: answer.statusCode ?? 0, headers: read, body: answer })
-        })
-        request.on('error', (error) => reject(explain(error, url)))
-        // If the server switches protocols, there is no error.
-        request.on('close', () => reject(new Error('There was no answer.')))
-        request.end(body)
+      const lookup = url.protocol === 'https:' || insecure ? undefined : findLoopback
+      const request = { ...init, target: url.pathname + url.search, lookup }
+      const answer = await sender.send(url, request).catch((error) => {
+        throw explain(error, url)
       })
+      const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as const)
+      return { status: answer.statusCode ?? 0, headers: new Map(headers), body: answer }
     }) satisfies Fetch,
     /** Closes the connections that are kept for later requests. */
-    close: async () => {
-      for (const opening of opened.values()) (await opening.catch(() => undefined))?.agent.destroy()
-    },
+    close: () => sender.close(),
   }
 }
 
-async function checkAuthorities(pem: string): Promise<void> {
+async function trustOnly(ca: string): Promise<{ ca: string }> {
   const { createSecureContext } = await import('node:tls')
   try {
-    if (!pem.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate')
-    createSecureContext({ ca: pem })
+    if (!ca.includes('-----BEGIN CERTIFICATE-----')) throw new Error('no certificate')
+    createSecureContext({ ca })
+    return { ca }
   } catch (cause) {
     throw usage('--ca takes a file with certificates (PEM).', { cause })
   }
@@ -99,12 +74,13 @@ const findLoopback: LookupFunction = (_, options, done) => {
 const UNREACHED =
   /^(ECONNREFUSED|ENOTFOUND|EAI_AGAIN|E(HOST|NET)UNREACH|ETIMEDOUT|EPROTO)$|CERT|^(ERR_SSL|ERR_TLS|UNABLE)_/
 
-function explain(error: Error & { code?: string; errors?: { code?: string }[] }, url: string): Error {
+function explain(error: Error & { code?: string; errors?: { code?: string }[] }, { host }: URL): Error {
   const code = error.code ?? error.errors?.[0]?.code ?? ''
   if (!UNREACHED.test(code)) return error
   const advice = /SELF_SIGNED|UNABLE/.test(code)
     ? ' Give the authority of its certificate with --ca FILE.'
     : ''
-  const message = `The server ${new URL(url).host} cannot be reached (${code}).${advice}`
-  return new CofferError('unavailable', message, { cause: error })
+  return new CofferError('unavailable', `The server ${host} cannot be reached (${code}).${advice}`, {
+    cause: error,
+  })
 }

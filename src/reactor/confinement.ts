@@ -68,27 +68,24 @@ export function listWrappers({ isRoot = false }: NodeProgram, hasBundles: boolea
 }
 
 /** Finds out how guests can be confined on this machine. Starts some processes; call it once. */
-export function confine(node: NodeProgram, modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
-  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
-}
-
 export function confineThisNode(modulesDirectory?: string, core?: CoreOwner): Promise<Found> {
-  return confine(describeThisNode(), modulesDirectory, core)
+  const node = describeThisNode()
+  return findConfinement(node, findGuestFile(), listWrappers(node, modulesDirectory !== undefined), core)
 }
 
 /** `isCoreLimited` has no meaning unless a `core` was given. */
 export type Found = Confinement & { isCoreLimited?: boolean }
 
 export async function findConfinement(
-  node: NodeProgram,
+  { path, platform }: NodeProgram,
   guestFile: string,
   wrappers: readonly string[],
   core?: CoreOwner,
 ): Promise<Found> {
-  const isLinux = node.platform === 'linux'
+  const isLinux = platform === 'linux'
   if (!isLinux && core === undefined) return { wrapper: [] }
-  const host = [String(core?.pid ?? ''), core?.path ?? '']
-  const words = ['-c', PROBE, 'sh', node.path, guestFile, ...host, ...(isLinux ? wrappers : [])]
+  const host = [`${core?.pid ?? ''}`, core?.path ?? '']
+  const words = ['-c', PROBE, 'sh', path, guestFile, ...host, ...(isLinux ? wrappers : [])]
   const options = { env: { TZ: TIME_ZONE }, timeout: PROBE_MS, killSignal: 'SIGKILL' } as const
   // The script fails if the last tool is missing, so only its output counts.
   const lines = await new Promise<string[]>((resolve) => {
@@ -180,12 +177,10 @@ export function describeLaunch({ node, guestFile, modulesDirectory, limits, conf
   command: string
   args: string[]
 } {
-  const [bundles, readable] =
-    modulesDirectory === undefined
-      ? [[], []]
-      : [[modulesDirectory], [`--allow-fs-read=${modulesDirectory}/*`]]
-  const readables = [`--allow-fs-read=${guestFile}`, ...readable]
-  const guest = [...nodeFlags(node.version, limits), ...readables, guestFile, ...bundles]
+  const bundles = modulesDirectory === undefined ? [] : [modulesDirectory]
+  const readables = [guestFile, ...bundles.map((directory) => `${directory}/*`)]
+  const flags = [...nodeFlags(node.version, limits), ...readables.map((path) => `--allow-fs-read=${path}`)]
+  const guest = [...flags, guestFile, ...bundles]
   if (node.platform === 'win32') return { command: node.path, args: guest }
   const program = [...confinement.wrapper, '/usr/bin/env', '-i', `TZ=${TIME_ZONE}`, node.path, ...guest]
   // For all runs together: the pool discards a child that was busy for one time limit, so a child is busy for at most

@@ -1,10 +1,10 @@
 /** Sends the requests of proxies and of `fetch` in reactors, only to hosts that are allowed and addresses that were checked. */
 import { lookup } from 'node:dns/promises'
-import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
-import { request as httpsRequest, Agent as TlsAgent } from 'node:https'
+import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
 import { networkInterfaces } from 'node:os'
-import { createSecureContext, rootCertificates } from 'node:tls'
+import { rootCertificates } from 'node:tls'
+import { HttpSender, hostOf, portOf } from '../client/http-sender.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, codeOf, type ErrorCode, usage } from '../errors.js'
 import {
@@ -19,10 +19,6 @@ import {
   WAIT_MS,
 } from '../framework/ports/outbound.js'
 
-/** Shorter than servers keep connections, so that a request seldom meets a connection that is closing. */
-const KEEP_IDLE_MS = 1_000
-const MOST_IDLE = 64
-const MOST_HEADER_BYTES = 64 * 1024
 /** A smaller status is not final (101) or not valid. */
 const LEAST_STATUS = 200
 
@@ -46,20 +42,15 @@ export class HttpOutbound implements Outbound {
   readonly #resolve: (host: string) => Promise<Resolved[]>
   readonly #ownPorts: ReadonlySet<number>
   readonly #waitMs: number
-  readonly #plain: Agent
-  readonly #tls: TlsAgent
+  readonly #sender: HttpSender
 
   /** @throws CofferError `usage` for an invalid entry of `allowNet` */
   constructor({ allowNet, resolve, ca, ownPorts = new Set(), waitMs = WAIT_MS }: OutboundOptions) {
-    const kept = { keepAlive: true, timeout: KEEP_IDLE_MS, maxFreeSockets: MOST_IDLE } as const
-    const trusted =
-      ca === undefined ? {} : { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }
     this.#list = createAllowList(allowNet)
     this.#resolve = resolve ?? ((host) => lookup(host, { all: true }))
     this.#ownPorts = ownPorts
     this.#waitMs = waitMs
-    this.#plain = new Agent(kept)
-    this.#tls = new TlsAgent({ ...kept, ...trusted })
+    this.#sender = new HttpSender(() => (ca === undefined ? {} : { ca: [...rootCertificates, ca] }))
   }
 
   reach(url: URL): Destination {
@@ -67,9 +58,8 @@ export class HttpOutbound implements Outbound {
     return { send: (request, sending) => this.#send(url, request, sending) }
   }
 
-  close(): void {
-    this.#plain.destroy()
-    this.#tls.destroy()
+  close(): Promise<void> {
+    return this.#sender.close()
   }
 
   #judge(url: URL): void {
@@ -90,7 +80,8 @@ export class HttpOutbound implements Outbound {
       // The agent may keep a connection to this name from before the port became our own.
       if (this.#ownPorts.has(portOf(url)) && isIP(hostOf(url)) === 0) await this.#find(url)
       signal.throwIfAborted()
-      const response = await this.#request(url, request, sent, signal)
+      // Connects only to addresses that are checked here, which prevents DNS rebinding.
+      const response = await this.#sender.send(url, { ...request, signal, lookup: this.#lookUp(url) }, sent)
       if (response.statusCode! >= LEAST_STATUS) return describeAnswer(response, this.#waitMs)
       response.destroy()
       throw new Error('The status is no answer')
@@ -101,39 +92,6 @@ export class HttpOutbound implements Outbound {
     } finally {
       clearTimeout(late)
     }
-  }
-
-  /** Resolves with the answer before its body is read. Follows no redirect, and ignores proxies of the environment. */
-  #request(
-    url: URL,
-    { method, target, headers, body }: OutboundRequest,
-    sent: () => void,
-    signal: AbortSignal,
-  ): Promise<IncomingMessage> {
-    const isTls = url.protocol === 'https:'
-    // Names and values alternate. Node checks them and sends them unchanged.
-    const spelled = ['host', url.host, ...Object.entries(headers).flat()]
-    if (body.length > 0 || ['POST', 'PUT', 'PATCH'].includes(method))
-      spelled.push('content-length', String(body.length))
-    const options = {
-      host: hostOf(url),
-      port: portOf(url),
-      method,
-      path: target,
-      headers: spelled,
-      signal,
-      agent: isTls ? this.#tls : this.#plain,
-      maxHeaderSize: MOST_HEADER_BYTES,
-      // Connects only to addresses that are checked here, which prevents DNS rebinding.
-      lookup: this.#lookUp(url),
-    }
-    return new Promise((resolve, reject) => {
-      const request = isTls ? httpsRequest(options) : httpRequest(options)
-      request.once('finish', sent).once('response', resolve).on('error', reject)
-      // If the server switches protocols, there is no error.
-      request.once('close', () => reject(new Error('There was no answer')))
-      request.end(body)
-    })
   }
 
   #lookUp(url: URL): LookupFunction {
@@ -174,14 +132,6 @@ function badGateway(what: string, cause: unknown): CofferError {
   const code = codeOf(cause)
   const reason = /^\w{1,40}$/.test(code) ? code : 'unknown reason'
   return new CofferError('bad_gateway', `${what} (${reason}).`, { cause })
-}
-
-function hostOf({ hostname }: URL): string {
-  return hostname.replace(/^\[|\]$/g, '')
-}
-
-function portOf({ port, protocol }: URL): number {
-  return Number(port) || (protocol === 'https:' ? 443 : 80)
 }
 
 function isThisMachine(address: string): boolean {

@@ -10,7 +10,6 @@ import {
   describeSandbox,
   describeThisNode,
   findGuestFile,
-  type NodeProgram,
 } from './confinement.js'
 import { createHostFetch } from './fetch.js'
 import { HttpOutbound } from './outbound.js'
@@ -19,7 +18,6 @@ import { DEFAULT_LIMITS, DEFAULT_SETTINGS, type PoolClock, type PoolSettings } f
 import { createMemoryMeter, Watchdog } from './watchdog.js'
 
 interface PoolOptions extends Pick<ReactorOptions, 'modulesDirectory' | 'allowNet' | 'ca'> {
-  node: NodeProgram
   settings?: Partial<PoolSettings>
   confinement: Confinement
 }
@@ -34,7 +32,8 @@ const clock: PoolClock = {
 
 /** Runs reactor code in child processes. @throws CofferError `usage` for an invalid entry of `allowNet`. */
 export function createReactorPool(options: PoolOptions): ReactorPool {
-  const { node, settings = {}, modulesDirectory, allowNet = [], ca, confinement } = options
+  const { settings = {}, modulesDirectory, allowNet = [], ca, confinement } = options
+  const node = describeThisNode()
   const guestFile = findGuestFile()
   const watchdog = new Watchdog(node.platform)
   const outbound = new HttpOutbound({ allowNet, ...omitUndefined({ ca }), waitMs: LONGEST_RUN_MS })
@@ -49,10 +48,10 @@ export function createReactorPool(options: PoolOptions): ReactorPool {
         watchdog.start()
         return new GuestProcess({ node, guestFile, modulesDirectory, limits, confinement })
       },
-      sandbox: describeSandbox(confinement, node),
-      close: () => {
-        outbound.close()
-        return watchdog.close()
+      sandbox: describeSandbox(confinement),
+      close: async () => {
+        await outbound.close()
+        await watchdog.close()
       },
     },
   )
@@ -78,7 +77,7 @@ export class Reactors {
   async fit(values: Values): Promise<ReactorRuntime> {
     const settings = readPoolSettings(values, this.#options)
     this.#pool ??= this.#confine().then((confinement) =>
-      createReactorPool({ ...this.#options, node: describeThisNode(), settings, confinement }),
+      createReactorPool({ ...this.#options, settings, confinement }),
     )
     const pool = await this.#pool
     pool.configure(settings)

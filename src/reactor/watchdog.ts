@@ -2,74 +2,63 @@
 import { Worker } from 'node:worker_threads'
 import type { Guest } from './child.js'
 
-const MOST_WATCHED = 128
-
 /** Begins a watch; the result ends it. `killed`: the limit for which the child was killed. */
 export type StartWatch = (
   guest: Pick<Guest, 'pid' | 'wrapperPid'>,
   limits: { timeMs: number; mostMiB: number },
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
-/** The fields of a watched child. `run`: its number, 0 if the place is free, one of `KILLED` once it was killed. */
-const FIELD = { run: 0, pid: 1, wrapperPid: 2, timeMs: 3, mostKiB: 4, peakKiB: 5 } as const
-const FIELDS = 6
-const KILLED = { time: -1, memory: -2 } as const
-
-type Shared = ReturnType<typeof createShared>
-function createShared(platform: string) {
-  // The number of watches that were started, then the fields of each place.
-  const places = new Int32Array(new SharedArrayBuffer(4 * (1 + FIELDS * MOST_WATCHED)))
-  // Between two looks at the memory. A look takes microseconds on Linux and starts a process elsewhere.
-  const intervalMs = platform === 'linux' ? 20 : 250
-  return { places, FIELD, FIELDS, KILLED, platform, intervalMs }
+/** A watched child. `shared`: what became of it, one of `STATE`, and the KiB of its peak. */
+interface Watch {
+  shared: Int32Array
+  pid: number
+  wrapperPid: number
+  timeMs: number
+  mostMiB: number
 }
 
+const STATE = { running: 0, ended: 1, time: 2, memory: 3 } as const
+
 export class Watchdog {
-  readonly #shared: Shared
+  readonly #platform: string
+  readonly #watches = new Set<Watch>()
   #thread: Worker | undefined
-  #runs = 0
 
   constructor(platform: string) {
-    this.#shared = createShared(platform)
+    this.#platform = platform
   }
 
-  start(): void {
-    if (this.#thread !== undefined) return
+  start(): Worker {
+    if (this.#thread !== undefined) return this.#thread
     const thread = new Worker(`(${watchInThread})(require, ${createMemoryMeter})`, {
       eval: true,
       env: {},
       execArgv: [],
-      workerData: this.#shared,
+      workerData: { platform: this.#platform, STATE },
       resourceLimits: { maxOldGenerationSizeMb: 16, maxYoungGenerationSizeMb: 2 },
     })
-    this.#thread = thread
     // The next watch replaces a thread that ended; the new thread watches all children.
     const forget = () => {
       if (this.#thread === thread) this.#thread = undefined
     }
     thread.once('error', forget).once('exit', forget).unref()
+    for (const watch of this.#watches) thread.postMessage(watch)
+    this.#thread = thread
+    return thread
   }
 
   /** Contract: the child is ready. */
-  watch: StartWatch = ({ pid, wrapperPid }, { timeMs, mostMiB }) => {
+  watch: StartWatch = ({ pid, wrapperPid }, limits) => {
     if (pid === undefined || wrapperPid === undefined) throw new Error('The child is not ready')
-    this.start()
-    const { places } = this.#shared
-    let at = 1
-    while (at < places.length && Atomics.load(places, at) !== 0) at += FIELDS
-    if (at >= places.length) throw new Error('Too many children are watched')
-    this.#runs = (this.#runs % 0x7fffffff) + 1
-    const run = this.#runs
-    places.set([0, pid, wrapperPid, Math.ceil(timeMs), mostMiB * 1024, 0], at)
-    Atomics.store(places, at, run)
-    Atomics.add(places, 0, 1)
-    Atomics.notify(places, 0)
+    const shared = new Int32Array(new SharedArrayBuffer(8))
+    const watch = { shared, pid, wrapperPid, ...limits }
+    this.start().postMessage(watch)
+    this.#watches.add(watch)
     return () => {
-      const found = Atomics.compareExchange(places, at, run, 0)
-      const killed = found === KILLED.time ? 'time' : found === KILLED.memory ? 'memory' : undefined
-      const peakMiB = places[at + FIELD.peakKiB]! / 1024
-      Atomics.store(places, at, 0)
-      return { killed, peakMiB }
+      this.#watches.delete(watch)
+      const found = Atomics.exchange(shared, 0, STATE.ended)
+      const killed = found === STATE.time ? 'time' : found === STATE.memory ? 'memory' : undefined
+      return { killed, peakMiB: shared[1]! / 1024 }
     }
   }
 
@@ -83,40 +72,30 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   const { readFileSync } = load('node:fs') as typeof import('node:fs')
   const { execFileSync } = load('node:child_process') as typeof import('node:child_process')
   const { kill } = load('node:process') as typeof import('node:process')
-  const { workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
-  const { places, FIELD, FIELDS, KILLED, platform, intervalMs } = workerData as Shared
-  const read = createMeter(platform, { readFileSync, execFileSync })
-  const deadlines = new Map<number, { run: number; ms: number }>()
+  const { parentPort, workerData } = load('node:worker_threads') as typeof import('node:worker_threads')
+  const { running, time, memory } = workerData.STATE as typeof STATE
+  const read = createMeter(workerData.platform, { readFileSync, execFileSync })
+  // Between two looks at the memory. A look takes microseconds on Linux and starts a process elsewhere.
+  const intervalMs = workerData.platform === 'linux' ? 20 : 250
 
-  for (;;) {
-    const started = Atomics.load(places, 0)
-    let waitMs = Infinity
-    for (let at = 1; at < places.length; at += FIELDS) {
-      const run = Atomics.load(places, at)
-      if (run > 0) waitMs = Math.min(waitMs, look(at, run))
-    }
-    Atomics.wait(places, 0, started, waitMs)
-  }
-
-  /** @returns ms until the next look */
-  function look(at: number, run: number): number {
-    const known = deadlines.get(at)
-    const deadline = known?.run === run ? known.ms : performance.now() + places[at + FIELD.timeMs]!
-    deadlines.set(at, { run, ms: deadline })
-    const leftMs = deadline - performance.now()
-    const residentKiB = Math.round((read(places[at + FIELD.pid]!) ?? 0) * 1024)
-    places[at + FIELD.peakKiB] = Math.max(places[at + FIELD.peakKiB]!, residentKiB)
-    const limit = leftMs <= 0 ? 'time' : residentKiB > places[at + FIELD.mostKiB]! ? 'memory' : undefined
-    if (limit === undefined) return Math.min(intervalMs, leftMs)
-    try {
+  parentPort!.on('message', ({ shared, pid, wrapperPid, timeMs, mostMiB }: Watch) => {
+    const deadline = performance.now() + timeMs
+    const look = () => {
+      if (Atomics.load(shared, 0) !== running) return
+      const residentMiB = read(pid) ?? 0
+      shared[1] = Math.max(shared[1]!, Math.round(residentMiB * 1024))
+      const leftMs = deadline - performance.now()
+      if (leftMs > 0 && residentMiB <= mostMiB) return void setTimeout(look, Math.min(intervalMs, leftMs))
       // Unless the host has just ended the watch.
-      if (Atomics.compareExchange(places, at, run, KILLED[limit]) === run)
-        kill(places[at + FIELD.wrapperPid]!, 'SIGKILL')
-    } catch {
-      // The process has ended.
+      if (Atomics.compareExchange(shared, 0, running, leftMs > 0 ? memory : time) !== running) return
+      try {
+        kill(wrapperPid, 'SIGKILL')
+      } catch {
+        // The process has ended.
+      }
     }
-    return intervalMs
-  }
+    look()
+  })
 }
 
 /** MiB of resident memory as the operating system reports it, or undefined if the process has ended. */

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
 import type { ClientCall, ReactorRun } from '../../src/framework/ports/reactors.js'
-import { confine } from '../../src/reactor/confinement.js'
+import { confineThisNode } from '../../src/reactor/confinement.js'
 import { createReactorPool } from '../../src/reactor/start.js'
 
 const fixtures = new URL('../../../fixtures/formulas/', import.meta.url)
@@ -145,10 +145,8 @@ await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
 const port = (server.address() as AddressInfo).port
 const URL_ = `http://localhost:${port}`
 
-const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const pool = createReactorPool({
-  node,
-  confinement: await confine(node),
+  confinement: await confineThisNode(),
   allowNet: [`localhost:${port}`],
   settings: { prefix: 'bt' },
 })

@@ -3,10 +3,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { ReactorRuntime } from '../../src/framework/ports/reactors.js'
-import { confine } from '../../src/reactor/confinement.js'
+import { confineThisNode } from '../../src/reactor/confinement.js'
 import { createReactorPool } from '../../src/reactor/start.js'
 
-const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const modulesDirectory = mkdtempSync(join(tmpdir(), 'bundles-'))
 writeFileSync(
   join(modulesDirectory, 'greet.js'),
@@ -21,8 +20,7 @@ writeFileSync(join(modulesDirectory, 'broken.js'), 'let x = ;\n')
 
 const OTHER_NAME = '@basis-theory/basis-theory-reactor-formulas-sdk-js'
 const pool: ReactorRuntime = createReactorPool({
-  node,
-  confinement: await confine(node, modulesDirectory),
+  confinement: await confineThisNode(modulesDirectory),
   modulesDirectory,
   settings: { prefix: 'bt' },
 })
@@ -242,8 +240,7 @@ t.test('formats of dates take the present of the vault, not of the machine', asy
     return [format.format(), format.format(0), [0].map(format.format)[0], format.format === format.format,
       format.formatToParts().map((part) => part.value).join(''), Intl.DateTimeFormat('en-GB').format(undefined)]`
   const frozen = createReactorPool({
-    node,
-    confinement: await confine(node),
+    confinement: await confineThisNode(),
     settings: { time: () => ({ frozenMs: Date.UTC(2031, 4, 6, 7, 8) }) },
   })
   t.teardown(() => frozen.close())

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import t from 'tap'
 import type { ReactorRun, ReactorRuntime } from '../../../src/framework/ports/reactors.js'
-import { confine } from '../../../src/reactor/confinement.js'
+import { confineThisNode } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
 import { ATTACKS, type Attack, type End, LEAKS } from './attacks.js'
@@ -12,14 +12,12 @@ const LIMIT_MS = 500
 const GRACE_MS = 1_000
 const AT_ONCE = 2
 
-const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const HONEST = 'module.exports = async ({ args }) => ({ raw: { sum: args.a + args.b } })'
 
-const confinement = await confine(node)
+const confinement = await confineThisNode()
 
 function createPool(settings = {}): ReactorRuntime {
   return createReactorPool({
-    node,
     confinement,
     settings: { limits: { ...DEFAULT_LIMITS, timeMs: LIMIT_MS }, ...settings },
   })

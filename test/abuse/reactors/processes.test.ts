@@ -7,7 +7,7 @@ import t from 'tap'
 import { GuestProcess } from '../../../src/reactor/child.js'
 import {
   type Confinement,
-  confine,
+  confineThisNode,
   describeLaunch,
   describeSandbox,
   findConfinement,
@@ -27,7 +27,7 @@ const node: NodeProgram = {
   isRoot: process.getuid?.() === 0,
 }
 const guestFile = findGuestFile()
-const found = await confine(node)
+const found = await confineThisNode()
 const isLinux = platform === 'linux'
 const options = { skip: !isLinux && 'needs /proc' }
 const SPIN = 'module.exports = () => { for (;;); }'
@@ -93,7 +93,7 @@ t.test(
   options,
   async (t) => {
     const limits = { ...DEFAULT_LIMITS, timeMs: 1_000, memoryMiB: 64 }
-    const pool = createReactorPool({ node, confinement: found, settings: { limits } })
+    const pool = createReactorPool({ confinement: found, settings: { limits } })
     const bomb =
       'module.exports = async () => { const all = []; for (;;) { all.push(new Uint8Array(4e6).fill(1)); await null } }'
     const run = (reactor: string, code: string) =>
@@ -109,7 +109,7 @@ t.test(
 
 t.test('limits of time and memory hold while the event loop of the host is held', options, async (t) => {
   const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
-  const pool = createReactorPool({ node, confinement: found, settings: { limits } })
+  const pool = createReactorPool({ confinement: found, settings: { limits } })
   const clock = new Int32Array(new SharedArrayBuffer(4))
   // The code calls its client when it begins, so that the loop is held from then on.
   const bodies = {
@@ -146,7 +146,7 @@ t.test('limits of time and memory hold while the event loop of the host is held'
 })
 
 t.test('memory that a run leaves on objects of its child ends with the child', options, async (t) => {
-  const pool = createReactorPool({ node, confinement: found })
+  const pool = createReactorPool({ confinement: found })
   const run = (bytes: number) => {
     const code = `class Base { constructor(object) { return object } }
       class Mark extends Base { #kept = new Uint8Array(${bytes}).fill(1) }

@@ -1,13 +1,11 @@
 /** A host whose reactors spin for a minute: killed by the test that starts it. */
 
-import { confine } from '../../../src/reactor/confinement.js'
+import { confineThisNode } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
 
-const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const pool = createReactorPool({
-  node,
-  confinement: await confine(node),
+  confinement: await confineThisNode(),
   settings: { limits: { ...DEFAULT_LIMITS, timeMs: 1_000 } },
 })
 const spin = `module.exports = async ({ svc }) => { await svc.tokens.list({}); for (;;); }`

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createContext, runInContext } from 'node:vm'
 import t from 'tap'
-import { confine, findGuestFile } from '../../../src/reactor/confinement.js'
+import { confineThisNode, findGuestFile } from '../../../src/reactor/confinement.js'
 import { ERROR_CLASSES_SOURCE } from '../../../src/reactor/guest/modules.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
@@ -10,7 +10,6 @@ import { collectLanguage, type WalkArgs, type WalkReport, walk } from './walk.js
 
 t.setTimeout(400_000)
 
-const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
 const BUILTINS = ['crypto', 'buffer', 'url', 'querystring', 'util', 'node-fetch', 'coffer/errors']
 const ENCODINGS = ['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'euc-kr', 'latin1', 'windows-1252']
 
@@ -113,8 +112,7 @@ function readNatives(): string[] {
 
 t.test('the walk finds nothing of Node, no other global and no mark of an earlier run', async (t) => {
   const pool = createReactorPool({
-    node,
-    confinement: await confine(node),
+    confinement: await confineThisNode(),
     settings: {
       limits: {
         ...DEFAULT_LIMITS,

@@ -1,0 +1,81 @@
+/** Sends requests over `node:http` and `node:https`. Follows no redirect, and ignores proxies of the environment. */
+import type { IncomingMessage } from 'node:http'
+import type { LookupFunction } from 'node:net'
+import type { SecureContextOptions } from 'node:tls'
+
+/** Connections that wait for another request end sooner than servers end them, so few requests meet a closing one. */
+const KEPT = { keepAlive: true, timeout: 1_000, maxFreeSockets: 64 } as const
+const MOST_HEADER_BYTES = 64 * 1024
+
+export interface HttpRequest {
+  method: string
+  /** Path and query, as they are sent. */
+  target: string
+  /** Without host and length. */
+  headers: Readonly<Record<string, string>>
+  body?: Uint8Array | string
+  signal: AbortSignal
+  lookup?: LookupFunction | undefined
+}
+
+type Trust = () => SecureContextOptions | Promise<SecureContextOptions>
+
+export class HttpSender {
+  readonly #opened = new Map<boolean, ReturnType<typeof open>>()
+  readonly #trust: Trust
+
+  /** `trust` returns the certificates to trust; it is called when the first connection needs them. */
+  constructor(trust: Trust) {
+    this.#trust = trust
+  }
+
+  /** Resolves with the answer before its body is read. `sent` is called when the request is written. */
+  async send(
+    url: URL,
+    { method, target, headers, body = '', signal, lookup }: HttpRequest,
+    sent: () => void = () => undefined,
+  ): Promise<IncomingMessage> {
+    const isTls = url.protocol === 'https:'
+    const opening = this.#opened.get(isTls) ?? open(isTls, this.#trust)
+    this.#opened.set(isTls, opening)
+    const { request: openRequest, agent } = await opening
+    // Names and values alternate. Node checks them and sends them unchanged.
+    const spelled = ['host', url.host, ...Object.entries(headers).flat()]
+    const length = Buffer.byteLength(body)
+    if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)) spelled.push('content-length', `${length}`)
+    const place = { host: hostOf(url), port: portOf(url), path: target, ...(lookup && { lookup }) }
+    const options = { ...place, method, headers: spelled, signal, agent, maxHeaderSize: MOST_HEADER_BYTES }
+    return new Promise((resolve, reject) => {
+      const request = openRequest(options)
+      request.once('finish', sent).once('response', resolve).on('error', reject)
+      // If the server switches protocols, there is no error.
+      request.once('close', () => reject(new Error('There was no answer')))
+      request.end(body)
+    })
+  }
+
+  async close(): Promise<void> {
+    for (const opening of this.#opened.values()) (await opening.catch(() => undefined))?.agent.destroy()
+  }
+}
+
+/** Loads a module only when it is needed, because commands are to start fast. */
+async function open(isTls: boolean, trust: Trust) {
+  if (!isTls) {
+    const { request, Agent } = await import('node:http')
+    return { request, agent: new Agent(KEPT) }
+  }
+  const { request, Agent } = await import('node:https')
+  const { createSecureContext } = await import('node:tls')
+  // Overrides NODE_TLS_REJECT_UNAUTHORIZED.
+  const secureContext = createSecureContext(await trust())
+  return { request, agent: new Agent({ ...KEPT, rejectUnauthorized: true, secureContext }) }
+}
+
+export function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[|\]$/g, '')
+}
+
+export function portOf({ port, protocol }: URL): number {
+  return Number(port) || (protocol === 'https:' ? 443 : 80)
+}
