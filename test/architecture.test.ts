@@ -53,6 +53,7 @@ const DOORS: Record<string, string[]> = {
   commander: ['cli/program.ts', 'cli/input/options.ts'],
   inquirer: ['cli/input/prompt.ts'],
   chalk: ['cli/output/output.ts'],
+  'cli-table3': ['cli/output/table.ts'],
   'csv-parse': ['cli/bulk/csv.ts'],
   lowdb: ['storage/lsm/state.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
@@ -248,7 +249,7 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 377,
-  cli: 6344,
+  cli: 6396,
   client: 515,
   control: 1093,
   crypto: 679,

@@ -121,3 +121,23 @@ t.test('a file is developed as a reactor would run it', async (t) => {
   home.write('uses.js', 'module.exports = async () => ({ raw: require("lib").two })')
   t.match(await home.run('reactor dev uses.js --modules .'), { code: 0, stdout: '{"raw":2}\n' })
 })
+
+t.test('a file that is watched runs again when it is saved, until it is interrupted', async (t) => {
+  const home = createHome(t)
+  home.write(
+    'watched.js',
+    'module.exports = async () => { console.log("first"); throw new Error("not yet") }',
+  )
+  const save = () =>
+    home.write('watched.js', 'module.exports = async () => { console.log("second"); return { raw: 2 } }')
+  let saving: NodeJS.Timeout | undefined
+  const running = home.run('reactor dev watched.js --watch', {
+    interruptAt: 'log: second',
+    watch: (text) => {
+      if (text.includes('Waiting for')) saving ??= setInterval(save, 100)
+    },
+  })
+  const { stdout, stderr } = await running.finally(() => clearInterval(saving))
+  t.match(stderr, /log: first\n.*not yet.*Waiting for the file to be saved.*log: second\n/s)
+  t.match(stdout, /"raw":2|^$/)
+})

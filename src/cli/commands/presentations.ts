@@ -45,6 +45,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     options: [
       ['--args <json>', 'the arguments, as JSON or key=value: @args.json (repeatable)', true],
       ['--configuration <json>', 'the configuration, as JSON or key=value (repeatable)', true],
+      ['--watch', 'run again when the file is saved, until Ctrl-C'],
     ],
     load: async () => (await loadReactor()).develop,
   },

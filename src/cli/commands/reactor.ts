@@ -1,19 +1,24 @@
 /** `coffer formula check | install` and `reactor dev`: code from files. */
+import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { pause } from '../../client/pause.js'
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { usage } from '../../errors.js'
+import { toProblem, usage } from '../../errors.js'
+import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
 import type { CommandContext } from '../context.js'
 import { readTexts } from '../input/gather.js'
 import { readMap } from '../input/options.js'
 import { displayLines } from '../output/display.js'
-import { printNotice } from '../output/output.js'
+import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import type { Hooks } from '../task.js'
+import type { Hooks, Task } from '../task.js'
 import { findFixture } from './fixtures.js'
 
 const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
+/** How often a watched file is looked at. An editor has written all of it by the next look. */
+const WATCH_MS = 100
 
 export const checkFormula: Hooks = {
   gather: async (context, [file = ''], { contract }) => {
@@ -50,26 +55,49 @@ async function readFormula({ input, cwd }: CommandContext, path: string, needsCo
   return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
 }
 
-/** Runs a file as a reactor. @throws CofferError the failure of the code, after printing its place */
+/** Runs a file as a reactor, with `--watch` again on every save. */
 export const develop: Hooks = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await context.input.readFile(file, 'the file'),
     args: await readObject(context, args, '--args'),
     configuration: await readObject(context, configuration, '--configuration'),
   }),
-  run: async ({ context: { terminal }, ask, print }) => {
-    const run = (await ask()) as ReactorRun
-    for (const { level, text } of run.console)
-      await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
-    await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
-    const { outcome, stack } = run
-    if (outcome.kind === 'failure') {
-      if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
-      throw outcome.error
+  run: async (task) => {
+    const { context, options, args, format, input } = task
+    if (options.watch !== true) return runOnce(task, input)
+    const { terminal, signal } = context
+    context.handlesSignals()
+    let code = async () => input.code
+    while (!signal.aborted) {
+      const saved = waitForSave(resolve(context.cwd, args[0]!), signal)
+      const runs = async () => runOnce(task, { ...input, code: await code() })
+      await runs().catch((error) => printProblem(terminal, toProblem(error, '', 'owner'), format))
+      await printNotice(terminal, 'Waiting for the file to be saved. Press Ctrl-C to stop.')
+      await saved
+      code = () => context.input.readFile(args[0]!, 'the file')
     }
-    const { kind: _, ...result } = outcome
-    await print(result)
   },
+}
+
+/** Resolves when the file has another time of modification, or with the signal. */
+async function waitForSave(path: string, signal: AbortSignal): Promise<void> {
+  const savedAt = () => statSync(path, { throwIfNoEntry: false })?.mtimeMs
+  const before = savedAt()
+  while (!signal.aborted && [before, undefined].includes(savedAt())) await pause(WATCH_MS, signal)
+}
+
+/** @throws CofferError the failure of the code, after printing its place */
+async function runOnce({ context: { terminal }, ask, print }: Task, input: Readonly<OperationInput>) {
+  const run = (await ask({ ...input })) as ReactorRun
+  for (const { level, text } of run.console) await write(terminal.stderr, `${level}: ${displayLines(text)}\n`)
+  await printNotice(terminal, `${run.durationMs.toFixed(1)} ms, ${run.memoryMiB.toFixed(1)} MiB`)
+  const { outcome, stack } = run
+  if (outcome.kind === 'failure') {
+    if (stack !== undefined) await write(terminal.stderr, `${displayLines(stack)}\n`)
+    throw outcome.error
+  }
+  const { kind: _, ...result } = outcome
+  await print(result)
 }
 
 /** Key=value entries or a JSON object. @throws CofferError `usage` */

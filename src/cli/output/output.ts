@@ -114,7 +114,7 @@ async function printTable(
   const texts = drawMany(items, choosePaths(items, fields ?? columns), width, bold, () => {
     isCut = true
   })
-  for (const text of texts) if (!(await write(stdout, text))) return
+  for await (const text of texts) if (!(await write(stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, hints?.empty))
   else if (items.length === 0) await printNotice(terminal, hints?.empty ?? 'Nothing found.')
   if (isCut) await printNotice(terminal, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')

@@ -1,4 +1,4 @@
-/** Lays out answers for people: a list as a table, one object as its fields. */
+/** Lays out answers for people: a list as a table, one object as its fields. cli-table3 is imported here, on first use. */
 import { isObject } from '../../domain/json/json.js'
 import type { List } from '../../framework/page.js'
 import { display, displayLines, indent, measureWidth, toJson, truncate } from './display.js'
@@ -48,29 +48,24 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, w
   return shown.map(([name, field]) => `${bold(`${name}:`)}${drawField(name, field)}\n`).join('')
 }
 
-/** The lines of a table, or one object below another if columns were too narrow. Calls `onCut` if a cell does not fit. */
-export function* drawMany(
+/** A table, or one object below another if columns were too narrow. Calls `onCut` if cells do not fit `width`. */
+export async function* drawMany(
   items: readonly unknown[],
   columns: readonly string[],
   width: number,
   bold: Bold,
   onCut: () => void,
-): Generator<string> {
-  if (!items.some(isObject)) return yield items.map((item) => `${textOf(item)}\n`).join('')
+): AsyncGenerator<string> {
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const cells = [columns.map(display), ...rows]
   const widths = fitColumns(cells, width)
-  if (widths === undefined) return yield items.map((item) => drawOne(item, columns, width, bold)).join('\n')
-  for (const [at, row] of cells.entries()) {
-    const fitted =
-      width === Number.POSITIVE_INFINITY ? row : row.map((cell, column) => truncate(cell, widths[column]!))
-    if (fitted.some((cell, column) => cell !== row[column])) onCut()
-    const padded = fitted.map((cell, column) => {
-      const padding = ' '.repeat(Math.max(0, widths[column]! - measureWidth(cell)))
-      return (at === 0 ? bold(cell) : cell) + padding
-    })
-    // Without borders, so that it can be searched and pasted.
-    yield `${padded.join(GAP).trimEnd()}\n`
+  if (!items.some(isObject)) yield items.map((item) => `${textOf(item)}\n`).join('')
+  else if (widths === undefined) yield items.map((item) => drawOne(item, columns, width, bold)).join('\n')
+  else {
+    const isWhole = width === Number.POSITIVE_INFINITY
+    const fitted = isWhole ? cells : cells.map((row) => row.map((cell, at) => truncate(cell, widths[at]!)))
+    if (fitted.some((row, at) => row.some((cell, column) => cell !== cells[at]![column]))) onCut()
+    yield* drawTable(fitted, widths, bold)
   }
 }
 
@@ -89,6 +84,34 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
     if (sum(widths) <= room) return widths
   }
   return undefined
+}
+
+/** Placeholder for one column of text, from the private use area; never printed. */
+const STAND_IN = '\ue000'
+/** The time of cli-table3 grows with the square of the number of rows. */
+const ROWS_AT_ONCE = 50
+const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
+const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
+const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
+
+/**
+ * Draws a table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode
+ * version, so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
+ */
+async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
+  const { default: Table } = await import('cli-table3')
+  const [heads = [], ...others] = rows
+  const cells = [...heads.map((head) => bold(head)), ...others.flat().filter((cell) => cell !== '')].values()
+  const toStandIn = (cell: string, at: number) =>
+    cell && STAND_IN.repeat(Math.min(colWidths[at]!, measureWidth(cell) || 1))
+  const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 }
+  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+    const table = new Table({ chars: CHARS, style, colWidths })
+    table.push(...rows.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
+    // Trimmed before the cells are inserted, so that trimming does not depend on their length.
+    for (const line of table.toString().split('\n'))
+      yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
+  }
 }
 
 /** The position of a page in its list; `empty` if the list has no items. */

@@ -124,7 +124,7 @@ const map = { type: 'object', additionalProperties: true } as const
 export const developReactor = operation({
   name: 'reactor dev',
   audience: 'owner',
-  summary: 'Run a file as a reactor.',
+  summary: 'Run a file as a reactor; with --watch again on every save.',
   details:
     'The same runtime and limits as in a vault, but without one: arguments are not detokenized, and the code has no\n' +
     'client. Console output goes to standard error, the result to standard output.',
