@@ -117,13 +117,14 @@ export class ControlState implements ControlPlane {
     refuseMore(this.forks, MOST_FORKS, 'forks')
     const own = clock.copy()
     const forked = await memory.fork(start, own.now)
-    const { id, name } = await forked.app.tenant()
+    const { app } = forked.memory
+    const { id, name } = await app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
     const fact = { id, tenant: { id, name }, keys: Object.fromEntries(keys) as Fork['keys'] }
     const inMemory = { memory: forked.memory, clock: own, names, start: await forked.memory.save() }
-    const control = new ControlState(forked.app, inMemory, fact)
-    forked.app.control = control
-    forked.app.mail.publicUrl = this.app.mail.publicUrl
+    const control = new ControlState(app, inMemory, fact)
+    app.control = control
+    app.mail.publicUrl = this.app.mail.publicUrl
     this.forks.set(id, control as ControlState & { fact: Fork })
     return fact
   }

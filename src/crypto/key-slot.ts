@@ -134,6 +134,11 @@ export function parseSlots(slots: readonly unknown[]): Slot[] {
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
 }
 
+/** What may be shown of the slots of a header. */
+export function describeSlots({ slots }: Pick<Header, 'slots'>): Pick<Slot, 'id' | 'kind' | 'created'>[] {
+  return parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created }))
+}
+
 function isSlot(value: unknown): value is Slot {
   const slot = value as Slot | null
   if (typeof slot !== 'object' || slot === null) return false

@@ -61,7 +61,7 @@ export interface App extends Host, Vault {
    * Sets options for the reactor runtime; effective until its first use, merged with earlier options. `confinement`: how its
    * guests are confined; probed at first use if absent.
    */
-  configureReactors(options: ReactorOptions & { confinement?: Confinement }): void
+  configureReactors(options: RuntimeOptions): void
   /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
 }
@@ -83,29 +83,15 @@ export function createApp(parts: {
     engine.maintenance !== undefined && header !== undefined
       ? createMaintenance(engine.maintenance, keyring, store, files)
       : undefined
+  const runtime = createRuntime()
+  const mail = new MailQueue(store)
+  const background = new Background()
+  const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
-  let reactorOptions: Parameters<App['configureReactors']>[0] = {}
-  let reactors: Promise<Reactors> | undefined
-  let found: Promise<Confinement> | undefined
-  let outbound: Promise<HttpOutbound> | undefined
-  const ownPorts = new Set<number>()
   let closing: Promise<void> | undefined
   let hasChosenKeys = false
   let isExposed = false
-  const loadConfinement = () => import('../reactor/confinement.js')
-  const confine = async () => {
-    const { confinement, modulesDirectory } = reactorOptions
-    found ??= confinement
-      ? Promise.resolve(confinement)
-      : loadConfinement().then(({ confineThisNode }) => confineThisNode(modulesDirectory))
-    return found
-  }
-  const loadReactors = () =>
-    (reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(reactorOptions, confine)))
-  const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
-  const mail = new MailQueue(store)
-  const background = new Background()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
@@ -113,6 +99,7 @@ export function createApp(parts: {
   const powers = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
     ...powers,
+    ...runtime,
     generation: 0,
     claims: store.isShared ? createSharedClaims(powers) : createClaims(),
     mail,
@@ -133,16 +120,6 @@ export function createApp(parts: {
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),
     turns: new Turns(),
-    configureReactors: (options) => {
-      reactorOptions = { ...reactorOptions, ...options }
-    },
-    reactors: async (values) => (await loadReactors()).fit(values),
-    ownPorts,
-    outbound: () =>
-      (outbound ??= import('../reactor/outbound.js').then(
-        ({ HttpOutbound }) => new HttpOutbound({ allowNet: [], ...reactorOptions, ownPorts }),
-      )),
-    sandbox: async () => (await loadConfinement()).describeSandbox(await confine()),
     isEqualSecret: (a, b) => isEqualDigest(Buffer.from(a), Buffer.from(b)),
     owner: async ({ reveal, tenant: nameOrId }) => {
       const { number, owner_id } = await tenant(nameOrId)
@@ -164,8 +141,8 @@ export function createApp(parts: {
     settle: () => background.idle(),
     close: () => {
       background.close()
-      closing ??= Promise.resolve(reactors?.then((running) => running.close()))
-        .then(async () => (await outbound)?.close())
+      closing ??= runtime
+        .close()
         .then(() => background.idle())
         .then(() => mail.close())
         .then(() => store.close())
@@ -177,6 +154,40 @@ export function createApp(parts: {
     },
   }
   return app
+}
+
+type RuntimeOptions = ReactorOptions & { confinement?: Confinement }
+
+/** The part of a vault that runs code and sends requests: each module is loaded on first use. */
+function createRuntime() {
+  let options: RuntimeOptions = {}
+  let reactors: Promise<Reactors> | undefined
+  let found: Promise<Confinement> | undefined
+  let client: Promise<HttpOutbound> | undefined
+  const ownPorts = new Set<number>()
+  const confine = async () => {
+    const { confinement, modulesDirectory } = options
+    found ??= confinement ? Promise.resolve(confinement) : harden(undefined, modulesDirectory)
+    return found
+  }
+  const loadReactors = () =>
+    (reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(options, confine)))
+  return {
+    ownPorts,
+    configureReactors: (more: RuntimeOptions): void => {
+      options = { ...options, ...more }
+    },
+    reactors: async (...values: Parameters<Reactors['fit']>) => (await loadReactors()).fit(...values),
+    outbound: () =>
+      (client ??= import('../reactor/outbound.js').then(
+        ({ HttpOutbound }) => new HttpOutbound({ allowNet: [], ...options, ownPorts }),
+      )),
+    sandbox: async () => (await import('../reactor/confinement.js')).describeSandbox(await confine()),
+    close: async () => {
+      await (await reactors)?.close()
+      await (await client)?.close()
+    },
+  }
 }
 
 /** Performs or explains an operation as the owner, or as the application with the given key. */
@@ -264,7 +275,7 @@ export async function createFirstTenant(
 }
 
 /** Uses one child process for both, because starting a child blocks this process, the `host`. */
-export async function harden(host: CoreOwner, modulesDirectory?: string): Promise<Found> {
+export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
 }
 

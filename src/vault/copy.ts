@@ -17,13 +17,13 @@ import { DamagedVault } from '../storage/lsm/maintenance/verify.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
 import { fillStore } from '../storage/postgres/copies.js'
 import type { Store } from '../storage/store.js'
-import { beginVault, type Header, writeHeader } from '../storage/vault-file.js'
+import { type Header, writeHeader } from '../storage/vault-file.js'
 import { copyAndVerify, type Progress, type RowChecksum } from '../storage/vault-rows.js'
 import { loadExpressions } from './app.js'
 import { completeEffects, type Effects, isStore, requireDirectory, type VaultLocation } from './location.js'
 import { ReadableRows } from './readable-rows.js'
 import { connectStore, usingStore } from './store-vault.js'
-import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withLock } from './unlock.js'
+import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withNewDirectory } from './unlock.js'
 
 /** The rows of an unlocked vault. */
 interface Source {
@@ -120,10 +120,7 @@ async function createInDirectory(
   progress: Progress,
 ): Promise<RowChecksum> {
   const { files, directory, random } = effects
-  // Checked before waiting for the lock too, because a server may hold the lock.
-  beginVault(files, directory)
-  return withLock(effects, async (lock) => {
-    beginVault(files, directory)
+  return withNewDirectory(effects, async (lock) => {
     const options = lsmOptions(effects, { header, keyring })
     const target = {
       put: (sent: AsyncIterable<Row>) => createFromRows(options, sent, rows.times),

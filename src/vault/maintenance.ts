@@ -1,5 +1,5 @@
 /** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
-import { parseSlots } from '../crypto/key-slot.js'
+import { describeSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/ports/vault.js'
@@ -18,14 +18,14 @@ export function createMaintenance(
 ): VaultMaintenance {
   return {
     async describe() {
-      const { vault, format, created, slots } = engine.header
+      const { vault, format, created } = engine.header
       const { sstables: segments, walBytes, sstableBytes, rows } = await engine.status()
       const held = await store.read(countLogs)
       return {
         vault,
         format,
         created,
-        key_slots: parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created })),
+        key_slots: describeSlots(engine.header),
         storage: {
           records: rows.records - held.rows,
           logs: held.records,

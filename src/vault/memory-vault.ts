@@ -14,41 +14,35 @@ import { type App, createApp } from './app.js'
 
 export type { MemoryState } from '../storage/engines/memory-engine.js'
 
-export interface MemoryVault {
-  readonly app: App
-  save(): Promise<MemoryState>
-  restore(state: MemoryState): Promise<void>
-  /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
-  fork(
-    state: MemoryState,
-    clock: Clock,
-  ): Promise<{ memory: MemoryVault; app: App; keys: Record<string, string> }>
-}
+type Parts = Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine'> & { engine: MemoryEngine }
 
-export function createMemoryVault(
-  parts: Omit<Parameters<typeof createApp>[0], 'header' | 'lock' | 'engine'> & { engine: MemoryEngine },
-): MemoryVault {
-  const app = createApp({ ...parts, header: undefined })
-  const { engine } = parts
-  return {
-    app,
-    save: () => engine.save(),
-    restore: (state) => {
-      // Before the change, because the engine queues later requests behind it.
-      app.generation++
-      return engine.restore(state)
-    },
-    fork: async (state, clock) => {
-      const renamed = new Map<string, string>()
-      const forked = engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
-      const memory = createMemoryVault({
-        ...parts,
-        engine: forked,
-        keyring: withRenames(parts.keyring, renamed),
-      })
-      const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
-      return { memory, app: memory.app, keys }
-    },
+export class MemoryVault {
+  readonly app: App
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.app = createApp({ ...parts, header: undefined })
+    this.#parts = parts
+  }
+
+  save(): Promise<MemoryState> {
+    return this.#parts.engine.save()
+  }
+
+  restore(state: MemoryState): Promise<void> {
+    // Before the change, because the engine queues later requests behind it.
+    this.app.generation++
+    return this.#parts.engine.restore(state)
+  }
+
+  /** A vault with the data of `state`, whose tenants, API keys and links are its own. `keys`: by the ids of applications. */
+  async fork(state: MemoryState, clock: Clock) {
+    const renamed = new Map<string, string>()
+    const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
+    const keyring = withRenames(this.#parts.keyring, renamed)
+    const memory = new MemoryVault({ ...this.#parts, engine, keyring })
+    const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
+    return { memory, keys }
   }
 }
 

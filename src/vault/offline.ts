@@ -1,5 +1,12 @@
 /** Work on a vault that is not open in this process: its key slots, its lock, and verifying it at rest. */
-import { checkSlotCount, createSlot, openSlot, parseSlots, sealHeader } from '../crypto/key-slot.js'
+import {
+  checkSlotCount,
+  createSlot,
+  describeSlots,
+  openSlot,
+  parseSlots,
+  sealHeader,
+} from '../crypto/key-slot.js'
 import { formatDate } from '../domain/dates.js'
 import { conflict } from '../errors.js'
 import type { ChooseSlots, Holder, SlotFacts, Verification } from '../framework/ports/vault.js'
@@ -38,7 +45,7 @@ export async function verifyAtRest(location: VaultLocation, choose: ChooseOpener
 
 /** Needs no key. */
 export async function listKeySlots(location: VaultLocation): Promise<SlotFacts[]> {
-  return parseSlots((await readHeaderAt(location)).slots).map(describeSlot)
+  return describeSlots(await readHeaderAt(location))
 }
 
 /**
@@ -62,7 +69,7 @@ export async function changeKeySlots(
     const context = { primitives, random }
     const { root, slot } = await openSlot(context, header, parseOpener(opener))
     const before = parseSlots(header.slots)
-    const kept = choose(before.map(describeSlot), slot.id)
+    const kept = choose(describeSlots(header), slot.id)
     const slots = before.filter(({ id }) => kept.includes(id))
     // Checked before a key file is saved, so that no useless key file is left.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
@@ -77,12 +84,8 @@ export async function changeKeySlots(
     primitives.wipe(root)
     const input = { header: next, replaces: header.mac }
     await vault.ask({ operation: 'vault replace-header', input, as: { reveal: false, tenant } })
-    return slots.map(describeSlot)
+    return describeSlots(next)
   } finally {
     await vault.close()
   }
-}
-
-function describeSlot({ id, kind, created }: SlotFacts): SlotFacts {
-  return { id, kind, created }
 }

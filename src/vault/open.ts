@@ -5,17 +5,16 @@ import { nativePrimitives } from '../crypto/native.js'
 import type { Clock } from '../crypto/ports.js'
 import { createMac, KEY_BYTES } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
-import { CofferError, conflict } from '../errors.js'
+import { CofferError } from '../errors.js'
 import { connectToVault, hasVaultSocket, serveVaultSocket } from '../ipc/vault-socket.js'
 import { createFileEngine, openFileEngine } from '../storage/engines/file-engine.js'
 import { MemoryEngine } from '../storage/engines/memory-engine.js'
-import { makeDirectories } from '../storage/files.js'
 import type { Lock, LockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
-import { type Header, hasHeader, readHeader } from '../storage/vault-file.js'
+import { type Header, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import { completeEffects, type Effects, isStore, kindOfAddress, type VaultLocation } from './location.js'
-import { createMemoryVault, type MemoryVault } from './memory-vault.js'
+import { MemoryVault } from './memory-vault.js'
 import {
   askSecret,
   type ChooseOpener,
@@ -26,6 +25,7 @@ import {
   type Unlocked,
   unlock,
   withLock,
+  withNewDirectory,
 } from './unlock.js'
 import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 
@@ -72,23 +72,14 @@ export async function openEphemeral(options: EphemeralOptions): Promise<MemoryVa
   const primitives = choosePrimitivesLater(role)
   const keyring = createKeyring(primitives, random, random.bytes(KEY_BYTES))
   const engine = new MemoryEngine(clock)
-  const vault = createMemoryVault({ engine, keyring, random, primitives })
+  const vault = new MemoryVault({ engine, keyring, random, primitives })
   await createFirstTenant(vault.app, tenantName)
   return vault
 }
 
 async function createInDirectory(effects: Effects, tenantName: string, opener: NewOpener): Promise<App> {
   if (opener.kind === 'passphrase') checkNewPassphrase(opener.passphrase)
-  const { files, directory } = effects
-  const requireNone = () => {
-    if (hasHeader(files, directory))
-      throw conflict(`There is already a vault in ${directory}. Choose another directory.`)
-  }
-  // Checked before waiting for the lock, because a server may hold the lock.
-  requireNone()
-  makeDirectories(files, directory)
-  return withLock(effects, async (lock) => {
-    requireNone()
+  return withNewDirectory(effects, async (lock) => {
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
     const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })

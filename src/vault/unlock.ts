@@ -27,7 +27,7 @@ import {
   readLockHolder,
   readProcessIdentity,
 } from '../storage/lock.js'
-import { FORMAT, type Header, readHeader } from '../storage/vault-file.js'
+import { beginVault, FORMAT, type Header, readHeader } from '../storage/vault-file.js'
 import type { Effects } from './location.js'
 
 /** `text`: the content of the key file. */
@@ -150,6 +150,17 @@ export async function withLock<T>(
     lock.release()
     throw error
   }
+}
+
+/** Runs `work` with the lock of a directory for a new vault. @throws CofferError `conflict` if there is a vault */
+export async function withNewDirectory<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
+  const { files, directory } = effects
+  // Checked before waiting for the lock too, because a server may hold the lock.
+  beginVault(files, directory)
+  return withLock(effects, async (lock) => {
+    beginVault(files, directory)
+    return work(lock)
+  })
 }
 
 /** @throws CofferError `unavailable` if a server has the vault open */

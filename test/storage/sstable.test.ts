@@ -180,19 +180,6 @@ t.test('a cache keeps to its bound and opens what it forgot again', (t) => {
   t.end()
 })
 
-t.test('a table that is searched often knows what it has not without opening a block', (t) => {
-  const { live, files } = makeSSTable(rowsUpTo(5000), 0)
-  const { sstable } = live
-  const absent = numbers(1000, () => true).map((number) => idOf(5000 + number))
-  const countFound = () => absent.filter((id) => sstable.find(id) !== undefined).length
-  t.equal(countFound(), 0)
-  const before = files.reads
-  t.equal(countFound(), 0)
-  t.ok(files.reads - before < 50, `${files.reads - before} of 1000 searches opened a block`)
-  t.equal(numbers(5000, (number) => sstable.find(idOf(number)) === number).length, 5000)
-  t.end()
-})
-
 t.test('a damaged block of ids is reported to those who need it, and costs nobody else a row', (t) => {
   const { live, files } = makeSSTable(rowsUpTo(5000), 0)
   const { sstable } = live

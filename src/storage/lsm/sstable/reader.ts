@@ -40,57 +40,6 @@ export interface SSTableMeta {
   to: number
 }
 
-/** A command searches a table less often than this, and then needs no filter. */
-const SEARCHES_BEFORE = 64
-const LEAST_BITS_PER_ROW = 8
-const PROBES = 4
-
-/**
- * A Bloom filter of a table's ids, which are as good as hashes, because they are keyed digests. Each search adds one block
- * of ids, so that none waits for all of them; until all are added, nothing is excluded.
- */
-class IdFilter {
-  /** The number of bits is a power of two, so that a masked hash is the number of a bit. */
-  #words = new Int32Array(0)
-  #mask = 0
-  #nextBlock = -SEARCHES_BEFORE
-  #isWhole = false
-
-  /** True if the table of `count` ids does not have this id; false if that is unknown. */
-  excludes(id: Buffer, count: number, block: (number: number) => Buffer): boolean {
-    if (this.#isWhole) return !this.#probe(id, 0, false)
-    const number = this.#nextBlock++
-    if (number < 0) return false
-    if (number === 0) {
-      const bits = 2 ** Math.max(5, Math.ceil(Math.log2(count * LEAST_BITS_PER_ROW)))
-      this.#words = new Int32Array(bits / 32)
-      this.#mask = bits - 1
-    }
-    try {
-      const ids = block(number)
-      for (let at = 0; at < ids.length; at += WIDTH) this.#probe(ids, at, true)
-      this.#isWhole = number === blockOf(IDS, count - 1)
-    } catch {
-      // The searches that need a damaged block report it; the table has no filter.
-      this.#nextBlock = Number.NEGATIVE_INFINITY
-    }
-    return false
-  }
-
-  /** Whether all bits of the id at `at` are set; sets them if `isAdded`. */
-  #probe(ids: Buffer, at: number, isAdded: boolean): boolean {
-    let hash = ids.readInt32BE(at)
-    // Odd, so that no two probes hit one bit.
-    const step = ids.readInt32BE(at + 4) | 1
-    for (let probe = 0; probe < PROBES; probe++, hash = (hash + step) | 0) {
-      const bit = hash & this.#mask
-      if (isAdded) this.#words[bit >>> 5]! |= 1 << (bit & 31)
-      else if ((this.#words[bit >>> 5]! & (1 << (bit & 31))) === 0) return false
-    }
-    return true
-  }
-}
-
 /** Records up to this many bytes are cached as they are sealed. */
 const MOST_CACHED_BYTES = 1024
 
@@ -100,7 +49,6 @@ export class SSTable {
   readonly #context: LsmContext
   readonly #id: Uint8Array
   readonly #serial: number
-  readonly #filter = new IdFilter()
   #footer: Footer | undefined
 
   constructor(context: LsmContext, meta: SSTableMeta) {
@@ -234,11 +182,10 @@ export class SSTable {
   find(id: RowId): number | undefined {
     const key = asBuffer(id)
     const count = this.count(IDS)
-    if (this.#filter.excludes(key, count, this.#idBlock)) return undefined
     const high = key.readUInt32BE(0)
     const low = key.readUInt32BE(4)
     for (let entry = this.countBelow(IDS, high, low); entry < count; entry++) {
-      const block = this.#idBlock(blockOf(IDS, entry))
+      const block = this.block(IDS, blockOf(IDS, entry))
       const at = offsetOf(IDS, entry)
       if (block.readUInt32BE(at) !== high || block.readUInt32BE(at + 4) !== low) return undefined
       const row = block.readUInt32LE(at + 8)
@@ -246,8 +193,6 @@ export class SSTable {
     }
     return undefined
   }
-
-  readonly #idBlock = (number: number): Buffer => this.block(IDS, number)
 
   /** The entries of `KEYS` with this key: `count` of them from `start` on. */
   posting(key: Uint8Array): { start: number; count: number } {

@@ -15,72 +15,27 @@ type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 const PROBE_FACTOR = 64
 const WINDOW = 128
 
-/** Rows of a table from `first` on: a byte for each, 1 if the row is in the set. */
-class RowSet {
+/** Marks on rows of a table, from the first to the last of those given, which ascend; a mark elsewhere is ignored. */
+class Marks {
   readonly first: number
   readonly #flags: Uint8Array
 
-  constructor(first: number, flags: Uint8Array) {
-    this.first = first
-    this.#flags = flags
+  constructor(rows: Uint32Array) {
+    this.first = rows[0] ?? 0
+    this.#flags = new Uint8Array(rows.length === 0 ? 0 : rows[rows.length - 1]! - this.first + 1)
   }
 
-  static full(first: number, below: number): RowSet {
-    return new RowSet(first, new Uint8Array(below - first).fill(1))
-  }
-
-  /** The row after the last one that the set can hold. */
+  /** The row after the last one. */
   get below(): number {
     return this.first + this.#flags.length
   }
 
-  copy(): RowSet {
-    return new RowSet(this.first, this.#flags.slice())
-  }
-
-  empty(): RowSet {
-    return new RowSet(this.first, new Uint8Array(this.#flags.length))
-  }
-
-  has(row: number): boolean {
-    return this.#flags[row - this.first] === 1
-  }
-
-  /** Contract: the set can hold the row. */
   add(row: number): void {
     this.#flags[row - this.first] = 1
   }
 
-  delete(row: number): void {
-    if (this.has(row)) this.#flags[row - this.first] = 0
-  }
-
-  unite(other: RowSet): void {
-    for (let at = 0; at < this.#flags.length; at++) this.#flags[at]! |= other.#flags[at]!
-  }
-
-  subtract(other: RowSet): void {
-    for (let at = 0; at < this.#flags.length; at++) this.#flags[at]! &= 1 - other.#flags[at]!
-  }
-
-  keep(isKept: (row: number) => boolean): RowSet {
-    for (let at = 0; at < this.#flags.length; at++)
-      if (this.#flags[at] === 1 && !isKept(this.first + at)) this.#flags[at] = 0
-    return this
-  }
-
-  get count(): number {
-    let count = 0
-    for (let at = 0; at < this.#flags.length; at++) count += this.#flags[at]!
-    return count
-  }
-
-  /** Ascending. */
-  rows(): Uint32Array {
-    const rows = new Uint32Array(this.count)
-    for (let at = 0, index = 0; at < this.#flags.length; at++)
-      if (this.#flags[at] === 1) rows[index++] = this.first + at
-    return rows
+  has(row: number): boolean {
+    return this.#flags[row - this.first] === 1
   }
 }
 
@@ -94,7 +49,7 @@ export function search(live: LiveSSTable, memtables: readonly Shadows[], query: 
     const { start, count } = sstable.posting(condition.key)
     return { count, row: (index: number) => sstable.rowAt(KEYS, start + index) }
   }
-  const rows = matchesOf(live, memtables, condition, RowSet.full(0, sstable.rows), now).rows()
+  const rows = matchesOf(live, memtables, condition, range(0, sstable.rows), now)
   return { count: rows.length, row: (index: number) => rows[index]! }
 }
 
@@ -112,9 +67,15 @@ export function* seek(
   let end = lowerBound(sstable.rows, (row) => sstable.entry(row).seq >= below)
   for (let size = WINDOW; end > 0; size *= 4) {
     const first = Math.max(0, end - size)
-    yield* matchesOf(live, memtables, condition, RowSet.full(first, end), now).rows().reverse()
+    yield* matchesOf(live, memtables, condition, range(first, end), now).reverse()
     end = first
   }
+}
+
+function range(first: number, below: number): Uint32Array {
+  const rows = new Uint32Array(below - first)
+  for (let at = 0; at < rows.length; at++) rows[at] = first + at
+  return rows
 }
 
 function mayMatch({ sstable, dropped }: LiveSSTable, memtables: readonly Shadows[], tenant: number): boolean {
@@ -128,65 +89,66 @@ function bind(where: Where | undefined, all: Uint8Array): Where {
   return 'key' in where || 'ids' in where ? where : { and: [{ key: all }, where] }
 }
 
-/** The live rows of `universe`, which it changes. */
+/** Those of the rows that match and live. */
 function matchesOf(
   live: LiveSSTable,
   memtables: readonly Shadows[],
   condition: Where,
-  universe: RowSet,
+  rows: Uint32Array,
   now: number,
-): RowSet {
+): Uint32Array {
   const { sstable, dead } = live
-  const found = evaluate(sstable, condition, universe)
-  const firstDead = lowerBound(dead.length, (index) => dead[index]! >= universe.first)
-  for (let index = firstDead; index < dead.length && dead[index]! < universe.below; index++)
-    found.delete(dead[index]!)
-  for (const memtable of memtables) for (const row of live.hiddenBy(memtable)) found.delete(row)
+  const found = evaluate(sstable, condition, rows)
+  const gone = new Marks(found)
+  const firstDead = lowerBound(dead.length, (index) => dead[index]! >= gone.first)
+  for (let index = firstDead; index < dead.length && dead[index]! < gone.below; index++)
+    gone.add(dead[index]!)
+  for (const memtable of memtables) for (const row of live.hiddenBy(memtable)) gone.add(row)
   const expired = sstable.countExpired(now)
-  for (let entry = 0; entry < expired; entry++) found.delete(sstable.rowAt(EXPIRY, entry))
-  return found
+  for (let entry = 0; entry < expired; entry++) gone.add(sstable.rowAt(EXPIRY, entry))
+  return found.filter((row) => !gone.has(row))
 }
 
-/** Rows of `universe` that match. It may change `universe` and return it. */
-function evaluate(sstable: SSTable, where: Where, universe: RowSet): RowSet {
-  if ('key' in where) return evaluateKey(sstable, where.key, universe)
+/** Those of the rows that match. All rows ascend, here and below. */
+function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Array {
+  if (rows.length === 0) return rows
+  if ('range' in where) return evaluateRange(sstable, where, rows)
   if ('and' in where) {
     // The rarest condition first, so that the costly ones read few rows.
-    const parts = where.and.map((part) => ({ part, rows: estimate(sstable, part) }))
-    parts.sort((left, right) => left.rows - right.rows)
-    return parts.reduce((found, { part }) => evaluate(sstable, part, found), universe)
+    const parts = where.and.map((part) => ({ part, count: estimate(sstable, part) }))
+    parts.sort((left, right) => left.count - right.count)
+    return parts.reduce((found, { part }) => evaluate(sstable, part, found), rows)
   }
-  if ('not' in where) {
-    universe.subtract(evaluate(sstable, where.not, universe.copy()))
-    return universe
+  if ('key' in where) {
+    const { start, count } = sstable.posting(where.key)
+    if (count === sstable.rows) return rows
+    if (rows.length * PROBE_FACTOR < count)
+      return rows.filter((row) => {
+        const at = start + indexIn(sstable, start, count, row)
+        return at < start + count && sstable.rowAt(KEYS, at) === row
+      })
   }
-  if ('range' in where) return evaluateRange(sstable, where, universe)
-  const found = universe.empty()
-  if ('or' in where) for (const part of where.or) found.unite(evaluate(sstable, part, universe.copy()))
-  else
-    for (const id of where.ids) {
-      const row = sstable.find(id)
-      if (row !== undefined && universe.has(row)) found.add(row)
-    }
-  return found
+  const marks = new Marks(rows)
+  const isNegated = 'not' in where
+  for (const part of 'or' in where ? where.or : [isNegated ? where.not : where])
+    mark(sstable, part, rows, marks)
+  return rows.filter((row) => marks.has(row) !== isNegated)
 }
 
-function evaluateKey(sstable: SSTable, key: Uint8Array, universe: RowSet): RowSet {
-  const { start, count } = sstable.posting(key)
-  if (count === sstable.rows) return universe
-  const { first, below } = universe
-  const indexOf = (row: number) => lowerBound(count, (index) => sstable.rowAt(KEYS, start + index) >= row)
-  const [from, to] = [first === 0 ? 0 : indexOf(first), below === sstable.rows ? count : indexOf(below)]
-  if (universe.count * PROBE_FACTOR < to - from)
-    return universe.keep((row) => {
-      const at = indexOf(row)
-      return at < count && sstable.rowAt(KEYS, start + at) === row
-    })
-  const found = universe.empty()
-  sstable.eachPosted(start + from, start + to, (row) => {
-    if (universe.has(row)) found.add(row)
-  })
-  return found
+/** Marks those of the rows that match, and perhaps some between them. */
+function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): void {
+  if ('key' in where) {
+    const { start, count } = sstable.posting(where.key)
+    const from = marks.first === 0 ? 0 : indexIn(sstable, start, count, marks.first)
+    const to = marks.below === sstable.rows ? count : indexIn(sstable, start, count, marks.below)
+    sstable.eachPosted(start + from, start + to, (row) => marks.add(row))
+  } else if ('ids' in where) for (const id of where.ids) marks.add(sstable.find(id) ?? -1)
+  else for (const row of evaluate(sstable, where, rows)) marks.add(row)
+}
+
+/** The index in a posting of the first row from `row` on. */
+function indexIn(sstable: SSTable, start: number, count: number, row: number): number {
+  return lowerBound(count, (index) => sstable.rowAt(KEYS, start + index) >= row)
 }
 
 /** An estimate; Infinity if the condition may have to read rows. */
@@ -196,11 +158,11 @@ function estimate(sstable: SSTable, where: Where): number {
   return 'range' in where ? Number.POSITIVE_INFINITY : sstable.rows
 }
 
-function evaluateRange(sstable: SSTable, range: Extract<Where, { range: unknown }>, universe: RowSet) {
+function evaluateRange(sstable: SSTable, range: Extract<Where, { range: unknown }>, rows: Uint32Array) {
   const { low, high } = sstable.footer.ranges[range.range]
   // 0 means never, which no range contains.
   const isOutside = high < Math.max(1, range.from ?? 1) || low >= (range.below ?? Number.POSITIVE_INFINITY)
-  if (isOutside) return universe.empty()
-  if (isWithin(low, range) && isWithin(high, range)) return universe
-  return universe.keep((row) => isWithin(sstable.entry(row)[range.range], range))
+  if (isOutside) return rows.subarray(0, 0)
+  if (isWithin(low, range) && isWithin(high, range)) return rows
+  return rows.filter((row) => isWithin(sstable.entry(row)[range.range], range))
 }
