@@ -9,18 +9,19 @@ import { asBuffer, fromBase64, toBase64 } from './bytes.js'
 import type { PendingEntries, Row, VaultRows } from './engine.js'
 import { type Files, removeQuietly } from './files.js'
 import { LENGTH_WORDS, openFrame, SEAL_BYTES, sealFrame, type WalPosition } from './lsm/frames.js'
-import { type Change, changeLength, decodeFrame, encodeFrame, FRAME_HEAD, INSERT } from './lsm/row-change.js'
+import { decodeFrame, encodeFrame, FRAME_HEAD, INSERT } from './lsm/row-change.js'
 import type { Times } from './time.js'
 import { checkHeader, type Header, headerText } from './vault-file.js'
-import { copyAndVerify, type Progress, plainRow } from './vault-rows.js'
+import { copyAndVerify, inBatches, type Progress, plainRow } from './vault-rows.js'
 
 const MAGIC = Buffer.from('COFFERB1')
 const FIXED_BYTES = 12
 const HEADER_LIMIT = 64 * 1024
 const FRAME_LIMIT = 256 * 1024 * 1024
-/** Encoded rows of one frame. */
-const BATCH_BYTES = 64 * 1024
+/** Rows of one frame. */
+const BATCH = { rows: 1000, bytes: 64 * 1024 }
 
+/** The first frame. Bytes of `pending` are base64. */
 interface About {
   times: Times
   count: number
@@ -43,61 +44,48 @@ export async function writeBackup(
       'storage_failed',
       `Cannot create ${path}: its directory is missing. Create it first.`,
     )
+  const target = {
+    put: async (sent: AsyncIterable<Row>) => {
+      const text = Buffer.from(headerText(header))
+      const start = Buffer.concat([MAGIC, Buffer.alloc(4), text])
+      start.writeUInt32LE(text.length, MAGIC.length)
+      files.write(file, start, 0)
+      const first = beginFrames(keys, text)
+      let position = first
+      for await (const content of framesOf(rows, sent)) {
+        const next = sealFrame(keys.wal, content, first.tag, position)
+        files.write(file, next.bytes, position.end)
+        position = next.position
+        // Lets other work run.
+        await new Promise(setImmediate)
+      }
+      files.sync(file)
+    },
+    read: () => readBackup(files, keys, path).rows(),
+  }
+  let isDone = false
   try {
-    const target = {
-      put: async (sent: AsyncIterable<Row>) => {
-        await putFrames({ files, keys }, file, { header, rows, sent })
-        files.sync(file)
-      },
-      read: () => readBackup(files, keys, path).rows(),
-    }
     await copyAndVerify(rows, target, keys.chain, progress)
-    const bytes = files.size(file)
+    isDone = true
+    return files.size(file)
+  } finally {
     files.close(file)
-    return bytes
-  } catch (error) {
-    files.close(file)
-    removeQuietly(files, path)
-    throw error
+    if (!isDone) removeQuietly(files, path)
   }
 }
 
-async function putFrames(
-  { files, keys }: { files: Files; keys: EngineKeys },
-  file: number,
-  { header, rows, sent }: { header: Header; rows: VaultRows; sent: AsyncIterable<Row> },
-): Promise<void> {
-  const text = Buffer.from(headerText(header))
-  const start = Buffer.concat([MAGIC, Buffer.alloc(4), text])
-  start.writeUInt32LE(text.length, MAGIC.length)
-  files.write(file, start, 0)
-  const first = beginFrames(keys, text)
-  let position = first
-  const append = async (content: Uint8Array) => {
-    const next = sealFrame(keys.wal, content, first.tag, position)
-    files.write(file, next.bytes, position.end)
-    position = next.position
-    // Lets other work run.
-    await new Promise(setImmediate)
-  }
-  const { times, count } = rows
-  const pending = rows.pending.map(({ id, sealed, ...rest }) => {
+/** The plain bytes of each frame. */
+async function* framesOf({ times, count, pending }: VaultRows, rows: AsyncIterable<Row>) {
+  const encoded = pending.map(({ id, sealed, ...rest }) => {
     return { ...rest, id: toBase64(id), sealed: toBase64(sealed) }
   })
-  await append(Buffer.from(JSON.stringify({ times, count, pending } satisfies About)))
-  let batch: Change[] = []
-  let bytes = 0
-  for await (const row of sent) {
-    const change: Change = { kind: INSERT, row }
-    batch.push(change)
-    bytes += changeLength(change)
-    if (bytes < BATCH_BYTES) continue
-    await append(encodeFrame(batch, 0))
-    batch = []
-    bytes = 0
-  }
-  if (batch.length > 0) await append(encodeFrame(batch, 0))
-  await append(encodeFrame([], 0))
+  yield Buffer.from(JSON.stringify({ times, count, pending: encoded } satisfies About))
+  for await (const batch of inBatches(rows, BATCH))
+    yield encodeFrame(
+      batch.map((row) => ({ kind: INSERT, row })),
+      0,
+    )
+  yield encodeFrame([], 0)
 }
 
 /** @throws CofferError `not_found`, `vault_damaged`, `vault_unsupported` */

@@ -69,6 +69,23 @@ export async function copyAndVerify(
   throw new CofferError('storage_failed', 'What arrived is not what was sent. Try again.')
 }
 
+/** Rows in batches, in their order: a batch ends when it has so many rows, or so many bytes of sealed records. */
+export async function* inBatches(
+  rows: AsyncIterable<Row>,
+  most: { rows: number; bytes: number },
+): AsyncGenerator<Row[]> {
+  let batch: Row[] = []
+  let bytes = 0
+  for await (const row of rows) {
+    bytes += row.sealed.length
+    if (batch.push(row) < most.rows && bytes < most.bytes) continue
+    yield batch
+    batch = []
+    bytes = 0
+  }
+  if (batch.length > 0) yield batch
+}
+
 /** A plain object: rows of frames have getters. */
 export function plainRow({ kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }: Row): Row {
   return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed }

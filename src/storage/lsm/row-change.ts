@@ -125,13 +125,11 @@ export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: numbe
   return { kind, tenant, id, rev, ...none }
 }
 
-export function changeLength({ row }: Change): number {
-  return CHANGE_HEAD + row.keys.length + row.sealed.length
-}
+const lengthOf = ({ keys, sealed }: Row) => CHANGE_HEAD + keys.length + sealed.length
 
 /** The frame's plain bytes. `next`: the `rev` of a frame without changes. */
 export function encodeFrame(changes: readonly Change[], time: number, next = 0): Uint8Array {
-  const length = changes.reduce((sum, change) => sum + changeLength(change), FRAME_HEAD)
+  const length = changes.reduce((sum, { row }) => sum + lengthOf(row), FRAME_HEAD)
   // Not out of a pool: rows of a decoded frame keep its bytes for long, and would keep the whole pool.
   const bytes = Buffer.allocUnsafeSlow(length)
   bytes.writeUIntLE(changes[0]?.row.rev ?? next, 0, 6)
@@ -145,7 +143,7 @@ export function encodeFrame(changes: readonly Change[], time: number, next = 0):
     bytes.writeUInt32LE(row.sealed.length, at + 2 + HEAD_BYTES)
     bytes.set(row.keys, at + CHANGE_HEAD)
     bytes.set(row.sealed, at + CHANGE_HEAD + row.keys.length)
-    at += CHANGE_HEAD + row.keys.length + row.sealed.length
+    at += lengthOf(row)
   }
   return bytes
 }

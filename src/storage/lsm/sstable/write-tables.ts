@@ -3,6 +3,7 @@
  * (compaction). Chooses the tables to compact.
  */
 import type { Row } from '../../engine.js'
+import { inBatches } from '../../vault-rows.js'
 import type { LsmContext } from '../context.js'
 import { type Entries, GONE, least, sortEntries, TableEntries, walkRows } from './cursors.js'
 import { INDEXES, type Index } from './format.js'
@@ -81,26 +82,16 @@ export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTab
   return { meta: yield* writeTable(context, addRows, entriesOf), maps }
 }
 
-/** Rows and bytes that are held in memory before they are written. */
-const BATCH_ROWS = 16_384
-const BATCH_BYTES = 16 * 1024 * 1024
+/** What is held in memory before it is written. */
+const BATCH = { rows: 16_384, bytes: 16 * 1024 * 1024 }
 
 /** Writes rows in any order as tables, of a batch each. */
 export async function writeBatches(context: LsmContext, rows: AsyncIterable<Row>): Promise<LiveSSTable[]> {
   const tables: LiveSSTable[] = []
-  let batch: Row[] = []
-  let bytes = 0
-  const write = () => {
+  for await (const batch of inBatches(rows, BATCH)) {
     batch.sort((left, right) => left.seq - right.seq)
     tables.push(...finish(writeRows(context, batch)))
-    batch = []
-    bytes = 0
   }
-  for await (const row of rows) {
-    bytes += row.sealed.length
-    if (batch.push(row) === BATCH_ROWS || bytes >= BATCH_BYTES) write()
-  }
-  write()
   return tables
 }
 
