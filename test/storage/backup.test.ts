@@ -4,7 +4,7 @@ import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/bac
 import type { Row } from '../../src/storage/engine.js'
 import { createFromRows } from '../../src/storage/lsm/maintenance/rows.js'
 import { beginVault, hasHeader, writeHeader } from '../../src/storage/vault-file.js'
-import { diskOptions } from './disk.js'
+import { diskOptions, remove, rowsOf, textOf } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
@@ -40,14 +40,8 @@ const put = (engine: FileEngine, ...names: string[]) =>
     await writer.append(asLog(draftOf({ name: `log ${names[0]}` })))
   })
 
-const remove = (engine: FileEngine, name: string) =>
-  engine.write((writer) => writer.remove(3, 1, digest(`id/3/1/${name}`, 16)))
-
-async function list(engine: FileEngine): Promise<string[]> {
-  const query = { kind: 3, tenant: 1, all: digest('key/1/all', 8), page: 1, size: 100 } as const
-  const { rows } = await engine.read((reader) => reader.find({ ...query }))
-  return rows.map(({ sealed }) => Buffer.from(sealed).toString().replace('text of ', '')).sort()
-}
+const list = async (engine: FileEngine): Promise<string[]> =>
+  (await rowsOf(engine)).map((row) => textOf(row).replace('text of ', '')).sort()
 
 t.test('what was backed up is restored, elsewhere, and verifies', async (t) => {
   const files = new FakeFiles()

@@ -177,7 +177,6 @@ export function engineSuite(t: Test, open: () => Promise<OpenedEngine>, { runs =
   testWorks(t, open)
   testQueries(t, open)
   testTime(t, open)
-  testLogs(t, open)
   testModel(t, open, runs)
 }
 
@@ -192,81 +191,6 @@ function testRows(t: Test, open: () => Promise<OpenedEngine>): void {
     t.equal(row?.keys.length, 0)
     t.equal(await get(engine, 'b'), undefined)
     t.equal(await get(engine, 'a', { tenant: 2 }), undefined)
-    await engine.close()
-  })
-
-  t.test('keeps seq and creation when a row is replaced, with another rev', async (t) => {
-    const { engine, clock } = await open()
-    await insert(engine, { name: 'a', text: 'old', keys: ['red'] }, { name: 'b' })
-    const { seq, rev } = (await get(engine, 'a'))!
-    clock.set(2_000)
-    await replace(engine, { name: 'a', text: 'new', keys: ['blue'], modified: 2_000 })
-    const row = await get(engine, 'a')
-    t.match(row, { seq, created: 1_000, modified: 2_000 })
-    t.not(row?.rev, rev)
-    t.equal(row && textOf(row), 'new')
-    t.strictSame(shown(await find(engine, queryOf())), { texts: ['b', 'new'], total: 2 })
-    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: [], total: 0 })
-    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('blue') }))), { texts: ['new'], total: 1 })
-    await engine.close()
-  })
-
-  t.test('takes the same id again after it was removed', async (t) => {
-    const { engine, flush } = await open()
-    await insert(engine, { name: 'a', text: 'one', keys: ['red'] })
-    await flush?.()
-    await remove(engine, 'a')
-    t.equal(await get(engine, 'a'), undefined)
-    t.strictSame(shown(await find(engine, queryOf())), { texts: [], total: 0 })
-    await insert(engine, { name: 'a', text: 'two' })
-    await flush?.()
-    const row = await get(engine, 'a')
-    t.equal(row && textOf(row), 'two')
-    t.strictSame(shown(await find(engine, queryOf())), { texts: ['two'], total: 1 })
-    t.strictSame(shown(await find(engine, queryOf({ key: keyOf('red') }))), { texts: [], total: 0 })
-    await engine.close()
-  })
-
-  t.test('removing what is not there changes nothing', async (t) => {
-    const { engine, flush } = await open()
-    await insert(engine, { name: 'a' })
-    await remove(engine, 'b')
-    await flush?.()
-    await remove(engine, 'b')
-    t.strictSame(shown(await find(engine, queryOf())), { texts: ['a'], total: 1 })
-    await engine.close()
-  })
-
-  t.test('drops a tenant with its logs and leaves the others', async (t) => {
-    const { engine, flush } = await open()
-    for (const tenant of [1, 2]) {
-      await insert(engine, { name: 'a', tenant }, { name: 'b', tenant })
-      await engine.write((writer) => writer.append(logOf('log', [], tenant)))
-    }
-    await flush?.()
-    await insert(engine, { name: 'c', tenant: 1 }, { name: 'c', tenant: 2 })
-    await engine.write((writer) => writer.dropTenant(1))
-    const check = async () => {
-      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 1 }))), { texts: [], total: 0 })
-      t.strictSame(shown(await find(engine, logQueryOf(undefined, { tenant: 1 }))), { texts: [], total: 0 })
-      t.equal(await get(engine, 'a'), undefined)
-      t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 2 }))), {
-        texts: ['c', 'b', 'a'],
-        total: 3,
-      })
-      t.equal((await find(engine, logQueryOf(undefined, { tenant: 2 }))).total, 1)
-    }
-    await check()
-    await flush?.()
-    await check()
-    await insert(engine, { name: 'a', text: 'again' })
-    // Often enough that what was dropped and what came back are compacted into one table.
-    for (let round = 0; round < 6; round++) {
-      t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
-      await insert(engine, { name: String(round), tenant: 2 })
-      await flush?.()
-    }
-    t.strictSame(shown(await find(engine, queryOf())), { texts: ['again'], total: 1 })
     await engine.close()
   })
 }
@@ -425,90 +349,6 @@ function testWorks(t: Test, open: () => Promise<OpenedEngine>): void {
 }
 
 function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
-  t.test('pages newest first with exact totals, past the end too', async (t) => {
-    const { engine, flush } = await open()
-    for (let first = 0; first < 45; first += 15) {
-      await insert(engine, ...Array.from({ length: 15 }, (_, index) => ({ name: String(first + index) })))
-      if (first < 30) await flush?.()
-    }
-    const page = async (page: number, size: number) =>
-      shown(await find(engine, queryOf(undefined, { page, size })))
-    const expected = (from: number, below: number) =>
-      Array.from({ length: 45 }, (_, index) => String(44 - index)).slice(from, below)
-    t.strictSame(await page(1, 20), { texts: expected(0, 20), total: 45 })
-    t.strictSame(await page(2, 20), { texts: expected(20, 40), total: 45 })
-    t.strictSame(await page(3, 20), { texts: expected(40, 45), total: 45 })
-    t.strictSame(await page(4, 20), { texts: [], total: 45 })
-    t.strictSame(await page(3, 15), { texts: expected(30, 45), total: 45 })
-    t.strictSame(await page(45, 1), { texts: ['0'], total: 45 })
-    t.strictSame(await page(1_000_000, 100), { texts: [], total: 45 })
-    await engine.close()
-  })
-
-  t.test('answers every form of condition', async (t) => {
-    const { engine, clock, flush } = await open()
-    await insert(engine, { name: 'a', keys: ['red', 'small'], modified: 50 })
-    clock.set(2_000)
-    await insert(engine, { name: 'b', keys: ['red'], expires: 9_000 })
-    await flush?.()
-    clock.set(3_000)
-    await insert(
-      engine,
-      { name: 'c', keys: ['blue', 'small', 'small'] },
-      { name: 'd', modified: 60, expires: 8_000 },
-    )
-    const red = { key: keyOf('red') }
-    const small = { key: keyOf('small') }
-    const cases: [string, Where, string[]][] = [
-      ['a key', red, ['b', 'a']],
-      ['a key of nobody', { key: keyOf('none') }, []],
-      ['ids', { ids: [idOf('d'), idOf('a'), idOf('zz'), idOf('a')] }, ['d', 'a']],
-      ['no ids', { ids: [] }, []],
-      ['and', { and: [red, small] }, ['a']],
-      ['and of nothing', { and: [] }, ['d', 'c', 'b', 'a']],
-      ['or', { or: [red, small] }, ['c', 'b', 'a']],
-      ['or of nothing', { or: [] }, []],
-      ['not', { not: red }, ['d', 'c']],
-      ['not within and', { and: [small, { not: red }] }, ['c']],
-      ['not within or', { or: [small, { not: red }] }, ['d', 'c', 'a']],
-      ['not of not', { not: { not: small } }, ['c', 'a']],
-      ['key and ids', { and: [red, { ids: [idOf('b'), idOf('c')] }] }, ['b']],
-      ['created from', { range: 'created', from: 2_000 }, ['d', 'c', 'b']],
-      ['created below', { range: 'created', below: 2_000 }, ['a']],
-      ['created between', { range: 'created', from: 1_001, below: 3_000 }, ['b']],
-      ['created nowhere', { range: 'created', from: 3_001 }, []],
-      ['modified', { range: 'modified', from: 51 }, ['d']],
-      ['modified at all', { range: 'modified' }, ['d', 'a']],
-      ['modified below', { range: 'modified', below: 60 }, ['a']],
-      ['expires', { range: 'expires', from: 8_001 }, ['b']],
-      ['expires at all', { range: 'expires' }, ['d', 'b']],
-      ['expires below', { range: 'expires', below: 9_000 }, ['d']],
-      ['not expires', { not: { range: 'expires' } }, ['c', 'a']],
-      ['key and range', { and: [small, { range: 'created', below: 2_000 }] }, ['a']],
-      [
-        'or of ranges',
-        {
-          or: [
-            { range: 'modified', below: 55 },
-            { range: 'created', from: 3_000 },
-          ],
-        },
-        ['d', 'c', 'a'],
-      ],
-    ]
-    for (const round of ['in the log', 'flushed']) {
-      for (const [title, where, texts] of cases) {
-        t.strictSame(
-          shown(await find(engine, queryOf(where))),
-          { texts, total: texts.length },
-          `${title}, ${round}`,
-        )
-      }
-      await flush?.()
-    }
-    await engine.close()
-  })
-
   t.test('a row that has a key twice, new or replaced, is found by each of its keys', async (t) => {
     const { engine, flush } = await open()
     const keys = ['red', 'small', 'red', 'all', 'small']
@@ -546,32 +386,6 @@ function testQueries(t: Test, open: () => Promise<OpenedEngine>): void {
       t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 2 }))), { texts: ['b'], total: 1 })
       t.strictSame(shown(await find(engine, queryOf(undefined, { tenant: 3 }))), { texts: [], total: 0 })
       await flush?.()
-    }
-    await engine.close()
-  })
-
-  t.test('pages exactly where updated rows lie between others', async (t) => {
-    const { engine, flush } = await open()
-    const names = Array.from({ length: 30 }, (_, index) => `n${String(index).padStart(2, '0')}`)
-    await insert(engine, ...names.map((name) => ({ name, keys: ['red'] })))
-    await flush?.()
-    for (const name of names.filter((_, index) => index % 3 === 0)) {
-      await replace(engine, { name, text: `${name}+`, keys: ['red'] })
-    }
-    await flush?.()
-    for (const name of names.filter((_, index) => index % 5 === 0)) {
-      await replace(engine, { name, text: `${name}*`, keys: ['red'] })
-    }
-    const mark = (index: number) => (index % 5 === 0 ? '*' : index % 3 === 0 ? '+' : '')
-    const expected = names.map((name, index) => name + mark(index)).reverse()
-    for (const size of [1, 4, 7, 30]) {
-      const texts: string[] = []
-      for (let page = 1; page <= Math.ceil(30 / size); page++) {
-        const found = await find(engine, queryOf({ key: keyOf('red') }, { page, size }))
-        t.equal(found.total, 30)
-        texts.push(...found.rows.map(textOf))
-      }
-      t.strictSame(texts, expected, `pages of ${size}`)
     }
     await engine.close()
   })
@@ -663,46 +477,6 @@ function testTime(t: Test, open: () => Promise<OpenedEngine>): void {
       )
       await flush?.()
     }
-    await engine.close()
-  })
-}
-
-function testLogs(t: Test, open: () => Promise<OpenedEngine>): void {
-  t.test('log rows are counted, found by key and range, and apart from records', async (t) => {
-    const { engine, clock, flush } = await open()
-    for (let index = 0; index < 10; index++) {
-      clock.set(1_000 + index * 10)
-      await engine.write(async (writer) => {
-        await writer.put(draftOf({ name: `r${index}` }))
-        await writer.append(logOf(`l${index}`, [index % 2 === 0 ? 'even' : 'odd']))
-      })
-      if (index % 4 === 3) await flush?.()
-    }
-    const even = { key: keyOf('even') }
-    t.strictSame(shown(await find(engine, logQueryOf(undefined, { size: 3 }))), {
-      texts: ['l9', 'l8', 'l7'],
-      total: 10,
-    })
-    t.strictSame(shown(await find(engine, logQueryOf(even))), {
-      texts: ['l8', 'l6', 'l4', 'l2', 'l0'],
-      total: 5,
-    })
-    const between: Where = { range: 'created', from: 1_020, below: 1_070 }
-    t.strictSame(shown(await find(engine, logQueryOf({ and: [even, between] }))), {
-      texts: ['l6', 'l4', 'l2'],
-      total: 3,
-    })
-    t.strictSame(shown(await find(engine, logQueryOf(between))), {
-      texts: ['l6', 'l5', 'l4', 'l3', 'l2'],
-      total: 5,
-    })
-    t.strictSame(shown(await find(engine, logQueryOf({ ids: [digest('log/1/l1', 16)] }))), {
-      texts: ['l1'],
-      total: 1,
-    })
-    t.equal((await find(engine, queryOf())).total, 10)
-    const newest = (await find(engine, logQueryOf(undefined, { size: 1 }))).rows[0]
-    t.match(newest, { created: 1_090 })
     await engine.close()
   })
 }

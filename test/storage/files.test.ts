@@ -17,9 +17,11 @@ import type { Engine } from '../../src/storage/engine.js'
 import { readWhole, replaceWhole, storageError } from '../../src/storage/files.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readHeader } from '../../src/storage/vault-file.js'
+import { diskOptions } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { createFileEngine, openFileEngine } from './engines.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { FakeFiles } from './fake-files.js'
+import { digest, testHeader } from './powers.js'
 
 function makeDirectory(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'coffer-files-'))
@@ -27,12 +29,7 @@ function makeDirectory(t: Test): string {
   return directory
 }
 
-function optionsFor(directory: string, notices: string[] = []) {
-  const random = repeatableRandom()
-  const notice = (text: string) => void notices.push(text)
-  const shape = { files: nodeFiles(), directory, header: testHeader(), clock: createClock(), notice, random }
-  return { ...shape, keys: engineKeys(random), role: 'command' as const }
-}
+const optionsFor = (directory: string) => ({ ...diskOptions(new FakeFiles()), files: nodeFiles(), directory })
 
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8)
 

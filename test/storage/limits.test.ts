@@ -5,7 +5,7 @@
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
 import { storageError } from '../../src/storage/files.js'
-import { diskOptions, idOf } from './disk.js'
+import { diskOptions, idOf, pathsOf } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
@@ -17,8 +17,7 @@ const optionsFor = (files: FakeFiles, role: 'server' | 'command', notices: strin
   notice: (text: string) => void notices.push(text),
 })
 
-const tablesOf = (files: FakeFiles) =>
-  [...files.contents().keys()].filter((path) => path.includes('/segments/')).length
+const tablesOf = (files: FakeFiles) => pathsOf(files, '/segments/').length
 const openTablesOf = (files: FakeFiles) =>
   files.openFiles.filter((path) => path.includes('/segments/')).length
 

@@ -1,9 +1,8 @@
-/**
- * Powers for engines under test: real ciphers and digests straight from libsodium under fixed keys, and randomness
- * and time that a test can repeat. Holds nothing of the product's own crypto.
- */
+/** Powers for engines under test: the product's ciphers under fixed keys, and randomness and time that a test can repeat. */
 import sodium from 'libsodium-wrappers'
-import type { Cipher, Clock, EngineKeys, Mac, RandomSource } from '../../src/crypto/ports.js'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import { nativePrimitives } from '../../src/crypto/native.js'
+import type { Clock, EngineKeys, RandomSource } from '../../src/crypto/ports.js'
 import type { Header } from '../../src/storage/vault-file.js'
 
 await sodium.ready
@@ -20,48 +19,9 @@ export function repeatableRandom(seed = 'random'): RandomSource {
   }
 }
 
-function createCipher(random: RandomSource, key: Uint8Array): Cipher {
-  return {
-    seal: (plain, associated) => {
-      const nonce = random.bytes(24)
-      const box = sodium.crypto_aead_xchacha20poly1305_ietf_encrypt(plain, associated, null, nonce, key)
-      const sealed = new Uint8Array(24 + box.length)
-      sealed.set(nonce)
-      sealed.set(box, 24)
-      return sealed
-    },
-    open: (sealed, associated) => {
-      if (sealed.length < 40) return undefined
-      try {
-        return sodium.crypto_aead_xchacha20poly1305_ietf_decrypt(
-          null,
-          sealed.subarray(24),
-          associated,
-          sealed.subarray(0, 24),
-          key,
-        )
-      } catch {
-        return undefined
-      }
-    },
-  }
-}
-
-function createMac(key: Uint8Array): Mac {
-  return (message, length) => sodium.crypto_generichash(length, message, key)
-}
-
-const keyOf = (name: string) => sodium.crypto_generichash(32, `key/${name}`, null)
-
 /** Keys of one vault; equal for equal `vault`. */
 export function engineKeys(random: RandomSource = repeatableRandom(), vault = 'vault'): EngineKeys {
-  return {
-    wal: createCipher(random, keyOf(`${vault}/journal`)),
-    head: createCipher(random, keyOf(`${vault}/head`)),
-    state: createCipher(random, keyOf(`${vault}/state`)),
-    sstable: createCipher(random, keyOf(`${vault}/segment`)),
-    chain: createMac(keyOf(`${vault}/chain`)),
-  }
+  return createKeyring(nativePrimitives, random, sodium.crypto_generichash(32, `key/${vault}`, null)).engine
 }
 
 /** A header as the keyring would make it; its mac is not the engine's to check. */

@@ -4,15 +4,14 @@
  */
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
-import { createRandom } from '../../src/crypto/random.js'
 import type { ApplicationRecord } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Store, StoreReader, StoreWriter } from '../../src/storage/store.js'
+import { diskOptions } from './disk.js'
 import { createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { newKeyring, newTenant } from './log-vault.js'
-import { createClock, testHeader } from './powers.js'
 
 const TENANTS = [1, 2]
 const IDS = ['a', 'b']
@@ -83,19 +82,8 @@ t.test('what is remembered is what is there, whatever is done, undone, or fails'
   let faults = 0
   const property = fc.asyncProperty(fc.array(act, { minLength: 2, maxLength: 10 }), async (acts) => {
     const files = new FakeFiles()
-    files.makeDirectory('/v')
-    const clock = createClock()
-    const options = {
-      files,
-      directory: '/v/.coffer',
-      header: testHeader(),
-      keys: keyring.engine,
-      clock,
-      random: createRandom(),
-      notice: () => {},
-      role: 'server',
-      flushAt: { bytes: 1_000_000, rows: 6 },
-    } as const
+    const flushAt = { bytes: 1_000_000, rows: 6 }
+    const options = { ...diskOptions(files, 'server'), keys: keyring.engine, flushAt }
     let engine: FileEngine = await createFileEngine(options)
     let store: Store = createSealedStore(engine, keyring)
     const reopen = async () => {

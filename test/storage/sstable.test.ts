@@ -15,7 +15,7 @@ import { diskOptions } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { createFileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { digest } from './powers.js'
 
 const ALL = digest('all', 8)
 const keyOf = (name: string) => digest(`key ${name}`, 8)
@@ -84,46 +84,28 @@ function checkSSTable(t: Test, rows: number): void {
     t.strictSame(searchFor(live, { key: keyOf(`own ${number}`) }), [number])
   }
   t.equal(sstable.find(idOf(rows)), undefined)
-  t.strictSame(
-    searchFor(live),
-    numbers(rows, () => true),
-  )
-  t.strictSame(
-    searchFor(live, { key: keyOf('3') }),
-    numbers(rows, (number) => number % 3 === 0),
-  )
-  const both: Where = { and: [{ key: keyOf('2') }, { key: keyOf('3') }] }
-  t.strictSame(
-    searchFor(live, both),
-    numbers(rows, (number) => number % 6 === 0),
-  )
-  const rare: Where = { and: [{ key: keyOf('2') }, { key: keyOf('1000') }] }
-  t.strictSame(
-    searchFor(live, rare),
-    numbers(rows, (number) => number % 1000 === 0),
-  )
-  const early: Where = { range: 'created', from: 1_003, below: 1_000 + rows }
-  t.strictSame(
-    searchFor(live, early),
-    numbers(rows, (number) => number >= 2 && number * 2 < rows),
-  )
-  const changed: Where = { range: 'modified', below: 100 }
-  t.strictSame(
-    searchFor(live, changed),
-    numbers(rows, (number) => number % 5 === 0 && number < 50),
-  )
-  const ending: Where = { range: 'expires', from: 10_000_007, below: 10_000_701 }
-  t.strictSame(
-    searchFor(live, ending),
-    numbers(rows, (number) => number % 7 === 0 && number >= 7 && number <= 700),
-  )
-  const past = 10_000_350
-  const alive = numbers(rows, (number) => number % 7 !== 0 || number > 350)
-  t.strictSame(searchFor(live, undefined, past), alive)
-  t.strictSame(
-    searchFor(live, { not: { key: keyOf('2') } }, past),
-    alive.filter((number) => number % 2 !== 0),
-  )
+  const [two, three, rare] = ['2', '3', '1000'].map((by) => ({ key: keyOf(by) })) as [Where, Where, Where]
+  const cases: [Where | undefined, (number: number) => boolean][] = [
+    [undefined, () => true],
+    [three, (number) => number % 3 === 0],
+    [{ and: [two, three] }, (number) => number % 6 === 0],
+    [{ and: [two, rare] }, (number) => number % 1000 === 0],
+    [{ or: [rare, three] }, (number) => number % 1000 === 0 || number % 3 === 0],
+    [{ not: { or: [two, three] } }, (number) => number % 2 !== 0 && number % 3 !== 0],
+    [{ and: [two, { not: { ids: [idOf(4), idOf(rows)] } }] }, (number) => number % 2 === 0 && number !== 4],
+    [{ range: 'created', from: 1_003, below: 1_000 + rows }, (number) => number >= 2 && number * 2 < rows],
+    [{ range: 'modified', below: 100 }, (number) => number % 5 === 0 && number < 50],
+    [
+      { range: 'expires', from: 10_000_007, below: 10_000_701 },
+      (number) => number % 7 === 0 && number >= 7 && number <= 700,
+    ],
+  ]
+  const [now, later] = [5, 10_000_350]
+  for (const [where, isIn] of cases) {
+    t.strictSame(searchFor(live, where, now), numbers(rows, isIn), JSON.stringify(where))
+    const isLeft = (number: number) => isIn(number) && (number % 7 !== 0 || number > 350)
+    t.strictSame(searchFor(live, where, later), numbers(rows, isLeft), `later, ${JSON.stringify(where)}`)
+  }
 }
 
 for (const rows of [1, 2, 31, 32, 33, 128, 129, 512, 513, 682, 683, 2048, 2049, 5000]) {
@@ -153,7 +135,7 @@ t.test('ids with an equal first half are told apart, also across a block border'
 t.test('dead rows are left out, whatever is asked', (t) => {
   const { live } = makeSSTable(rowsUpTo(300))
   const dead = Uint32Array.from(numbers(300, (number) => number % 4 === 0))
-  const thinned = new LiveSSTable(live.sstable, dead, new Uint32Array(0), new Set())
+  const thinned = new LiveSSTable(live.sstable, dead)
   t.strictSame(
     searchFor(thinned),
     numbers(300, (number) => number % 4 !== 0),
@@ -204,10 +186,7 @@ t.test('a damaged block of ids is reported to those who need it, and costs nobod
 
 t.test('one get in a fresh process opens at most one block a table and one more', async (t) => {
   const files = new FakeFiles()
-  const random = repeatableRandom()
-  const notice = (text: string) => t.fail(text)
-  const shape = { files, directory: '/vault', header: testHeader(), clock: createClock(), notice, random }
-  const options = { ...shape, keys: engineKeys(random), role: 'command' as const }
+  const options = diskOptions(files)
   const first = await createFileEngine(options)
   const sstables = 5
   for (let round = 0; round < sstables; round++) {

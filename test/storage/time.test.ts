@@ -5,10 +5,12 @@ import { join } from 'node:path'
 import t from 'tap'
 import { advanceTimes, clockStatus, describeAhead, type Times } from '../../src/storage/time.js'
 import { createVault, openVault } from '../../src/vault/open.js'
+import { createKey, locate } from '../support/vault.js'
+import { diskOptions } from './disk.js'
 import { draftOf } from './engine-suite.js'
 import { createFileEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createClock } from './powers.js'
 
 const MINUTE = 60_000
 const HOUR = 60 * MINUTE
@@ -50,16 +52,10 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
 })
 
 t.test('a jump is remembered by the log and by state', async (t) => {
-  const random = repeatableRandom('time')
   const clock = createClock(START)
   const notices: string[] = []
-  const shape = { directory: '/vault', header: testHeader(), random, clock, role: 'command' as const }
-  const optionsFor = (files: FakeFiles) => ({
-    ...shape,
-    files,
-    keys: engineKeys(random),
-    notice: (text: string) => void notices.push(text),
-  })
+  const notice = (text: string) => void notices.push(text)
+  const optionsFor = (files: FakeFiles) => ({ ...diskOptions(files), clock, notice })
   let files = new FakeFiles()
   let engine = await createFileEngine(optionsFor(files))
   const reopen = async (isFlushed: boolean): Promise<FileEngine> => {
@@ -107,15 +103,11 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
   const directory = mkdtempSync(join(tmpdir(), 'coffer-time-'))
   t.teardown(() => rmSync(directory, { recursive: true, force: true }))
   let now = START
-  let text = ''
   const notices: string[] = []
-  const shape = { pid: process.pid, clock: () => now, notice: (notice: string) => void notices.push(notice) }
-  const place = { ...shape, directory: join(directory, 'vault'), role: 'server' as const }
-  const save = async (_: string, saved: string) => {
-    text = saved
-  }
-  const opener = { kind: 'key-file' as const, save }
-  const app = await createVault(place, 'time', opener)
+  const notice = (text: string) => void notices.push(text)
+  const place = { ...locate(join(directory, 'vault'), () => now), notice, role: 'server' as const }
+  const key = createKey()
+  const app = await createVault(place, 'time', key.create)
   const ask = async (operation: string, input: Record<string, unknown>) =>
     (await app.ask({ operation, input, as: { reveal: true } })).result as { data: unknown[]; id: string }
   for (const id of ['short', 'long']) {
@@ -138,7 +130,7 @@ t.test('a server whose clock jumps while it runs purges an hour later', async (t
   t.equal(await app.sweep(), 1)
   await app.close()
   now -= DAY
-  const again = await openVault(place, async () => ({ kind: 'key-file', text }))
+  const again = await openVault(place, key.choose)
   t.match(notices, [/23 hours ahead|24 hours ahead|1 days ahead/], 'said when it starts')
   await again.close()
 })
