@@ -7,9 +7,11 @@ import t from 'tap'
 import { describeTopic } from '../../src/cli/commands/help/help-topics.js'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { TOPIC_NAMES } from '../../src/cli/context.js'
+import { main } from '../../src/cli/main.js'
 import { registry } from '../../src/operations/all.js'
 import { startProgram } from '../start-program.js'
 import { PROGRAM, waitFor } from './binary.js'
+import { runProcess } from './fake-process.js'
 
 t.setTimeout(500_000)
 
@@ -24,8 +26,16 @@ mkdirSync(join(place, 'bin'))
 symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
 const PATH = [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':')
 
-/** Runs one line as a person pastes it into a new folder with the demo vault. */
+/** A command alone: words, or text between apostrophes, that no shell changes. */
+const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/
+
+/** Runs one line as a person pastes it into a new folder with the demo vault; in this process if it needs no shell. */
 async function run(line: string, folder: string, more: Record<string, string> = {}) {
+  const [, alone] = ALONE.exec(line) ?? []
+  if (alone !== undefined) {
+    const words = (alone.match(/'[^']*'|[^\s']+/g) ?? []).map((word) => word.replaceAll("'", ''))
+    return runProcess(main, { words, cwd: folder, env: { PATH, HOME: folder, ...more } })
+  }
   const child = startProgram('sh', ['-c', line], {
     cwd: folder,
     env: { PATH, HOME: folder, TMPDIR: folder, ...more },

@@ -87,7 +87,11 @@ function createKeyboard(): PassThrough {
 }
 
 /** Types what stands with a question when it is drawn, and goes on to the next. */
-function answerInTurn(input: Readable, answers: readonly Answer[], closes: boolean): (text: string) => void {
+export function answerInTurn(
+  input: Readable,
+  answers: readonly Answer[],
+  closes = false,
+): (text: string) => void {
   const left = [...answers]
   let drawn = ''
   return (text) => {

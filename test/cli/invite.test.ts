@@ -1,8 +1,8 @@
 /** Settings, invitations and the outbox, as the vault's owner works with them on the command line. */
 import t, { type Test } from 'tap'
 import { startMailServer } from '../mail/server.js'
+import { findLeaks, readTree } from '../support/leak.js'
 import { createVaultHome, type Home } from './home.js'
-import { findLeaks, readTree } from './leak.js'
 
 const invite = ['invite', 'create', '--email', 'ada@example.com']
 const PASSWORD = 'S3cret-pass'

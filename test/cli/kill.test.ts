@@ -2,7 +2,7 @@
 import t from 'tap'
 import { killCommands } from './kill.js'
 
-const LIMIT_MS = 10_000
+const LIMIT_MS = 4_000
 
 t.test(
   'servers and commands that are killed lose nothing that they acknowledged',

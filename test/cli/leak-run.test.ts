@@ -1,9 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs'
+import { Socket } from 'node:net'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { findLeaks, type Haystack, readTree } from '../support/leak.js'
 import type { Outcome, Run } from './fake-process.js'
 import { createHome } from './home.js'
-import { findLeaks, type Haystack, readTree } from './leak.js'
 
 const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
 /** Data of every type, none of whose masks shows it whole; `wrong` is what nobody takes. */
@@ -35,8 +36,24 @@ const SECRETS = [
   PASSPHRASE,
 ]
 
+/** Tells to what sockets of this process connect, other than to a path. */
+function watchConnections(t: Test): string[] {
+  const reached: string[] = []
+  const { connect } = Socket.prototype
+  Socket.prototype.connect = function (this: Socket, ...given: unknown[]) {
+    const [first] = given.flat() as ({ path?: string; host?: string; port?: number } | undefined)[]
+    if (first?.path === undefined) reached.push(`${first?.host}:${first?.port}`)
+    return connect.apply(this, given as Parameters<typeof connect>)
+  } as typeof connect
+  t.teardown(() => {
+    Socket.prototype.connect = connect
+  })
+  return reached
+}
+
 t.test('no secret is in a file of the vault, an output, an error or a temporary file', async (t) => {
   const home = createHome(t)
+  const reached = watchConnections(t)
   const temporary = join(home.place, 'tmp')
   mkdirSync(temporary)
   const before = process.env.TMPDIR
@@ -149,6 +166,7 @@ t.test('no secret is in a file of the vault, an output, an error or a temporary 
   ).flat()
   t.ok(files.length > 8, `${files.length} files`)
   t.same(findLeaks(secrets, [...printed, ...files]), [])
+  t.same(reached, [], 'no command connects to anything')
 
   const revealed = await home.run('token get json-token --reveal', {
     env: { COFFER_KEY_FILE: keyFile },

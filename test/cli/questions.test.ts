@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { editText } from '../../src/cli/input/form.js'
 import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
-import { type Answer, withoutStyle } from './fake-process.js'
+import { type Answer, answerInTurn, withoutStyle } from './fake-process.js'
 import { createTerminal, type FakeTerminal } from './fake-terminal.js'
 import { createHome, createVaultHome, type Home } from './home.js'
 
@@ -19,17 +19,10 @@ function createPerson(answers: readonly Answer[]): FakeTerminal {
   const terminal = createTerminal({ columns: 80, mayPrompt: true })
   const { stderr, stdin } = terminal
   const draw = stderr._write
-  const left = [...answers]
-  let drawn = ''
+  const type = answerInTurn(stdin, answers)
   stderr._write = (chunk, encoding, done) => {
     draw.call(stderr, chunk, encoding, done)
-    drawn += withoutStyle(String(chunk))
-    const [question, keys] = left[0] ?? []
-    if (question === undefined || !drawn.includes(question)) return
-    left.shift()
-    drawn = ''
-    // Once the question is drawn it listens.
-    setImmediate(() => stdin.write(keys))
+    type(String(chunk))
   }
   return terminal
 }

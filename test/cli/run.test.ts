@@ -6,10 +6,10 @@ const CARD = '4242424242424242'
 /** A vault with `count` tokens, `tok-1` the oldest. */
 async function createFilledHome(t: Parameters<typeof createHome>[0], count: number): Promise<Home> {
   const home = await createVaultHome(t)
-  for (let n = 1; n <= count; n++) {
-    const body = { id: `tok-${n}`, type: 'card', data: { number: CARD }, metadata: { n: String(n) } }
-    await home.json('token create', { stdin: JSON.stringify(body) })
-  }
+  const bodies = Array.from({ length: count }, (_, at) => at + 1).map((n) =>
+    JSON.stringify({ id: `tok-${n}`, type: 'card', data: { number: CARD }, metadata: { n: String(n) } }),
+  )
+  await home.run('token import', { stdin: bodies.join('\n') })
   return home
 }
 

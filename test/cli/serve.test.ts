@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
@@ -15,8 +16,8 @@ import {
   startProcess,
   type Workplace,
 } from '../http/process.js'
-import { createVaultHome } from './home.js'
-import { findLeaks } from './leak.js'
+import { findLeaks } from '../support/leak.js'
+import { createHome, createVaultHome } from './home.js'
 
 const CARD = '4242424242424242'
 
@@ -37,17 +38,8 @@ t.test('a seed gives an ephemeral server its contents, and its errors name their
   t.match((await request(announcement, key, 'GET /tokens/abc')).json, { data: 2 })
   child.kill('SIGTERM')
   await ended
-  const refused = async (words: string[]) => {
-    const { code, stderr } = await runCommand(place, [
-      'serve',
-      '--port',
-      '0',
-      '--seed',
-      'seed.json',
-      ...words,
-    ])
-    return { code, stderr }
-  }
+  const refused = (words: string[]) =>
+    createHome(t).run(['serve', '--port', '0', '--seed', join(place.directory, 'seed.json'), ...words])
   t.match(await refused([]), { code: 2, stderr: /--seed is for --ephemeral/ })
   const remote = ['--ephemeral', '--host', '0.0.0.0', '--allow-remote']
   t.match(await refused(remote), { code: 2, stderr: /loopback addresses only/ })
@@ -192,33 +184,28 @@ t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }
 })
 
 t.test('sample applications are known by name, and a key that is not known is not made up', async (t) => {
-  const place = workplaceFor(t)
-  await runCommand(place, ['init'])
+  const home = await createVaultHome(t)
   const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
-  const create = ['app', 'create', '--name', 'sup port', '--type', 'private']
-  const other = await runCommand(place, [...create, '--rule', rule])
-  t.equal(other.code, 0, other.stderr)
-  const { id } = JSON.parse(other.stdout)
-  const print = async (words: readonly string[]) => {
-    const { child, ended } = startCommand(place, ['serve', '--port', '0', ...words])
-    const [chunk] = (await once(child.stdout!, 'data')) as [Buffer]
-    child.kill('SIGTERM')
-    await ended
-    return String(chunk)
+  const { id } = await home.json(['app', 'create', '--name', 'sup port', '--type', 'private', '--rule', rule])
+  const print = async (...words: string[]) => {
+    const { code, stdout } = await home.run(['serve', '--port', '0', '-o', 'table', ...words], {
+      interruptAt: 'Press Ctrl-C',
+    })
+    t.equal(code, 0)
+    return stdout
   }
-  t.match(await print([]), `private     sup port (key not shown again: coffer app key create 'sup port')`)
-  const first = await print(['--starter-apps'])
+  t.match(await print(), `private     sup port (key not shown again: coffer app key create 'sup port')`)
+  const first = await print('--starter-apps')
   const key = /private +(key_\w+)/.exec(first)?.[1]
   t.match(first, `SVC-API-KEY: ${key}`)
   t.notMatch(first, id, 'the id of another application is no key')
-  const second = await print(['--starter-apps'])
+  const second = await print('--starter-apps')
   t.match(
     second,
     `private     starter private (key not shown again: coffer app key create 'starter private')`,
   )
   t.match(second, 'SVC-API-KEY: KEY')
-  const names = JSON.parse((await runCommand(place, ['app', 'list', '--output', 'json'])).stdout).data
-  t.equal(names.length, 4)
+  t.equal((await home.json('app list')).data.length, 4)
 })
 
 t.test('the demo vault is made once, filled, and served again as it was', async (t) => {
@@ -251,7 +238,9 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
     null,
   ]) {
     writeFileSync(starters, JSON.stringify(planted))
-    const { code, stdout, stderr } = await runCommand(place, ['serve', '--demo', '--port', '0'])
+    const { code, stdout, stderr } = await createHome(t).run('serve --demo --port 0', {
+      cwd: place.directory,
+    })
     t.strictSame([code, stdout], [7, ''], 'what somebody planted there is not printed to be pasted')
     t.match(stderr, /is not whole\. Remove/)
     t.notMatch(stderr, 'touch')
@@ -295,11 +284,13 @@ t.test('open to others it warns, and its limits are those of its flags', async (
 })
 
 t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
-  const place = workplaceFor(t)
-  const running = await startProcess(place, ['--ephemeral'])
-  const { port } = new URL(running.announcement.url)
+  const taken = createServer().listen(0, 'localhost')
+  t.teardown(() => taken.close())
+  await once(taken, 'listening')
+  const { port } = taken.address() as AddressInfo
+  const home = createHome(t)
   const cases: [string[], number, RegExp][] = [
-    [['--ephemeral', '--port', port], 9, new RegExp(`Port ${port} is in use`)],
+    [['--ephemeral', '--port', String(port)], 9, new RegExp(`Port ${port} is in use`)],
     [[], 6, /no vault in this/],
     [['--ephemeral', '--host', '0.0.0.0'], 2, /--allow-remote/],
     [['--ephemeral', '--port', '70000'], 2, /--port takes/],
@@ -313,12 +304,10 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
     [['--vault', 'token'], 6, /no vault in .*token/],
   ]
   for (const [words, exit, message] of cases) {
-    const { code, stderr } = await runCommand(place, ['serve', ...words])
+    const { code, stderr } = await home.run(['serve', ...words])
     t.equal(code, exit, words.join(' '))
     t.match(stderr, message)
   }
-  running.child.kill('SIGTERM')
-  t.equal((await running.ended).code, 0)
 })
 
 t.test('other machines are let in only on purpose', async (t) => {
@@ -343,10 +332,7 @@ t.test('other machines are let in only on purpose', async (t) => {
 })
 
 t.test('the OpenAPI document is printed without a vault', async (t) => {
-  const place = workplaceFor(t)
-  const { code, stdout } = await runCommand(place, ['openapi', '--prefix', 'bt'])
-  t.equal(code, 0)
-  const document = JSON.parse(stdout)
+  const document = await createHome(t).json('openapi --prefix bt')
   t.equal(document.openapi, '3.1.0')
   t.equal(document.components.securitySchemes.apiKey.name, 'BT-API-KEY')
   t.ok(document.paths['/tokens'].post)

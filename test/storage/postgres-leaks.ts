@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import pg from 'pg'
-import { findLeaks, type Haystack } from '../cli/leak.js'
+import { findLeaks, type Haystack } from '../support/leak.js'
 import type { PostgresServer } from './postgres-server.js'
 
 /** Where secrets were found, and how many places were searched. */
