@@ -176,15 +176,11 @@ export class GuestRun {
     try {
       const list = parseJson(args, { source: `an argument of ${name}` }) as unknown[]
       return { kind: 'reply', call, value: await this.#dispatch(name, list) }
-    } catch (error) {
-      const data = toProblem(error, this.#work.client?.traceId ?? '')
+    } catch (reason) {
+      const data = toProblem(reason, this.#work.client?.traceId ?? '')
       const { detail: message, status } = data
-      const isFetch = name === FETCH_CALL
-      return {
-        kind: 'reply',
-        call,
-        error: isFetch ? { message: `fetch failed: ${message}` } : { message, status, data },
-      }
+      const error = name === FETCH_CALL ? { message: `fetch failed: ${message}` } : { message, status, data }
+      return { kind: 'reply', call, error }
     }
   }
 
@@ -238,11 +234,10 @@ export function toError(failure: GuestFailure): CofferError {
 
 export function toStopError(reason: StopReason, limits: ReactorLimits): CofferError {
   const { timeMs, memoryMiB, logBytes, calls, callBytes } = limits
-  if (reason === 'time')
-    return new CofferError('reactor_timeout', `The reactor ran longer than ${timeMs} ms and was stopped.`)
-  if (reason === 'closed') return new CofferError('unavailable', 'The server is stopping; try again later.')
   const outOfMemory = `The code used more than ${memoryMiB} MiB of memory and was stopped.`
-  const messages: Record<typeof reason, string> = {
+  const messages: Record<StopReason, string> = {
+    time: `The reactor ran longer than ${timeMs} ms and was stopped.`,
+    closed: 'The server is stopping; try again later.',
     memory: outOfMemory,
     'out of memory': outOfMemory,
     log: `The code wrote more than ${logBytes} bytes to the console and was stopped.`,
@@ -251,6 +246,8 @@ export function toStopError(reason: StopReason, limits: ReactorLimits): CofferEr
     garbled: 'The process of the code sent an invalid message and was stopped.',
     ended: 'The process of the code ended before the run was finished.',
   }
+  const code = reason === 'time' ? 'reactor_timeout' : 'unavailable'
+  if (reason === 'time' || reason === 'closed') return new CofferError(code, messages[reason])
   return failed(messages[reason])
 }
 

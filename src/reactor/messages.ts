@@ -31,14 +31,13 @@ export type HostMessage =
       time?: GuestTime | undefined
     }
   | { kind: 'check'; code: string }
-  | { kind: 'reply'; call: number; value?: unknown; error?: CallError }
-
-/** `status` and `data` are absent for errors of `fetch`. */
-export interface CallError {
-  message: string
-  status?: number
-  data?: unknown
-}
+  /** `status` and `data` are absent for errors of `fetch`. */
+  | {
+      kind: 'reply'
+      call: number
+      value?: unknown
+      error?: { message: string; status?: number; data?: unknown }
+    }
 
 /** A position in the code as given; both numbers start at 1. */
 export interface Position {
@@ -148,6 +147,7 @@ const hasShape =
     })
 const isInvalid = hasShape({ message: isText, line: isCount, column: isCount })
 const isThrown = hasShape({ message: isText, 'status?': isCount, 'errors?': isErrors, 'stack?': isText })
+const isUsage = hasShape({ args: isTexts, configuration: isTexts })
 const isFailure: Check = (value) =>
   isObject(value) &&
   (value.kind === 'invalid' ? isInvalid(value) : value.kind === 'thrown' && isThrown(value))
@@ -159,8 +159,11 @@ const SHAPES = new Map<unknown, Check>([
   [
     'done',
     hasShape({
-      ...{ 'raw?': isText, 'tokenize?': isText, 'res?': isText, 'failure?': isFailure },
-      'usage?': hasShape({ args: isTexts, configuration: isTexts }),
+      'raw?': isText,
+      'tokenize?': isText,
+      'res?': isText,
+      'failure?': isFailure,
+      'usage?': isUsage,
     }),
   ],
   ['idle', () => true],

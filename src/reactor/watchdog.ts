@@ -107,37 +107,23 @@ type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
 /**
  * Reading takes microseconds on Linux and starts a process elsewhere. The text of this function is also run in the thread,
  * so it can use nothing that is defined outside of it.
- * @throws Error for an unknown format: without a memory limit no code may run.
+ * @throws TypeError for an unknown format: without a memory limit no code may run.
  */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
-  if (platform === 'win32') return () => undefined
-  const pageKiB = platform === 'linux' ? findPageKiB() : 0
+  const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
+  const readMiB = (pid: number | 'self') => {
+    const match =
+      platform === 'linux'
+        ? /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))
+        : /(\d+)/.exec(execFileSync('ps', ['-o', 'rss=', '-p', `${pid}`], options))
+    return Number(match![1]) / 1024
+  }
+  if (platform === 'linux') readMiB('self')
   return (pid) => {
     try {
-      return (platform === 'linux' ? readPages(pid) * pageKiB : readWithPs(pid)) / 1024
+      return platform === 'win32' ? undefined : readMiB(pid)
     } catch {
       return undefined
     }
-  }
-
-  /** The page size: the power of two closest to the quotient of the two files for this process. */
-  function findPageKiB(): number {
-    const status = readFileSync('/proc/self/status', 'latin1')
-    return 2 ** Math.round(Math.log2(findNumber(/^VmRSS:\s+(\d+) kB$/m.exec(status)) / readPages('self')))
-  }
-
-  /** Reading `statm` takes a third of the time of `status`, but it counts pages. */
-  function readPages(pid: number | 'self'): number {
-    return Number(readFileSync(`/proc/${pid}/statm`, 'latin1').split(' ')[1])
-  }
-
-  function readWithPs(pid: number): number {
-    const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
-    return findNumber(/(\d+)/.exec(execFileSync('ps', ['-o', 'rss=', '-p', String(pid)], options)))
-  }
-
-  function findNumber(match: RegExpExecArray | null): number {
-    if (match === null) throw new Error('The memory of a process cannot be read')
-    return Number(match[1])
   }
 }

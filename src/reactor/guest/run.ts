@@ -97,23 +97,18 @@ export function describeFailure(
     return { kind: 'invalid', message: clip(message), line, column }
   }
   try {
-    return { ...describeThrown(thrown), ...omitUndefined({ stack: findStack(thrown) }) }
+    if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }
+    const {
+      message: given,
+      status,
+      errors,
+    } = thrown as { message?: unknown; status: number; errors?: unknown }
+    const message = given === undefined ? UNREADABLE : toText(given)
+    const hasStatus = Number.isInteger(status) && status >= 400 && status <= 599
+    const own = hasStatus ? { status, errors: readErrors(errors) } : {}
+    return { kind: 'thrown', message, ...omitUndefined({ ...own, stack: findStack(thrown) }) }
   } catch {
     return { kind: 'thrown', message: UNREADABLE }
-  }
-}
-
-function describeThrown(thrown: unknown): Thrown {
-  if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }
-  const { message: given, status, errors } = thrown as Record<string, unknown>
-  const message = given === undefined ? UNREADABLE : toText(given)
-  const isStatus = Number.isInteger(status) && (status as number) >= 400 && (status as number) <= 599
-  if (!isStatus) return { kind: 'thrown', message }
-  return {
-    kind: 'thrown',
-    message,
-    status: status as number,
-    ...omitUndefined({ errors: readErrors(errors) }),
   }
 }
 
@@ -121,9 +116,8 @@ function describeThrown(thrown: unknown): Thrown {
 function readErrors(errors: unknown): Thrown['errors'] {
   if (errors === undefined || errors === null) return undefined
   const isNamed = typeof errors === 'object' && !Array.isArray(errors) && !(errors instanceof Error)
-  const entries = isNamed ? Object.entries(errors).slice(0, MOST_ERRORS) : [['error', errors] as const]
-  const toTexts = (value: unknown) =>
-    (Array.isArray(value) ? value : [value]).slice(0, MOST_ERRORS).map(toText)
+  const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MOST_ERRORS)
+  const toTexts = (value: unknown) => [value].flat().slice(0, MOST_ERRORS).map(toText)
   return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
 }
 
