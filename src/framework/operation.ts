@@ -58,8 +58,11 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** Returns these tools for another caller, whose records are logged as `log` unless told otherwise. */
-  as(caller: Caller, log: LogEntry | undefined): Context
+  /**
+   * Returns these tools for another caller, whose records are logged as `log` unless told otherwise; null: not at all. They
+   * are added to `recorded`, or else to those of the unit.
+   */
+  as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault

@@ -147,7 +147,7 @@ function createSession(facts: Facts): Session {
       const complete = completeValue(inner.input, input) as OperationInput
       const checked = await checkInput(host, nowOf(host), inner, complete)
       return async (context) => {
-        const out = await inner.run!(context.as(other, inner.log), complete, checked)
+        const out = await inner.run!(context.as(other, inner.log ?? null), complete, checked)
         return out instanceof Existing ? out.result : out
       }
     },

@@ -1,5 +1,8 @@
 /** One unit of work of an operation: its context, its log records, and the answer that is stored in it. */
+
+import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
+import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, RecordOf } from '../domain/records/records.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
@@ -37,7 +40,7 @@ export async function runUnit<T>(
     recorded = []
     requireGeneration(host, generation)
     if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
-    const context = createContext(host, store, caller, definition.log, (entry) => recorded.push(entry))
+    const context = new UnitContext(host, store, caller, definition.log, recorded)
     const out = await work(context)
     if (recorded.length > 0) {
       await writeLog(context, recorded, traceId)
@@ -69,37 +72,83 @@ export function requireOwner<T>(granted: T, { grants }: Caller): T {
   throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
 }
 
-/** @param log that of the operation, for entities that are recorded without another */
-function createContext(
-  host: Host,
-  store: StoreWriter,
-  caller: Caller,
-  log: LogEntry | undefined,
-  record: (entry: AuditEntry) => void,
-): Context {
-  return {
-    store,
-    caller,
-    now: store.now,
-    date: formatDate(store.now),
-    random: host.random,
-    createUuid: host.createUuid,
-    expressions: host.expressions,
-    turns: host.turns,
-    hashSecret: (text) => host.hashSecret(text, store),
-    isEqualSecret: host.isEqualSecret,
-    vault: () => requireOwner(host, caller),
-    tenant: async () => {
-      const tenant = await store.get('tenant', 0, String(caller.tenant))
-      if (tenant === undefined)
-        throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
-      return tenant
-    },
-    audit: {
-      record: (type, id, as = log, transform) =>
-        record({ type, id, as: as ?? undefined, transform, actor: caller.actor }),
-    },
-    as: (other, otherLog) => createContext(host, store, other, otherLog, record),
+/** A class, and no object of functions, because one is made for each request. */
+class UnitContext implements Context {
+  readonly store: StoreWriter
+  readonly caller: Caller
+  readonly now: number
+  readonly #host: Host
+  /** The log record of entities that are recorded without another. */
+  readonly #log: LogEntry | undefined
+  readonly #recorded: AuditEntry[]
+  #date: string | undefined
+
+  constructor(
+    host: Host,
+    store: StoreWriter,
+    caller: Caller,
+    log: LogEntry | undefined,
+    recorded: AuditEntry[],
+  ) {
+    this.store = store
+    this.caller = caller
+    this.now = store.now
+    this.#host = host
+    this.#log = log
+    this.#recorded = recorded
+  }
+
+  get date(): string {
+    this.#date ??= formatDate(this.now)
+    return this.#date
+  }
+
+  get random() {
+    return this.#host.random
+  }
+
+  get createUuid() {
+    return this.#host.createUuid
+  }
+
+  get expressions() {
+    return this.#host.expressions
+  }
+
+  get turns() {
+    return this.#host.turns
+  }
+
+  get isEqualSecret() {
+    return this.#host.isEqualSecret
+  }
+
+  get hashSecret() {
+    return (text: string) => this.#host.hashSecret(text, this.store)
+  }
+
+  get vault() {
+    return () => requireOwner(this.#host, this.caller)
+  }
+
+  get tenant() {
+    return async () => {
+      const tenant = await this.store.get('tenant', 0, String(this.caller.tenant))
+      if (tenant !== undefined) return tenant
+      throw new CofferError('unauthenticated', 'The tenant of this caller does not exist any more.')
+    }
+  }
+
+  get audit() {
+    return this
+  }
+
+  record(type: EntityType, id: string, as: LogEntry | null = this.#log ?? null, transform?: Transform): void {
+    this.#recorded.push({ type, id, as: as ?? undefined, transform, actor: this.caller.actor })
+  }
+
+  as(caller: Caller, log: LogEntry | null = this.#log ?? null, recorded = this.#recorded): Context {
+    return new UnitContext(this.#host, this.store, caller, log ?? undefined, recorded)
   }
 }
 

@@ -97,7 +97,12 @@ class RequestState {
   async answer(): Promise<HttpResponse> {
     const { clock, names, corsHeaders, observe, record } = this.#parts
     const started = clock()
-    const answer = await this.#handle().catch((error: unknown) => this.#refuse(error))
+    let answer: HttpResponse
+    try {
+      answer = await this.#handle()
+    } catch (error) {
+      answer = this.#refuse(error)
+    }
     answer.headers[names.traceId] = this.#traceId
     if (this.#isForPages) Object.assign(answer.headers, corsHeaders)
     if (observe === undefined && record === undefined) return answer
@@ -114,15 +119,19 @@ class RequestState {
     return answer
   }
 
-  async #handle(): Promise<HttpResponse> {
-    const { router, checkHost, pages, forms } = this.#parts
-    const { method, target } = this.#request
-    const { path, search } = splitTarget(target)
+  #handle(): Promise<HttpResponse> | HttpResponse {
+    const { router, checkHost } = this.#parts
+    const { path, search } = splitTarget(this.#request.target)
     const relayed = router.findRelay(path)
     if (relayed !== undefined) this.#wrap = relayed.relay.describeError
     const checking = checkHost?.(this.#request)
-    if (checking !== undefined) await checking
-    if (relayed !== undefined) return this.#relay(relayed, search)
+    const route = () => (relayed === undefined ? this.#routeTo(path, search) : this.#relay(relayed, search))
+    return checking === undefined ? route() : checking.then(route)
+  }
+
+  #routeTo(path: string, search: string): Promise<HttpResponse> | HttpResponse {
+    const { router, pages, forms } = this.#parts
+    const { method } = this.#request
     const pagePath = path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path
     const [page, form] = [pages.get(pagePath), forms?.get(pagePath)]
     if (page !== undefined || form !== undefined) {

@@ -26,7 +26,8 @@ export class Connection {
     // Node listens no more after a CONNECT; an error that nobody listens for would end the process. `close` follows.
     socket.on('error', () => undefined)
     socket.once('close', () => {
-      this.#requests.length = 0
+      const [request] = this.#requests.splice(0)
+      request?.close()
     })
     // Node resumes it for the body of each request, and when the client has taken answers.
     socket.on('resume', () => this.#requests.length > MOST_AHEAD && socket.pause())
@@ -48,7 +49,7 @@ export class Connection {
       this.refuse(validationError('A request must have exactly one Host header.'), message.method)
       return
     }
-    const request = new ServedRequest(this.#service, message, response, expectsContinue)
+    const request = new ServedRequest(this, this.#service, message, response, expectsContinue)
     // Node keeps an object for each chunk that waits, so a body of small ones would take 9 MiB of memory.
     if (!this.isIdle && message.headers['transfer-encoding'] !== undefined) {
       message.resume()
@@ -64,12 +65,14 @@ export class Connection {
   /** Requests of many connections take turns too. The check of health never waits, as it tells that the server is alive. */
   #start(request: ServedRequest): void {
     const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.take()
-    const serve = () => this.#socket.writable && void request.serve(this)
-    if (turn === undefined) serve()
-    else void turn.then(serve)
+    if (turn === undefined) this.#serve(request)
+    else void turn.then(() => this.#serve(request))
   }
 
-  /** Call when a request is answered, or the client has disconnected. */
+  #serve(request: ServedRequest): void {
+    if (this.#socket.writable) void request.serve()
+  }
+
   end(): void {
     this.#requests.shift()
     const [next] = this.#requests

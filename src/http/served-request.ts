@@ -1,5 +1,5 @@
 /** One request on a socket: reads its body up to a limit, and sends its response as fast as the client reads it. */
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ByteCollector } from '../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
@@ -12,6 +12,8 @@ import type { HttpRequest, HttpResponse } from './exchange.js'
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 /** A client has to read parts of a larger response in time. */
 const LARGE_BYTES = 64 * 1024
+/** A value that stays in the line of its header. */
+const VALUE = /^[\t\x20-\x7e]*$/
 
 export interface Service {
   answerer: Answerer
@@ -22,18 +24,26 @@ export interface Service {
   traceHeader: string
   /** Further headers of answers to bytes that are not a valid request. */
   headers: Readonly<Record<string, string>>
+  /** Headers of an answer after which the connection stays open. */
+  keepAliveLines(): string
   createTraceId(): string
   record: ((entry: AccessEntry) => void) | undefined
   /** Receives the error of a response that could not be sent. */
   reportFault: ((error: unknown, traceId: string) => void) | undefined
 }
 
+/** The connection of a request. `end`: the request is answered, or the client has disconnected. */
+interface Line {
+  readonly isLast: boolean
+  end(): void
+}
+
 export class ServedRequest implements HttpRequest {
   method: string
   target: string
   headers: HttpRequest['headers']
-  client: string
   lease: ByteLease
+  readonly #connection: Line
   readonly #service: Service
   readonly #message: IncomingMessage
   readonly #response: ServerResponse
@@ -41,13 +51,18 @@ export class ServedRequest implements HttpRequest {
   #fault: CofferError | undefined
   /** Whether the client waits for `100 Continue` before it sends the body. */
   #awaitsContinue: boolean
+  /** The answer is sent, or the client has disconnected. */
+  #isClosed = false
+  #isDone = false
 
   constructor(
+    connection: Line,
     service: Service,
     message: IncomingMessage,
     response: ServerResponse,
     expectsContinue: boolean,
   ) {
+    this.#connection = connection
     this.#service = service
     this.#message = message
     this.#response = response
@@ -55,8 +70,11 @@ export class ServedRequest implements HttpRequest {
     this.method = message.method ?? ''
     this.target = message.url ?? '/'
     this.headers = message.headers
-    this.client = message.socket.remoteAddress ?? ''
     this.lease = new ByteLease(service.budget)
+  }
+
+  get client(): string {
+    return this.#message.socket.remoteAddress ?? ''
   }
 
   /** Fails the read of the body. False if the body is complete. */
@@ -67,25 +85,26 @@ export class ServedRequest implements HttpRequest {
     return true
   }
 
-  /** `line` is the connection: `end` is called when the request is answered, or the client has disconnected. */
-  async serve(line: { readonly isLast: boolean; end(): void }): Promise<void> {
+  async serve(): Promise<void> {
     const { answerer, reportFault, createTraceId } = this.#service
-    const response = this.#response
-    let isDone = false
-    response.once('close', () => {
-      line.end()
-      if (isDone) this.lease.end()
-    })
     try {
-      await this.#send(await answerer(this), line)
+      await this.#send(await answerer(this))
     } catch (error) {
       // A response that cannot be sent must not affect other connections.
       this.#message.socket.destroy()
       reportFault?.(error, createTraceId())
     }
     // The bytes are counted until the work is finished, even if the client has disconnected.
-    isDone = true
-    if (response.closed) this.lease.end()
+    this.#isDone = true
+    if (this.#isClosed) this.lease.end()
+  }
+
+  /** Call when the answer is sent, or the client has disconnected. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    if (this.#isDone) this.lease.end()
+    this.#connection.end()
   }
 
   readBody(limitBytes: number): Promise<Uint8Array | undefined> {
@@ -135,23 +154,22 @@ export class ServedRequest implements HttpRequest {
     })
   }
 
-  async #send(
-    { status, headers, body, bytes, stream, cutAt }: HttpResponse,
-    line: { readonly isLast: boolean },
-  ): Promise<void> {
+  async #send(answer: HttpResponse): Promise<void> {
+    const { status, headers, body, bytes, stream, cutAt } = answer
     const [message, response] = [this.#message, this.#response]
     const isComplete = message.complete
     if (cutAt === 'start') return void message.socket.destroy()
     const { isStopping, stallMs } = this.#service
-    if (!isComplete || (isStopping && line.isLast)) headers.connection = 'close'
+    if (!isComplete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
+    const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
+    this.lease.settle(length)
+    if (length <= LARGE_BYTES && this.#sendAtOnce(answer, length)) return
+    response.once('close', () => this.close())
     if (stream !== undefined) {
       // An error of the stream closes the connection, so that the client sees that the response is incomplete.
-      this.lease.settle(0)
       response.writeHead(status, headers)
       await pipeline(stream, response, { end: false }).catch(() => response.destroy())
     } else {
-      const length = bytes?.length ?? Buffer.byteLength(body)
-      this.lease.settle(length)
       // A large text would be copied with the headers, and once more for what the client does not read at once.
       const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(body) : body)
       if (status !== 204) headers['content-length'] = String(length)
@@ -165,6 +183,32 @@ export class ServedRequest implements HttpRequest {
     // Closing with unread bytes would reset the connection, and the client could lose the response.
     if (isComplete || this.#awaitsContinue || this.#fault !== undefined) response.end()
     else this.#drain()
+  }
+
+  /**
+   * Sends an answer of our own with its headers in one write, which takes half the time of `writeHead` and `end`. Code and
+   * other servers give answers with other headers. False if Node has to send it.
+   */
+  #sendAtOnce({ status, headers, body, bytes, stream, cutAt }: HttpResponse, length: number): boolean {
+    const [{ socket, httpVersion, method }, response] = [this.#message, this.#response]
+    const isOther =
+      (bytes ?? stream ?? cutAt ?? headers.connection ?? headers['content-security-policy']) !== undefined
+    if (isOther || !response.shouldKeepAlive || httpVersion !== '1.1' || response.socket !== socket)
+      return false
+    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+    for (const name in headers) {
+      const value = headers[name]!
+      if (!VALUE.test(value)) return false
+      text += `${name}: ${value}\r\n`
+    }
+    if (status !== 204) text += `content-length: ${length}\r\n`
+    text += `${this.#service.keepAliveLines()}\r\n`
+    socket.write(method === 'HEAD' ? text : text + body, () => {
+      // Has Node begin with the next request of the connection.
+      response.emit('finish')
+      this.close()
+    })
+    return true
   }
 
   /** Discards the rest of the body up to a limit, and then ends the response. */

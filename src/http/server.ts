@@ -79,6 +79,7 @@ export async function startServer(
     budget: new ByteBudget(service.bodyLimitBytes),
     traceHeader: nameHeaders(prefix).traceId,
     headers: cors ? nameCorsHeaders(prefix) : {},
+    keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })
   // Loaded where it is used: a server without TLS is ready sooner.
@@ -88,6 +89,18 @@ export async function startServer(
   host.ownPorts?.add(listening.port)
   const stop = () => server.stop(listening.servers).finally(() => host.ownPorts?.delete(listening.port))
   return { port: listening.port, stop }
+}
+
+/** The date is made once a second. */
+function createKeepAliveLines(keepAliveMs: number): () => string {
+  const rest = `connection: keep-alive\r\nkeep-alive: timeout=${Math.floor(keepAliveMs / 1000)}\r\n`
+  let [second, lines] = [0, '']
+  return () => {
+    const now = Math.floor(Date.now() / 1000)
+    if (now !== second) lines = `date: ${new Date(now * 1000).toUTCString()}\r\n${rest}`
+    second = now
+    return lines
+  }
 }
 
 class HttpServer {

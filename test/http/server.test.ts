@@ -44,6 +44,35 @@ t.test('one port answers on both loopback addresses', async (t) => {
   }
 })
 
+t.test('a connection stays open as HTTP says, and the answer to HEAD has no body', async (t) => {
+  const injecting: Answerer = async ({ target }) => {
+    const answer = answerResult(200, { done: true })
+    if (target === '/split') answer.headers['svc-trace-id'] = 'one\r\nset-cookie: two'
+    return answer
+  }
+  const server = await serve(injecting)
+  t.teardown(() => server.stop())
+  const line = (method: string, version: string, more = '') =>
+    `${method} / HTTP/${version}\r\nHost: localhost\r\n${more}\r\n`
+  for (const last of [line('GET', '1.1', 'Connection: close\r\n'), line('GET', '1.0')]) {
+    const text = await sendRaw(
+      server.port,
+      line('GET', '1.1') + line('HEAD', '1.1') + last + line('GET', '1.1'),
+    )
+    const [head, body, ...others] = text.split('\r\n\r\n')
+    t.match(head, /^HTTP\/1\.1 200 OK\r\n/)
+    t.match(head, /\r\ndate: [^\r]+ GMT\r\nconnection: keep-alive\r\nkeep-alive: timeout=30$/)
+    t.match(body, /^{"done":true}HTTP\/1\.1 200 OK.*content-length: 13/s)
+    t.match(
+      others[0],
+      /^HTTP\/1\.1 200 OK.*\r\nConnection: close/s,
+      'nothing between the headers of two answers',
+    )
+    t.same(others.slice(1), ['{"done":true}'], 'nothing after the last answer')
+  }
+  t.notMatch(await sendRaw(server.port, spellRequest('GET /split')), /set-cookie/, 'no header of a value')
+})
+
 t.test('requests that come before the answerer is made wait for it, and it is made once', async (t) => {
   let made = 0
   let make = () => {}

@@ -161,7 +161,7 @@ async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, tran
   const used: Used[] = []
   if (proxy?.disable_detokenization !== true) {
     const { document, found, fill } = await read.template
-    const using = { ...context, caller: usingBy('proxy:invoke', context.caller) }
+    const using = context.as(usingBy('proxy:invoke', context.caller))
     const reached = ({ id, type, created_at, containers }: Used) =>
       used.push({ id, type, created_at, containers })
     const access = { permission: USE.permission, whole: 'body', transform, reached }

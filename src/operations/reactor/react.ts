@@ -155,7 +155,7 @@ export async function prepare(
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const using = { ...context, caller: usingBy('reactor:invoke', context.caller) }
+  const using = context.as(usingBy('reactor:invoke', context.caller))
   const { args: _, ...others } = bodyOf(request)
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const { args: detokenized, ...rest } = await detokenize(using, document, found)

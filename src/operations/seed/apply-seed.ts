@@ -159,14 +159,11 @@ async function enterNew(context: Context, { place, contents }: Part): Promise<Co
   const keys = context.vault().generateTenantKeys()
   const create = () => createTenant(store, { name: contents.name!, keys, createUuid })
   const { number, owner_id } = await within(place, create)
-  return context.as(ownerCaller(number, owner_id, { reveal: false }), undefined)
+  return context.as(ownerCaller(number, owner_id, { reveal: false }), null)
 }
 
 async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntry[]) {
-  const loggedAs = (log: AnyOperation['log']): Context => ({
-    ...own,
-    audit: { record: (type, id, as = log) => void recorded.push({ type, id, ...(as && { as }) }) },
-  })
+  const loggedAs = (log: AnyOperation['log']) => own.as(own.caller, log ?? null, recorded)
   const before = await own.tenant()
   const { name = before.name, settings } = contents
   if (settings !== undefined || name !== before.name)

@@ -77,7 +77,8 @@ export const generateTokens = operation({
     while (views.length < count) {
       const some = drawn.slice(views.length, views.length + GENERATED_AT_ONCE)
       const create = async (context: Context) => {
-        const tools = { ...context, now: async () => context.now }
+        const { expressions, turns, now } = context
+        const tools = { expressions, turns, now: async () => now }
         const drafts: TokenDraft[] = []
         for (const data of some) drafts.push(await checkNewToken({ type, data }, tools))
         return createAll(context, drafts)

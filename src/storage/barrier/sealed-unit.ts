@@ -76,12 +76,15 @@ export class SealedUnit implements StoreWriter {
   async findKeys(tenant: number): Promise<RecordKeys | undefined> {
     const { keys, cache } = this.#shared
     if (tenant === 0) return keys.vault
-    const record = await this.#findTenant(tenant)
+    const record = await this.get('tenant', 0, String(tenant))
     return record && cache.keysOf(record, (opened) => keys.openTenant(opened.keys))
   }
 
-  #findTenant(tenant: number): Promise<RecordOf['tenant'] | undefined> {
-    return this.get('tenant', 0, String(tenant))
+  #cachedKeys(tenant: number): RecordKeys | undefined {
+    const { keys, cache } = this.#shared
+    const counter = this.#rows.changeCounter?.(KINDS.tenant)
+    const record = counter === undefined ? undefined : cache.find('tenant', 0, String(tenant), counter)
+    return record && cache.keysOf(record as RecordOf['tenant'], (opened) => keys.openTenant(opened.keys))
   }
 
   async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
@@ -89,7 +92,7 @@ export class SealedUnit implements StoreWriter {
     const counter = cache.holds(kind) ? this.#rows.changeCounter?.(KINDS[kind]) : undefined
     const known = counter === undefined ? undefined : cache.find(kind, tenant, id, counter)
     if (known !== undefined) return known as RecordOf[K]
-    const keys = await this.#keysOf(tenant)
+    const keys = this.#cachedKeys(tenant) ?? (await this.#keysOf(tenant))
     const row = await this.#rows.get(KINDS[kind], tenant, sealing.digestId(keys, kind, tenant, id))
     if (row === undefined) return undefined
     const record = await this.#open<K>(keys, row)
@@ -156,13 +159,11 @@ export class SealedUnit implements StoreWriter {
   }
 
   async findExpired(limit: number): Promise<Expired[]> {
-    const found: Expired[] = []
-    for (const row of await this.#rows.findExpired(limit)) {
-      const { kind, tenant } = row
-      const record = sealing.openRecord(await this.#keysOf(tenant), row)
-      found.push({ kind: kindOf(kind), tenant, record } as Expired)
+    const open = async (row: Row) => {
+      const record = sealing.openRecord(await this.#keysOf(row.tenant), row)
+      return { kind: kindOf(row.kind), tenant: row.tenant, record } as Expired
     }
-    return found
+    return Promise.all((await this.#rows.findExpired(limit)).map(open))
   }
 
   async insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
@@ -213,14 +214,14 @@ export class SealedUnit implements StoreWriter {
     return base58((await this.#keysOf(tenant)).fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
-  async log(tenant: number, record: LogRecord, at?: number): Promise<void> {
-    await this.#rows.append(createEntry(tenant, record, at))
+  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined {
+    return this.#rows.append(createEntry(tenant, record, at)) ?? undefined
   }
 
   /** @throws CofferError `not_found` if there is no such tenant any more */
   async readLog(tenant: number): Promise<Log> {
     const keys = await this.#keysOf(tenant)
-    const listed = (await this.#findTenant(tenant))?.log_chains
+    const listed = (await this.get('tenant', 0, String(tenant)))?.log_chains
     return new Log({ rows: this.#rows, keys, tenant, heads: this.#shared.heads }, listed)
   }
 
@@ -238,7 +239,7 @@ export class SealedUnit implements StoreWriter {
     chain?: number,
     batches: readonly Uint8Array[] = [],
   ): Promise<void> {
-    const record = await this.#findTenant(tenant)
+    const record = await this.get('tenant', 0, String(tenant))
     if (record === undefined) return
     const log = await this.readLog(tenant)
     const { log_chains: listed } = record
@@ -251,13 +252,12 @@ export class SealedUnit implements StoreWriter {
     await log.chain(number).append(entries, batches)
   }
 
-  async #open<K extends Kind>(keys: RecordKeys, row: Row): Promise<RecordOf[K]> {
+  #open<K extends Kind>(keys: RecordKeys, row: Row): RecordOf[K] | Promise<RecordOf[K]> {
+    const open = () => sealing.openRecord(keys, row) as RecordOf[K]
     this.#shared.opened += row.sealed.length
-    if (this.#shared.opened > OPENED_AT_ONCE) {
-      this.#shared.opened = 0
-      await new Promise(setImmediate)
-    }
-    return sealing.openRecord(keys, row) as RecordOf[K]
+    if (this.#shared.opened <= OPENED_AT_ONCE) return open()
+    this.#shared.opened = 0
+    return new Promise(setImmediate).then(open)
   }
 
   async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {
