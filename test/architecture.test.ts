@@ -173,7 +173,7 @@ t.test('the global process is named in bin alone', async (t) => {
 t.test('the SQL is what engines of the protocol have in common', async (t) => {
   const own = files.filter((file) => file.startsWith('storage/postgres/'))
   const unportable =
-    /\b(plpgsql|listen|notify|\w*advisory\w*|nextval|serial|bigserial|sequence|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/
+    /\b(plpgsql|listen|notify|\w*advisory\w*|serial|bigserial|truncate|lock table|create (or replace )?(function|trigger|extension|type)|pg_\w+|ctid|xmin|copy \w+ (from|to)|merge into)\b|generated .* as identity|\bdo \$\$/
   for (const file of own) {
     const code = stripComments(readFileSync(join(source, file), 'utf8'))
     for (const [text] of code.matchAll(/'[^'\n]*'|`[^`]*`/g)) {

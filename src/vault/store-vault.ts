@@ -35,6 +35,8 @@ export async function createInStore(effects: Effects, tenantName: string, opener
     const { header, keyring } = unlocked
     const memory = new MemoryEngine(effects.clock)
     await createFirstTenant(createApp({ ...effects, ...unlocked, engine: memory }), tenantName)
+    // Makes rows of its log entries.
+    await memory.save()
     async function* rows() {
       yield* memory.rows()
     }

@@ -70,14 +70,17 @@ function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
       let changes: Change[] = []
+      let last = 1
       const send = () => connection.send([writeStatement({ changes })])
       for await (const row of rows) {
         changes.push(createChange(INSERT, row))
+        last = Math.max(last, row.seq)
         if (changes.length < ROWS_AT_ONCE) continue
         await send()
         changes = []
       }
       await send()
+      await connection.send([{ text: "select setval('coffer_seq', $1)", values: [last] }])
     },
     async *read() {
       yield* eachRow(connection)

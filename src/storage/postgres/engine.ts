@@ -20,7 +20,7 @@ import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
-import { COMMIT, type Collision, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
 import type { Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
@@ -34,6 +34,8 @@ const MOST_MS = 5_000
 const PAUSE_MS = 2
 const LONGEST_PAUSE_MS = 200
 const ID_BYTES = 16
+/** The time is stored again if it is older, ms. */
+const NOTE_TIME_MS = 60_000
 /** No tenant has this number. */
 const NOBODY = -1
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
@@ -66,13 +68,14 @@ export class PostgresEngine implements Engine, EngineMaintenance {
   readonly #running = new Set<Promise<unknown>>()
   #header: Header | undefined
   #closing: Promise<void> | undefined
-  #lastTurn: Promise<void> = Promise.resolve()
+  /** When a unit last stored the time, ms since the epoch. */
+  #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
-    const write: ConstructorParameters<typeof PendingLogs>[0]['write'] = (work, isSlow) =>
-      this.#run(work, { isChange: true, isSlow })
+    const write: ConstructorParameters<typeof PendingLogs>[0]['write'] = (work, isBulk) =>
+      this.#run(work, { isChange: true, isBulk })
     this.logs = new PendingLogs({ ...parts, write, notice })
-    this.#shared = { ...parts, state, notedAt: 0, place: 0 }
+    this.#shared = { ...parts, state }
     this.#owner = owner
     this.#header = owner?.header
     if (owner !== undefined) this.maintenance = this
@@ -206,15 +209,12 @@ export class PostgresEngine implements Engine, EngineMaintenance {
     let wasTaken = false
     let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
-      // In small tables PostgreSQL has serializable units collide that have nothing in common.
-      const endTurn = attempt > 1 && options.isolation === 'serializable' ? await this.#takeTurn() : undefined
       const unit = new Unit(this.#shared, options, this.logs)
       try {
         const result = await work(unit)
         await unit.commit()
-        if (unit.hasWritten) this.#readiness.recordWrite()
+        if (unit.hasWritten) this.#recordWrite(unit)
         if (unit.entries.length > 0) this.logs.add(unit.entries)
-        if (unit.hasLogged) this.logs.recordRow()
         if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
         return result
       } catch (error) {
@@ -225,7 +225,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
           if (unit.hasWritten && isUnavailable(error)) this.#readiness.recordWrite(error)
           throw error
         }
-        if (unit.droppedTenant !== undefined || options.isSlow) until = performance.now() + MOST_MS
+        if (options.isBulk) until = performance.now() + MOST_MS
         if (collision.reason === 'taken' && wasTaken)
           throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
         if (attempt === MOST_ATTEMPTS || performance.now() > until) {
@@ -233,40 +233,31 @@ export class PostgresEngine implements Engine, EngineMaintenance {
           throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }
         wasTaken = collision.reason === 'taken'
-        endTurn?.()
-        await this.#prepare(options, collision, attempt)
+        if (collision.reason === 'moments') options.isTransaction = true
+        else await this.#prepare(collision.reason === 'stale' ? 0 : attempt)
       } finally {
         unit.end()
-        endTurn?.()
       }
     }
   }
 
-  /** For the next attempt. @throws CofferError `unavailable` if another process removed the key slot of this one */
-  async #prepare(options: UnitOptions, { reason }: Collision, attempt: number): Promise<void> {
+  /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
+  async #prepare(attempt: number): Promise<void> {
     const { pool, random, state } = this.#shared
-    if (reason === 'snapshot') options.isolation ??= 'repeatable read'
-    else if (reason === 'serializable') options.isolation = 'serializable'
-    else if (reason === 'stale') {
-      const now = await readState(pool)
-      if (now.generation === state.generation) this.#shared.state = now
-      else await this.#readmit()
-    } else {
-      const longest = Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
-      const part = 0.5 + random.bytes(1)[0]! / 512
-      await new Promise((resolve) => setTimeout(resolve, longest * part))
-    }
+    const longest = attempt === 0 ? 0 : Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+    await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + random.bytes(1)[0]! / 512)))
+    const now = await readState(pool)
+    if (now.generation === state.generation) this.#shared.state = now
+    else await this.#readmit()
   }
 
-  /** Resolves, to what ends the turn, when no other unit of this process has it. */
-  async #takeTurn(): Promise<() => void> {
-    const before = this.#lastTurn
-    let end = (): void => undefined
-    this.#lastTurn = new Promise((resolve) => {
-      end = resolve
-    })
-    await before
-    return end
+  /** One unit a minute, in the background, stores the time for all others. */
+  #recordWrite({ now, clock }: Unit): void {
+    this.#readiness.recordWrite()
+    const isOld = clock.isJump || now - this.#shared.state.last > NOTE_TIME_MS
+    if (!isOld || Math.abs(now - this.#notedAt) <= NOTE_TIME_MS) return
+    this.#notedAt = now
+    this.write((unit) => unit.storeTime()).catch(() => undefined)
   }
 
   /**

@@ -21,6 +21,7 @@ const OWNER_BYTES = 16
 const MOST_US = Number.MAX_SAFE_INTEGER
 /** The most that one transaction moves. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
+const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
 /** Entries of one tenant that are committed together. `written`: µs since the epoch, in the order of commits. */
 export interface Batch extends PendingBatch {
@@ -36,13 +37,11 @@ interface PendingUnit extends EngineWriter {
   endPending(pending: readonly PendingEntries[]): void
 }
 
-type Lease = { chain: number; at: number }
-
 interface PendingLogsOptions {
   pool: ConnectionPool
   random: RandomSource
   clock: Clock
-  write<T>(work: (unit: PendingUnit) => Promise<T>, isSlow: boolean): Promise<T>
+  write<T>(work: (unit: PendingUnit) => Promise<T>, isBulk: boolean): Promise<T>
   /** Tells the operator. */
   notice?: ((text: string) => void) | undefined
 }
@@ -52,25 +51,23 @@ export class PendingLogs {
   /** Random, of this process. */
   readonly #owner: Uint8Array
   #sealer: LogSealer | undefined
-  #lease: Lease = { chain: 0, at: Number.NEGATIVE_INFINITY }
-  #claiming: Promise<Lease> | undefined
-  /** Entries of reads that are in no batch yet. */
-  readonly #gathered: LogEntry[] = []
-  /** Batches of reads that are to be stored, oldest first. */
+  #lease: Promise<number> | undefined
+  #leasedAt = Number.NEGATIVE_INFINITY
+  /** Batches of reads that are to be stored, oldest first; the next reads of a tenant are added to its open one. */
   readonly #unsent: Batch[] = []
+  readonly #open = new Map<number, Batch>()
   /** These, and batches whose commits are under way, oldest first. */
   readonly #inFlight = new Set<Batch>()
   /** How many batches were named, by tenant. */
   readonly #numbers = new Map<number, number>()
   #newest = 0
-  /** When a row was last left in the table; 0 if none is there. */
-  #leftAt = 0
+  /** Whether rows of this server may be in the table. */
+  #hasRows = false
   #lookedAt = Number.NEGATIVE_INFINITY
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   #sending: Promise<unknown> = Promise.resolve()
   #chaining: Promise<unknown> = Promise.resolve()
-  #turns = 0
   #isReported = false
   /** Why entries could not be stored, the last time. */
   #reason = ''
@@ -82,9 +79,11 @@ export class PendingLogs {
 
   attach(sealer: LogSealer): void {
     this.#sealer = sealer
-    this.#chainTimer = setInterval(() => {
-      if (this.#turns === 0) void this.#inBackground(() => this.#inTurn(() => this.#chainDue()))
-    }, CHAIN_MS).unref()
+    const chain = async () => {
+      await this.#inBackground(() => this.#inTurn(() => this.#chainDue()))
+      this.#chainTimer?.refresh()
+    }
+    this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
   get sealer(): LogSealer {
@@ -92,13 +91,13 @@ export class PendingLogs {
   }
 
   get hasUnsent(): boolean {
-    return this.#gathered.length + this.#unsent.length > 0
+    return this.#unsent.length > 0
   }
 
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    for (const entry of entries) this.#gathered.push(entry)
+    this.#unsent.push(...this.#addTo(this.#open, entries, 0))
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -115,16 +114,13 @@ export class PendingLogs {
   /** Makes batches of what is committed now. Contract: {@link end} is called when the commit has ended, well or not. */
   begin(entries: readonly LogEntry[], chain: number): Batch[] {
     // What reads have logged until now is older.
-    this.#closeGathered()
-    return this.#createBatches(entries, chain)
+    this.#open.clear()
+    return this.#addTo(new Map(), entries, chain)
   }
 
-  #closeGathered(): void {
-    this.#unsent.push(...this.#createBatches(this.#gathered.splice(0), 0))
-  }
-
-  #createBatches(entries: readonly LogEntry[], chain: number): Batch[] {
-    const batches = new Map<number, Batch>()
+  /** Returns the batches that are new. */
+  #addTo(batches: Map<number, Batch>, entries: readonly LogEntry[], chain: number): Batch[] {
+    const added: Batch[] = []
     for (const entry of entries) {
       const { tenant } = entry
       let batch = batches.get(tenant)
@@ -136,50 +132,47 @@ export class PendingLogs {
         batch = { id, tenant, chain, written, entries: [] }
         batches.set(tenant, batch)
         this.#inFlight.add(batch)
+        added.push(batch)
       }
       entry.time = Math.floor(this.#options.clock())
       batch.entries.push(entry)
     }
-    return [...batches.values()]
+    return added
   }
 
-  end(batches: readonly Batch[]): void {
+  /** `isStored`: as rows of the table. */
+  end(batches: readonly Batch[], isStored: boolean): void {
     for (const batch of batches) this.#inFlight.delete(batch)
+    this.#hasRows ||= isStored
   }
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
     const sending = this.#sending.then(async () => {
-      this.#closeGathered()
+      this.#open.clear()
       const batches = [...this.#unsent]
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
         const chain = await this.claim()
         for (const batch of batches) await unit.storePending(Object.assign(batch, { chain }))
       }, false)
-      this.end(this.#unsent.splice(0, batches.length))
+      this.end(this.#unsent.splice(0, batches.length), true)
     })
     this.#sending = sending.catch(() => undefined)
     return sending
-  }
-
-  /** This server has left a row in the table. */
-  recordRow(): void {
-    this.#leftAt = this.#tick()
   }
 
   /** Moves all rows into their chains, also those of other servers. */
   chainPending(): Promise<void> {
     return this.#inTurn(async () => {
       await this.#chainOwn()
-      for (const chain of await this.#listChains('')) await this.#moveAll(chain)
+      await this.#chainOthers('')
     })
   }
 
   /** One after the other: two would add to the same end of a chain. */
   #inTurn(work: () => Promise<void>): Promise<void> {
-    this.#turns++
-    const chaining = this.#chaining.then(work).finally(() => this.#turns--)
+    const chaining = this.#chaining.then(work)
     this.#chaining = chaining.catch(() => undefined)
     return chaining
   }
@@ -188,32 +181,30 @@ export class PendingLogs {
     await this.#chainOwn()
     if (performance.now() - this.#lookedAt < LOOK_MS) return
     this.#lookedAt = performance.now()
-    const isLeased = `select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS}`
-    for (const chain of await this.#listChains(`where not exists (${isLeased})`)) {
-      const owner = this.#options.random.bytes(OWNER_BYTES)
-      await this.#leaseChain('$3::integer', owner, chain)
-      await this.#moveAll(chain).finally(() => this.#endLease(owner))
-    }
+    await this.#chainOthers(UNLEASED)
   }
 
   /** Moves the rows that no entry of this server can precede any more. */
   async #chainOwn(): Promise<void> {
     await this.send()
-    if (this.#leftAt === 0) return
-    const began = this.#tick()
+    if (!this.#hasRows) return
     const [oldest] = this.#inFlight
-    await this.#moveAll(this.#lease.chain, Math.min(oldest?.written ?? MOST_US, began))
-    if (this.#leftAt < began) this.#leftAt = 0
+    this.#hasRows = oldest !== undefined
+    const below = oldest?.written ?? this.#tick()
+    await this.#moveAll(await this.claim(), below).catch((error) => {
+      this.#hasRows = true
+      throw error
+    })
   }
 
-  /** The chains of pending rows. */
-  async #listChains(where: string): Promise<number[]> {
+  async #chainOthers(where: string): Promise<void> {
     const text = `select distinct chain from coffer_waiting w ${where} order by chain`
-    return (await this.#options.pool.query({ text })).rows.map(({ chain }) => chain)
+    const { rows } = await this.#options.pool.query({ text })
+    for (const { chain } of rows) await this.#moveAll(chain, MOST_US)
   }
 
   /** A row that does not open stays where it is: verifying the vault reports it. */
-  async #moveAll(chain: number, below = MOST_US): Promise<void> {
+  async #moveAll(chain: number, below: number): Promise<void> {
     let after: PendingEntries | undefined
     do
       after = await this.#options.write(async (unit) => {
@@ -240,49 +231,44 @@ export class PendingLogs {
    * The chain that this server has, else one whose lease is over, else a new one; no other server adds to it meanwhile.
    * @throws Collision if another server takes it first
    */
-  async claim(): Promise<number> {
-    if (performance.now() - this.#lease.at > LEASE_MS / 2) {
-      const chains = [
-        '(select min(id) from coffer_chains where owner = $1)',
-        `(select min(id) from coffer_chains where until < ${NOW_MS})`,
-        '(select coalesce(max(id), 0) + 1 from coffer_chains)',
-      ]
-      this.#claiming ??= this.#leaseChain(`coalesce(${chains.join(', ')})`, this.#owner).finally(() => {
-        this.#claiming = undefined
+  claim(): Promise<number> {
+    const now = performance.now()
+    if (this.#lease === undefined || now - this.#leasedAt > LEASE_MS / 2) {
+      this.#leasedAt = now
+      this.#lease = this.#leaseChain()
+      this.#lease.catch(() => {
+        this.#lease = undefined
       })
-      this.#lease = await this.#claiming
     }
-    return this.#lease.chain
+    return this.#lease
   }
 
-  /** @throws Collision if another server has the chain */
-  async #leaseChain(chain: string, owner: Uint8Array, ...values: number[]): Promise<Lease> {
-    const at = performance.now()
+  async #leaseChain(): Promise<number> {
+    const chains = [
+      '(select min(id) from coffer_chains where owner = $1)',
+      `(select min(id) from coffer_chains where until < ${NOW_MS})`,
+      '(select coalesce(max(id), 0) + 1 from coffer_chains)',
+    ]
     const text =
-      `insert into coffer_chains (id, owner, until) select ${chain}, $1::bytea, ${NOW_MS} + $2` +
+      `insert into coffer_chains (id, owner, until) select coalesce(${chains.join(', ')}), $1::bytea, ${NOW_MS} + $2` +
       ' on conflict (id) do update set owner = excluded.owner, until = excluded.until' +
       ` where coffer_chains.owner = excluded.owner or coffer_chains.until < ${NOW_MS} returning id`
-    const { rows } = await this.#options.pool.query({ text, values: [owner, LEASE_MS, ...values] })
+    const { rows } = await this.#options.pool.query({ text, values: [this.#owner, LEASE_MS] })
     if (rows.length === 0) throw new Collision('conflict')
-    return { chain: rows[0].id, at }
-  }
-
-  async #endLease(owner: Uint8Array): Promise<void> {
-    await this.#options.pool.query({
-      text: 'update coffer_chains set until = 0 where owner = $1',
-      values: [owner],
-    })
+    return rows[0].id
   }
 
   /** Nothing is left in this process. @throws CofferError `unavailable` if the store did not take it */
   async close(): Promise<void> {
     clearTimeout(this.#sendTimer)
-    clearInterval(this.#chainTimer)
+    clearTimeout(this.#chainTimer)
+    this.#chainTimer = undefined
     await this.send()
-    if (this.#lease.chain === 0) return
+    if (this.#lease === undefined) return
     // Other servers move the rows if this does not succeed.
+    const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
     const moving = this.#inTurn(() => this.#chainOwn())
-    await moving.then(() => this.#endLease(this.#owner)).catch(() => undefined)
+    await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
   }
 
   #tick(): number {

@@ -48,11 +48,10 @@ const SETTINGS = [
 
 /**
  * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: cached
- * records are out of date. `snapshot`, `serializable`: it needs a transaction of this isolation. `unsent`: it reads log
- * entries of which some are in this process only.
+ * records are out of date. `moments`: what it read was not of one moment, so it needs a transaction.
  */
 export class Collision extends Error {
-  readonly reason: 'conflict' | 'taken' | 'stale' | 'snapshot' | 'serializable' | 'unsent'
+  readonly reason: 'conflict' | 'taken' | 'stale' | 'moments'
 
   constructor(reason: Collision['reason']) {
     super('The unit of work is run again.')
@@ -60,8 +59,6 @@ export class Collision extends Error {
   }
 }
 
-/** Two rows were put in the same moment. */
-const SAME_SEQ = /_seq$/
 /** SQLSTATE: serialization failure; deadlock; division by zero, by which a statement refuses a row that was changed. */
 const CONFLICT = /^(40001|40P01|22012)/
 /** A row or table exists; or another process makes the same table at this moment. */
@@ -87,8 +84,7 @@ function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
   const code = codeOf(error)
   const isAnswer = error instanceof pg.DatabaseError
-  if (CONFLICT.test(code) || (isAnswer && SAME_SEQ.test(error.constraint ?? '')))
-    return new Collision('conflict')
+  if (CONFLICT.test(code)) return new Collision('conflict')
   if (TAKEN.test(code)) return new Collision('taken')
   if (code === UNKNOWN_TABLE) return missing()
   const message = MESSAGES[code] ?? MESSAGES[code.slice(0, 2)]

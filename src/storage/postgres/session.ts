@@ -1,22 +1,23 @@
 /**
- * The statements of one attempt at a unit of work: single ones until it needs a transaction. Each answer has the state of
- * the store, by which the cached records that the unit uses are compared.
+ * The statements of one attempt at a unit of work. Each is a transaction of its own until the unit needs one for several.
+ * Each answer has the state of the store, by which the cached records that the unit uses are compared.
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
 import { READ_STATE, type StoreState, stateOf } from './read-sql.js'
-import { dropTenantStatements, PLACES, type WriteOptions, type Writes, writeStatement } from './write-sql.js'
+import { dropTenantStatements, type WriteOptions, type Writes, writeStatement } from './write-sql.js'
 
 /** How a unit is run; a collision changes it for the next attempt. */
 export interface UnitOptions {
-  /** A change: its rows are compared when it commits, so it reads without a snapshot. */
+  /** It may write. */
   isChange: boolean
-  isolation?: 'repeatable read' | 'serializable'
+  /** It reads in one transaction from the beginning. */
+  isTransaction?: boolean
+  /** It moves or deletes many rows: its statements may take long, and each sees what is committed by then. */
+  isBulk?: boolean
   /** The entries of this process are stored. */
   hasSent?: boolean
-  /** Its statements may take long for a reason. */
-  isSlow?: boolean
 }
 
 /** Shared by the units of work over one store. */
@@ -28,10 +29,6 @@ export interface Shared {
   readonly remembered: ReadonlySet<number>
   /** As the last answer had it. */
   state: StoreState
-  /** When a unit last stored the time, ms since the epoch. */
-  notedAt: number
-  /** The last used place of {@link PLACES}. */
-  place: number
 }
 
 export class Session {
@@ -45,8 +42,8 @@ export class Session {
   readonly #options: UnitOptions
   #isConfirmed = false
   #connection: Promise<Connection> | undefined
-  /** Reads of rows that are not cached. */
-  #reads = 0
+  /** The moments at which it read rows that are not cached. */
+  #moments = 0
   /** Sent with the next read, or at the end. */
   #held: Statement[] = []
 
@@ -56,13 +53,9 @@ export class Session {
     this.state = shared.state
   }
 
-  get hasRead(): boolean {
-    return this.#reads > 0
-  }
-
-  /** Whether it read rows of different moments. A change compares those that it relies on; its failure may come from them. */
+  /** Whether it read rows of different moments. They are compared when a change commits; a failure may come from them. */
   get isLoose(): boolean {
-    return this.#reads > 1 && this.#options.isolation === undefined
+    return this.#moments > 1
   }
 
   collide(reason: Collision['reason']): Collision {
@@ -70,11 +63,10 @@ export class Session {
     return this.collision
   }
 
-  hold(writes: Writes, options: WriteOptions = { aborts: true }): void {
+  hold(writes: Writes, options: WriteOptions = {}): void {
     const { generation, changes } = this.state
     const state = { generation, changes: this.relies ? changes : undefined }
-    this.#shared.place = (this.#shared.place + 1) % PLACES
-    this.#held.push(writeStatement(writes, { ...options, state, place: this.#shared.place }))
+    this.#held.push(writeStatement(writes, { ...options, state }))
   }
 
   holdDrop(tenant: number): void {
@@ -84,24 +76,22 @@ export class Session {
   /** `isCached`: rows that the counter compares; `begins`: in a transaction. The columns are in `read-sql.ts`. */
   async read(statement: Statement, { isCached = false, begins = false } = {}): Promise<QueryResult['rows']> {
     if (this.collision !== undefined) throw this.collision
-    const { isolation, isChange } = this.#options
-    const isAlone = isolation === undefined && !this.#isTransaction && !begins
-    if (isAlone && !isCached && !isChange && this.#reads > 0) throw this.collide('snapshot')
+    const isAlone = !this.isTransaction && !begins
+    const isFirst = isAlone || this.#connection === undefined
     if (isCached) this.relies = true
-    else this.#reads++
-    const { pool } = this.#shared
-    return this.#confirm(isAlone ? pool.share('read', statement) : this.#send([statement]))
+    else if (isFirst && this.#moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
+    return this.#confirm(isAlone ? this.#shared.pool.share('read', statement) : this.#send([statement]))
   }
 
   /** Commits what was held and `writes`. */
   async commit(writes: Writes, options: WriteOptions): Promise<void> {
-    const aborts = this.#isTransaction
-    this.hold(writes, { ...options, aborts })
-    if (aborts) await this.#end()
+    const isTransaction = this.isTransaction
+    this.hold(writes, options)
+    if (isTransaction) await this.#end()
     else {
-      const [statement] = this.#held as [Statement]
-      const { isSlow = false } = this.#options
       const { pool } = this.#shared
+      const { isBulk: isSlow = false } = this.#options
+      const [statement] = this.#held as [Statement]
       // One that only inserts waits for no other unit.
       const isFree = statement.name === 'insert' && !isSlow
       await this.#confirm(isFree ? pool.share('write', statement) : pool.query({ ...statement, isSlow }))
@@ -127,8 +117,9 @@ export class Session {
     await this.#release()
   }
 
-  get #isTransaction(): boolean {
-    return this.#connection !== undefined || this.#held.length > 0
+  /** Whether its statements are in one transaction from here on. */
+  get isTransaction(): boolean {
+    return this.#options.isTransaction === true || this.#connection !== undefined || this.#held.length > 0
   }
 
   async #end(): Promise<void> {
@@ -139,15 +130,14 @@ export class Session {
 
   /** Sends what was held and the statements, in the transaction, and returns the last answer. */
   async #send(statements: readonly Statement[]): Promise<QueryResult> {
-    const { isSlow = false, isolation } = this.#options
-    const level = isolation === undefined ? '' : ` isolation level ${isolation}`
-    const begin = this.#connection === undefined ? [{ text: `begin${level}` }] : []
+    const { isBulk: isSlow = false, isChange } = this.#options
+    const level = isSlow ? 'read committed' : isChange ? 'serializable' : 'repeatable read'
+    const begin = this.#connection === undefined ? [{ text: `begin isolation level ${level}` }] : []
     this.#connection ??= this.#shared.pool.connect()
-    const all = [...begin, ...this.#held.splice(0), ...statements]
+    const all: Statement[] = [...begin, ...this.#held.splice(0), ...statements]
     const connection = await this.#connection
-    return (await this.#noting(connection.send(isSlow ? all.map((each) => ({ ...each, isSlow })) : all))).at(
-      -1,
-    )!
+    const sent = isSlow ? all.map((each) => ({ ...each, isSlow })) : all
+    return (await this.#recordCollision(connection.send(sent))).at(-1)!
   }
 
   async #release(): Promise<void> {
@@ -158,7 +148,7 @@ export class Session {
 
   /** @throws Collision `stale` if the unit used cached records that are out of date */
   async #confirm(sending: Promise<QueryResult>): Promise<QueryResult['rows']> {
-    const { rows } = await this.#noting(sending)
+    const { rows } = await this.#recordCollision(sending)
     const state = stateOf(rows[0])
     this.#isConfirmed = true
     this.#learn(state)
@@ -175,7 +165,7 @@ export class Session {
     if (state.generation === generation && state.changes >= changes) this.#shared.state = state
   }
 
-  async #noting<T>(sending: Promise<T>): Promise<T> {
+  async #recordCollision<T>(sending: Promise<T>): Promise<T> {
     try {
       return await sending
     } catch (error) {

@@ -9,7 +9,7 @@ import { Collision, type ConnectionPool, missing, type Statement } from './pool.
 import { READ_STATE, STATE, type StoreState, stateOf } from './read-sql.js'
 
 /**
- * `seq` is a time by the database's clock (`write-sql.ts`); `created` and the like are ms since the epoch by the server's.
+ * `created` and the like are ms since the epoch by the clocks of servers.
  * `keys`: 8 bytes each, the first that of the kind. Room in the pages of rows lets a row be replaced without a change of
  * its indexes. `coffer_waiting` has log entries that are in no chain yet, `coffer_chains` who adds to which chain, until
  * when, ms by the database's clock.
@@ -19,6 +19,7 @@ create table if not exists coffer_state (
   id smallint primary key, header text not null, generation bigint not null, changes bigint not null,
   time bigint not null, last bigint not null, since bigint not null, until bigint not null
 );
+create sequence if not exists coffer_seq;
 create table if not exists coffer_rows (
   tenant integer not null, kind smallint not null, id bytea not null, seq bigint not null, rev bigint not null,
   created bigint not null, modified bigint not null, expires bigint not null, keys bytea not null,

@@ -21,13 +21,10 @@ import { Collision, isUnavailable } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
 import { randomRev, randomStep } from './tables.js'
-import { type Change, createChange, INSERT, LOCK, REMOVE, REPLACE, splitKeys } from './write-sql.js'
+import { type Change, createChange, INSERT, REMOVE, REPLACE } from './write-sql.js'
 
-/** The time is stored with whatever is written if it is older, ms. */
-const NOTE_TIME_MS = 60_000
 /** The most pending entries that a list reads. */
 const MOST_PENDING = { limit: 10_000, bytes: 2 ** 30 }
-const KEY_BYTES = 8
 
 export class Unit implements EngineWriter {
   readonly now: number
@@ -35,18 +32,16 @@ export class Unit implements EngineWriter {
   /** Entries that nobody waits for. */
   readonly entries: LogEntry[] = []
   hasWritten = false
-  /** Whether it left entries in `coffer_waiting`. */
-  hasLogged = false
   droppedTenant: number | undefined
   readonly #shared: Shared
   readonly #options: UnitOptions
   readonly #logs: PendingLogs
   readonly #session: Session
   #times: Times
-  /** Rows that it read by their ids and has not written; a unit that only reads does not use them again. */
+  /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
-  /** Keys that it searched for. */
-  readonly #searched = new Set<string>()
+  /** The names of those that are neither cached nor read in a transaction. */
+  readonly #unchanged = new Set<string>()
   /** By the names of rows, because one statement changes a row once. */
   readonly #changes = new Map<string, Change>()
   readonly #pending: PendingEntries[] = []
@@ -54,6 +49,8 @@ export class Unit implements EngineWriter {
   readonly #chained: PendingEntries[] = []
   readonly #changedKinds = new Set<number>()
   #batches: readonly Batch[] = []
+  /** Whether entries were in this process only when the unit began: it may have read before they were stored. */
+  readonly #hadUnsent: boolean
   #isNoted = false
   #isOver = false
 
@@ -62,6 +59,7 @@ export class Unit implements EngineWriter {
     this.#options = options
     this.#logs = logs
     this.#session = new Session(shared, options)
+    this.#hadUnsent = logs.hasUnsent
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state, this.now)
     this.#times = advanceTimes(shared.state, this.now)
@@ -87,7 +85,7 @@ export class Unit implements EngineWriter {
   }
 
   async pendingEntries(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
-    if (!this.#options.hasSent && this.#logs.hasUnsent) {
+    if (!this.#options.hasSent && this.#hadUnsent) {
       await this.#logs.send()
       this.#options.hasSent = true
       throw this.#session.collide('conflict')
@@ -120,7 +118,6 @@ export class Unit implements EngineWriter {
     if (sealed === undefined) return
     this.#write()
     this.#pending.push({ id, tenant, chain, written, sealed })
-    this.hasLogged = true
   }
 
   changeCounter(kind: number): number | undefined {
@@ -133,7 +130,6 @@ export class Unit implements EngineWriter {
     const { seq = 0, created = draft.seq === undefined ? this.now : -1, seal, ...content } = draft
     const row = { ...content, seq, rev: 0, created, sealed: content.keys }
     checkRow(row)
-    this.#refuseSkew(row.keys)
     if (draft.seq !== undefined) return this.#replace(row, seal)
     row.rev = randomRev(this.#shared.random)
     row.sealed = seal(row.rev)
@@ -158,9 +154,14 @@ export class Unit implements EngineWriter {
     this.entries.push(entry)
   }
 
+  /** In a unit of many rows. From its commit on the tenant has no keys; the engine deletes what others add until then. */
   dropTenant(tenant: number): void {
-    for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
+    if (!this.#options.isBulk) {
+      this.#options.isBulk = true
+      throw this.#session.collide('moments')
+    }
     this.droppedTenant = tenant
+    for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.#write()
     this.#flush()
     this.#rows.clear()
@@ -174,22 +175,22 @@ export class Unit implements EngineWriter {
     this.clock = { isJump: false, purgeBefore: this.now }
   }
 
+  /**
+   * Rows that the unit changes are compared with what it read, and cached records by their counter. A unit that has read
+   * other rows needs a transaction.
+   */
   async commit(): Promise<void> {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
-    if (!this.hasWritten && session.isLoose) throw session.collide('snapshot')
-    const { isChange, isolation } = this.#options
+    const { isChange, isBulk } = this.#options
+    const isLoose = this.#changedKinds.size === 0 ? session.isLoose : this.#unchanged.size > 0
+    if (isLoose && !isBulk) throw session.collide('moments')
     if (isChange || this.hasWritten) await this.#storeEntries(this.entries.splice(0))
-    const times = this.#timesToNote()
-    if (!this.hasWritten && times === undefined) return session.endReading()
+    if (!this.hasWritten && !this.#isNoted) return session.endReading()
     const { remembered, random } = this.#shared
-    // The unit may have based a decision on what it read. Cached records are compared by the counter.
-    if (this.#changedKinds.size > 0 && isolation !== 'serializable')
-      for (const [name, row] of this.#rows)
-        if (row !== undefined && !remembered.has(row.kind))
-          this.#changes.set(name, createChange(LOCK, sql.rowOf(row), { ...row, keys: sql.NOTHING }))
     const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
-    await session.commit(this.#takeWrites(), { times, step: isCached ? randomStep(random) : undefined })
+    const step = isCached ? randomStep(random) : undefined
+    await session.commit(this.#takeWrites(), { times: this.#isNoted ? this.#times : undefined, step })
   }
 
   /** Undoes what it wrote. */
@@ -205,7 +206,7 @@ export class Unit implements EngineWriter {
     const session = this.#session
     if (error instanceof Collision) session.collision ??= error
     if (session.collision !== undefined || isUnavailable(error)) return session.collision
-    if (session.isLoose) return session.collide('snapshot')
+    if (session.isLoose) return session.collide('moments')
     await session.confirm().catch((failure) => {
       if (!(failure instanceof Collision)) throw failure
     })
@@ -215,7 +216,7 @@ export class Unit implements EngineWriter {
   /** From here on it refuses to read and write. */
   end(): void {
     this.#isOver = true
-    this.#logs.end(this.#batches)
+    this.#logs.end(this.#batches, this.#batches.length > 0)
   }
 
   async #storeEntries(entries: readonly LogEntry[]): Promise<void> {
@@ -224,44 +225,21 @@ export class Unit implements EngineWriter {
     for (const batch of this.#batches) await this.storePending(batch)
   }
 
-  /** One unit stores the time for all that run at once. */
-  #timesToNote(): Times | undefined {
-    const isOld = this.now - this.#session.state.last > NOTE_TIME_MS
-    const isFirst = Math.abs(this.now - this.#shared.notedAt) > NOTE_TIME_MS
-    const isTimely = this.clock.isJump || (isOld && isFirst)
-    if (!this.#isNoted && !(isTimely && this.hasWritten)) return undefined
-    this.#shared.notedAt = this.now
-    return this.#times
-  }
-
   async #readRow(kind: number, tenant: number, id: RowId): Promise<sql.FoundRow | undefined> {
     const name = rowName(kind, tenant, id)
-    const { isChange } = this.#options
-    if (isChange && this.#rows.has(name)) return this.#rows.get(name)
+    if (this.#rows.has(name)) return this.#rows.get(name)
     const isCached = this.#shared.remembered.has(kind)
-    const [row] = await this.#read(sql.getStatement(kind, tenant, id), { isCached })
-    const found = row.kind === null ? undefined : row
-    this.#rows.set(name, isChange ? found : found && { ...found, sealed: null })
-    return found
+    const [found] = await this.#read(sql.getStatement(kind, tenant, id), { isCached })
+    const row = found.kind === null ? undefined : found
+    if (this.#options.isChange) this.#rows.set(name, row)
+    if (!isCached && !this.#session.isTransaction) this.#unchanged.add(name)
+    return row
   }
 
-  /** A change that begins with a search may put what it did not find, so it is serializable from then on. */
+  /** What a change has searched for is not compared when it commits, so it needs a transaction. */
   #search(query: Query | SeekQuery): Promise<QueryResult['rows']> {
-    const { where, all, kind } = query
-    if (this.#options.isChange && !this.hasWritten && !this.#session.hasRead)
-      this.#options.isolation ??= 'serializable'
-    const keys = sql.searchedKeys(where)
-    for (const key of keys.length === 0 ? [toText(all)] : keys) this.#searched.add(key)
-    const isCached = this.#shared.remembered.has(kind)
-    return this.#read(sql.searchStatement(query, this.now), { isCached })
-  }
-
-  /** Two units that search for a key, find nothing and put a row with it would both commit, were they not serializable. */
-  #refuseSkew(keys: Uint8Array): void {
-    if (this.#searched.size === 0 || this.#options.isolation === 'serializable') return
-    const all = toText(keys, 0, KEY_BYTES)
-    if ([all, ...splitKeys(keys).keys()].some((key) => this.#searched.has(key)))
-      throw this.#session.collide('serializable')
+    const isCached = this.#shared.remembered.has(query.kind)
+    return this.#read(sql.searchStatement(query, this.now), { isCached, begins: this.#options.isChange })
   }
 
   #read(statement: Parameters<Session['read']>[0], options: Parameters<Session['read']>[1] = {}) {
@@ -271,17 +249,26 @@ export class Unit implements EngineWriter {
   }
 
   #change(change: Change): void {
+    this.#requireChange()
     this.#write()
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#flush()
     this.#changes.set(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
+    this.#unchanged.delete(name)
   }
 
   #write(): void {
     this.#refuseLate()
     this.hasWritten = true
+  }
+
+  /** A unit that logs reads has not kept what it read. */
+  #requireChange(): void {
+    if (this.#options.isChange) return
+    this.#options.isChange = true
+    throw this.#session.collide('moments')
   }
 
   #refuseLate(): void {

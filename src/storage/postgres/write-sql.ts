@@ -6,23 +6,15 @@ import type { Statement } from './pool.js'
 import { NOTHING, STATE } from './read-sql.js'
 
 const KEY_BYTES = 8
-/**
- * Multiples of 80 µs since 2026 by the database's clock, times 16, so that it fits 48 bits, as in files, until 2070. The
- * statements of a server take turns at the 16 places of one moment, so that two hardly ever get the same number.
- */
-const BASE = '(floor(extract(epoch from clock_timestamp()) * 12500) - 22090320000000)::bigint * 16'
-export const PLACES = 16
 
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
-/** The row stays as it is until the commit. */
-export const LOCK = 4
 
 /** One change of one row. A new row has the `seq` 0; a row of another vault keeps its own. */
 export interface Change extends Row {
   action: number
-  /** The `rev` that a row must have that is not new. */
+  /** The `rev` of the row as it was read; 0 of a new one. */
   was: number
   /** The keys that lead to the row from now on, and those that no longer do, one after another. */
   added: Uint8Array
@@ -43,10 +35,6 @@ export interface WriteOptions {
   /** Raises the counter `changes` by so much. */
   step?: number | undefined
   times?: Times | undefined
-  /** A place of {@link PLACES} for the numbers of new rows. */
-  place?: number
-  /** Another state is an error too, because earlier statements of the transaction must not be committed. */
-  aborts?: boolean
 }
 
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
@@ -58,8 +46,8 @@ const CHAINED = ['tenant', 'id']
 const TIMES = ['time', 'last', 'since', 'until'] as const
 const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
 
-/** The parameters before the arrays: the state that the unit read, a place, `aborts`, and how many rows are to change. */
-const ARRAYS = 6
+/** The parameters before the arrays: the state that the unit read, and how many rows are to change. */
+const ARRAYS = 4
 const FIRST_CHAINED = ARRAYS + CHANGED.length + PENDING.length
 const FIRST_STATE = FIRST_CHAINED + CHAINED.length
 
@@ -83,9 +71,9 @@ export function keyAt(keys: string): string {
 function insertion(columns: readonly string[]): string {
   const values = ROW.map((column) => (column === 'seq' ? 'd.place' : `d.${column}`))
   return `with
-s as (select ${STATE}, ${BASE} + $3::bigint as base, ($1::bigint is null or s.changes = $1)
+s as (select ${STATE}, ($1::bigint is null or s.changes = $1)
   and ($2::bigint is null or s.generation = $2) as is_current from coffer_state s where s.id = 1),
-d as (select x.*, case when x.seq = 0 then s.base + x.number else x.seq end as place from ${unnest(columns, ARRAYS)}),
+d as (select x.*, case when x.seq = 0 then nextval('coffer_seq') else x.seq end as place from ${unnest(columns, ARRAYS)}),
 inserted as (insert into coffer_rows (${ROW.join(', ')}) select ${values.join(', ')} from d
   ${columns === CHANGED ? `where d.action = ${INSERT}` : ''} returning 1),
 keyed as (insert into coffer_keys (tenant, kind, key, seq)
@@ -99,14 +87,12 @@ pending as (insert into coffer_waiting (${PENDING.join(', ')})
 function check(parts: readonly string[]): string {
   const counts = parts.map((part) => `(select count(*) from ${part})`)
   return `
-select ${STATE}, case when s.is_current or $4 then 1 /
-  (case when s.is_current and ${counts.join(' + ')} = $5 then 1 else 0 end) end from s`
+select ${STATE}, 1 / (case when s.is_current and ${counts.join(' + ')} = $3 then 1 else 0 end) from s`
 }
 
 const IS_ROW = 'r.tenant = d.tenant and r.kind = d.kind and r.id = d.id and r.rev = d.was'
 const INSERT_TEXT = insertion(INSERTED) + check(['inserted'])
 const WRITE_TEXT = `${insertion(CHANGED)},
-locked as (select 1 from coffer_rows r, d where d.action = ${LOCK} and ${IS_ROW} for share of r),
 replaced as (update coffer_rows r set rev = d.rev, ${CONTENT.map((column) => `${column} = d.${column}`).join(', ')}
   from d where d.action = ${REPLACE} and ${IS_ROW} returning 1),
 removed as (delete from coffer_rows r using d where d.action = ${REMOVE} and ${IS_ROW} returning 1),
@@ -119,15 +105,15 @@ stated as (update coffer_state t set changes = t.changes + $${FIRST_STATE},
   ${TIMES.map((name, at) => `${name} = coalesce($${FIRST_STATE + 1 + at}, t.${name})`).join(', ')} from s
   where t.id = 1 and s.is_current and ($1::bigint is null or t.changes = $1)
   and $${FIRST_STATE}::bigint is not null returning 1)
-${check(['inserted', 'locked', 'replaced', 'removed', 'chained', 'stated'])}`
+${check(['inserted', 'replaced', 'removed', 'chained', 'stated'])}`
 
 export function writeStatement(
   { changes, pending = [], chained = [] }: Writes,
-  { state, step, times, place = 0, aborts = false }: WriteOptions = {},
+  { state, step, times }: WriteOptions = {},
 ): Statement {
   const changesState = step !== undefined || times !== undefined
   const expected = changes.length + chained.length + Number(changesState)
-  const values: unknown[] = [state?.changes, state?.generation, place, aborts, expected]
+  const values: unknown[] = [state?.changes, state?.generation, expected]
   if (!changesState && chained.length === 0 && changes.every(({ action }) => action === INSERT)) {
     values.push(...toArrays(INSERTED, changes), ...toArrays(PENDING, pending))
     return { name: 'insert', text: INSERT_TEXT, values }
@@ -140,12 +126,12 @@ export function writeStatement(
 /** `before`: the row as it was read, unless it is new. */
 export function createChange(action: number, row: Row, before?: Pick<Row, 'rev' | 'keys'>): Change {
   const { rev: was, keys } = before ?? { rev: 0, keys: NOTHING }
-  const sealed = action === REMOVE || action === LOCK ? NOTHING : row.sealed
+  const sealed = action === REMOVE ? NOTHING : row.sealed
   return { ...row, sealed, action, was, added: difference(row.keys, keys), gone: difference(keys, row.keys) }
 }
 
 /** All keys but the first, which is that of the kind and has an index of its own; each once. */
-export function splitKeys(keys: Uint8Array): Map<string, Uint8Array> {
+function splitKeys(keys: Uint8Array): Map<string, Uint8Array> {
   const found = new Map<string, Uint8Array>()
   for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES)
     found.set(toText(keys, at, at + KEY_BYTES), keys.subarray(at, at + KEY_BYTES))
@@ -162,7 +148,6 @@ export function dropTenantStatements(tenant: number): Statement[] {
   return ['keys', 'rows', 'waiting'].map((table) => ({
     text: `delete from coffer_${table} where tenant = $1`,
     values: [tenant],
-    isSlow: true,
   }))
 }
 
