@@ -9,7 +9,7 @@ import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { serveHttp } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
-import { openTestVault, setSetting } from '../operations/vault.js'
+import { openTestVault, setSetting } from '../support/test-vault.js'
 
 const SECRET = '4242424242424242'
 

@@ -1,15 +1,6 @@
 import t from 'tap'
 import { checkReactor, readConfiguration } from '../../src/domain/reactor/reactor.js'
-import type { CofferError } from '../../src/errors.js'
-
-function errorsOf(work: () => unknown): Record<string, string[]> | undefined {
-  try {
-    work()
-    return undefined
-  } catch (error) {
-    return (error as CofferError).errors
-  }
-}
+import { errorsOf } from '../support/refusals.js'
 
 t.test('the size of code is counted in bytes', async (t) => {
   t.equal(

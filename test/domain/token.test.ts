@@ -6,8 +6,9 @@ import { Expressions } from '../../src/domain/expression/expression.js'
 import type { TokenRecord } from '../../src/domain/records/records.js'
 import { patchToken, prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
 import { requireTokenId } from '../../src/domain/token/token-rendering.js'
-import { CofferError, type PropertyErrors } from '../../src/errors.js'
+import type { CofferError } from '../../src/errors.js'
 import { viewToken } from '../../src/operations/token/token-attributes.js'
+import { refusalOf } from '../support/refusals.js'
 
 const NOW = Date.UTC(2026, 10, 20)
 let drawn = 0
@@ -21,17 +22,8 @@ const rules = {
 }
 
 const prepare = (input: Record<string, unknown>) => prepareToken(input, rules)
-const _patch = (record: TokenRecord, change: Record<string, unknown>) => patchToken(record, change, rules)
 
-async function errorsOf(work: Promise<unknown>): Promise<PropertyErrors | string> {
-  try {
-    return `no refusal but ${JSON.stringify(await work)}`
-  } catch (error) {
-    return error instanceof CofferError && error.code === 'validation'
-      ? (error.errors ?? 'no errors')
-      : `not ours: ${error}`
-  }
-}
+const errorsOf = async (work: Promise<unknown>) => (await refusalOf(work)).errors
 
 function recordOf(draft: TokenDraft): TokenRecord {
   return {
@@ -48,48 +40,7 @@ const CARD = {
   type: 'card',
   data: { number: '4242424242424242', expiration_month: 12, expiration_year: 2030, cvc: '123' },
 }
-const _CARD_MASK = {
-  number: '{{ data.number | reveal_last: 4 }}',
-  expiration_month: '{{ data.expiration_month }}',
-  expiration_year: '{{ data.expiration_year }}',
-}
-
-t.test('all complaints come at once, each under its own path', async (t) => {
-  const errors = await errorsOf(
-    prepare({
-      id: 'a/b',
-      type: 'cards',
-      data: null,
-      mask: { a: '{{ data | no }}', b: ['{% if %}', { c: '{{' }] },
-      containers: ['/ok/', 'bad'],
-      metadata: { fine: 'x', bad: 1 },
-      search_indexes: ['{{ other }}', 3],
-      fingerprint_expression: 7,
-      deduplicate_token: 'true',
-      expires_at: '2/30/2030',
-    }),
-  )
-  const paths = [
-    'type',
-    'expires_at',
-    'data',
-    'containers[1]',
-    'metadata.bad',
-    'deduplicate_token',
-    'id',
-    'mask.a',
-    'mask.b[0]',
-    'mask.b[1].c',
-    'fingerprint_expression',
-    'search_indexes[0]',
-    'search_indexes[1]',
-  ]
-  t.strictSame(Object.keys(errors), paths)
-  t.strictSame(await errorsOf(prepare({})), { type: ['is required'], data: ['is required'] })
-  t.match(await errorsOf(prepare({ type: 3, data: 1, expires_at: 5 })), {
-    type: [/^must be one of token, card/],
-    expires_at: [/^must be an existing date/],
-  })
+t.test('a refusal counts the complaints beyond the first', async (t) => {
   const message = await prepare({ ...CARD, data: { number: '1', cvc: '1' } }).catch((error) => error.message)
   t.equal(
     message,
@@ -97,36 +48,21 @@ t.test('all complaints come at once, each under its own path', async (t) => {
   )
 })
 
-t.test('given ids have 3 to 400 characters and none that addresses or logs could trip over', async (t) => {
+t.test('the length of an id is counted in code points, and no half of a character is in one', async (t) => {
   for (const id of ['abc', 'a'.repeat(400), '😀'.repeat(400), 'it\'s (a) :;,.!$*@~`"-_ é']) requireTokenId(id)
-  for (const id of ['', 'ab', 'a'.repeat(401), 'a'.repeat(1_000_000)]) {
-    t.strictSame(await errorsOf(prepare({ type: 'token', data: 1, id })), {
-      id: ['must have 3 to 400 characters'],
+  for (const id of ['😀'.repeat(401), 'a'.repeat(1_000_000), 'ab\ud800c'])
+    t.match(await errorsOf(prepare({ type: 'token', data: 1, id })), {
+      id: [/^must (?:have 3 to 400|not contain)/],
     })
-  }
-  const forbidden = 'must not contain # / \\ + ? [ ] | & = % < > { } ^ or control characters'
-  for (const character of [...'#/\\+?[]|&=%<>{}^', '\0', '\n', '\x7f', '\x85', '\ud800']) {
-    const id = `ab${character}c`
-    t.strictSame(
-      await errorsOf(prepare({ type: 'token', data: 1, id })),
-      { id: [forbidden] },
-      JSON.stringify(id),
-    )
-  }
-  t.strictSame(await errorsOf(prepare({ type: 'token', data: 1, id: 123 })), { id: ['must be a string'] })
 })
 
 t.test('an alias is drawn again for every collision', async (t) => {
-  const { id } = await prepare({
-    type: 'token',
-    data: '123-45-6789',
-    id: '{{ data | alias_preserve_format: 0, 4 }}',
-  })
+  const alias = '{{ data | alias_preserve_format: 0, 4 }}'
+  const { id } = await prepare({ type: 'token', data: '123-45-6789', id: alias })
   if (id?.kind !== 'alias') throw new Error('no alias')
-  const first = id.draw()
-  const second = id.draw()
-  for (const alias of [first, second]) t.match(alias, /^\d{3}-\d{2}-6789$/)
-  t.not(first, second)
+  const drawn = [id.draw(), id.draw()]
+  for (const each of drawn) t.match(each, /^\d{3}-\d{2}-6789$/)
+  t.not(drawn[0], drawn[1])
 })
 
 t.test('a mask is bounded in size, and its expressions in work together', async (t) => {
@@ -172,37 +108,13 @@ t.test('a token is shown in the order of the specification, without what has no 
     modified_by: 'changer',
     modified_at: '2026-11-20T00:00:01.000+00:00',
   }
-  const order = [
-    'id',
-    'tenant_id',
-    'type',
-    'data',
-    'mask',
-    'fingerprint',
-    'containers',
-    'metadata',
-    'created_by',
-    'created_at',
-    'modified_by',
-    'modified_at',
-    'search_indexes',
-    'fingerprint_expression',
-    'expires_at',
-    'card',
-  ]
-  t.strictSame(Object.keys(viewToken(full, 'reveal')), order)
+  const order =
+    'id tenant_id type data mask fingerprint containers metadata created_by created_at modified_by modified_at ' +
+    'search_indexes fingerprint_expression expires_at card'
+  t.equal(Object.keys(viewToken(full, 'reveal')).join(' '), order)
   const plain = viewToken(recordOf(await prepare({ type: 'token', data: 1 })), 'reveal')
-  t.strictSame(Object.keys(plain), [
-    'id',
-    'tenant_id',
-    'type',
-    'data',
-    'fingerprint',
-    'containers',
-    'created_by',
-    'created_at',
-    'fingerprint_expression',
-  ])
+  const least = 'id tenant_id type data fingerprint containers created_by created_at fingerprint_expression'
+  t.equal(Object.keys(plain).join(' '), least)
 })
 
 t.test('no complaint shows a value', async (t) => {

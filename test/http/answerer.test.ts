@@ -1,7 +1,7 @@
 import t from 'tap'
 import { CofferError, ERRORS } from '../../src/errors.js'
 import { createRateLimit, parseRate } from '../../src/http/rate-limit.js'
-import { handlerOf } from '../service.js'
+import { handlerOf } from '../support/service.js'
 import { APPLICATIONS, createToy, KEYS, type ToyRequest } from './toy.js'
 
 const json = { 'svc-api-key': KEYS.all, 'content-type': 'application/json' }

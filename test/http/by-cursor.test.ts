@@ -1,7 +1,7 @@
 /** What the query of a list may be, written as clients write it. */
 import t, { type Test } from 'tap'
-import { openTestVault } from '../operations/vault.js'
-import { createHandler } from '../service.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault } from '../support/test-vault.js'
 
 async function start(t: Test) {
   const vault = await openTestVault()

@@ -12,7 +12,7 @@ import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
-import { openEphemeral } from '../ephemeral.js'
+import { openEphemeral } from '../support/ephemeral.js'
 import { createContract } from './contract.js'
 
 /** What is drawn; ids of things that exist are filled in when it is sent. */

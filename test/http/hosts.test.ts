@@ -1,9 +1,9 @@
 import t from 'tap'
 import type { HttpRequest } from '../../src/http/exchange.js'
 import { createHostCheck } from '../../src/http/start.js'
-import { openEphemeral } from '../ephemeral.js'
-import { setSetting } from '../operations/vault.js'
-import { createHandler, startServer } from '../service.js'
+import { openEphemeral } from '../support/ephemeral.js'
+import { createHandler, startServer } from '../support/service.js'
+import { setSetting } from '../support/test-vault.js'
 import { createWorkplace, startProcess } from './process.js'
 import { readAnswers, sendRaw } from './socket.js'
 

@@ -5,8 +5,8 @@ import type { HttpRequest, HttpResponse } from '../../src/http/exchange.js'
 import { createAcceptPage } from '../../src/http/pages/accept-page.js'
 import type { OutboxMail } from '../../src/operations/invite/noun.js'
 import type { MemberView } from '../../src/operations/member/noun.js'
-import { openTestVault } from '../operations/vault.js'
-import { createHandler } from '../service.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault } from '../support/test-vault.js'
 
 const ORIGIN = 'http://localhost:4010'
 const PATH = `${ORIGIN}/invitations/accept`

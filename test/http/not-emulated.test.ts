@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { registry } from '../../src/operations/all.js'
-import { openTestVault, permissionsOf, sampleOf } from '../operations/vault.js'
-import { createHandler } from '../service.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault, permissionsOf, sampleOf } from '../support/test-vault.js'
 
 /** Each area that is left out: a path of it, and what the detail names. Written from the decision, not from the table. */
 const OUT: Record<string, string> = {

@@ -1,8 +1,8 @@
 /** Calls through proxies, sentence by sentence, to a stub of another server. */
 import t, { type Test } from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
-import { openTestVault } from '../operations/vault.js'
-import { createHandler } from '../service.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault } from '../support/test-vault.js'
 import { startStub } from './stub.js'
 
 const CARD = { number: '4242424242424242', expiration_month: 12, expiration_year: 2030, cvc: '123' }

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { Rule } from '../../src/domain/access/access.js'
 import { decideBy } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
-import { openTestVault, requireOperation, type TestVault } from './vault.js'
+import { openTestVault, requireOperation, type TestVault } from '../support/test-vault.js'
 
 interface Page {
   pagination: { page_size: number; next?: string }

@@ -1,7 +1,7 @@
 /** All complaints about an input come in one answer, nested ones included. */
 import t from 'tap'
+import { openTestVault, requireOperation } from '../support/test-vault.js'
 import type { Input } from './documented.js'
-import { openTestVault, requireOperation } from './vault.js'
 
 /** Operation, input, and every property that is complained of; each over whatever door. */
 const COMPLAINTS: [name: string, input: Input, paths: string][] = [

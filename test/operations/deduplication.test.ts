@@ -2,7 +2,7 @@
 import t from 'tap'
 import type { Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { openTestVault, setSetting } from './vault.js'
+import { openTestVault, setSetting } from '../support/test-vault.js'
 
 interface Shown {
   id: string

@@ -1,6 +1,6 @@
 /** The end of tokens: gone from reads at once, from the disk with the next sweep, from the log never. */
 import t from 'tap'
-import { openTestVault, START } from './vault.js'
+import { openTestVault, START } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const soon = new Date(START + HOUR_MS).toISOString()

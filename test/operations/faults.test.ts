@@ -7,9 +7,9 @@ import { formatRequest } from '../../src/client/format-request.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
+import { openTestVault, permissionsOf } from '../support/test-vault.js'
 import { FORMULA, type Input, PROXY, spoilingOf } from './documented.js'
 import { serve, toRequest } from './http-requests.js'
-import { openTestVault, permissionsOf } from './vault.js'
 
 /** What is answered where nothing comes before it, in the order in which faults count. */
 const STATUSES = {

@@ -5,9 +5,9 @@ import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
-import { handlerOf } from '../service.js'
+import { handlerOf } from '../support/service.js'
+import type { TestVault } from '../support/test-vault.js'
 import type { Input } from './documented.js'
-import type { TestVault } from './vault.js'
 
 export function serve({ app }: TestVault): Handler {
   const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }

@@ -7,7 +7,7 @@ import type { Outcome } from '../../src/framework/outcome.js'
 import { perform } from '../../src/framework/perform.js'
 import { createClaims } from '../../src/framework/ports/background.js'
 import { registry } from '../../src/operations/all.js'
-import { openTestVault, permissionsOf, START } from './vault.js'
+import { openTestVault, permissionsOf, START } from '../support/test-vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const TENANT = 1

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import t from 'tap'
 import type { RowResult } from '../../src/operations/token/import.js'
-import { openTestVault, START } from './vault.js'
+import { openTestVault, START } from '../support/test-vault.js'
 
 const row = (data: unknown, more: object = {}) => ({ type: 'token', data, ...more })
 const statuses = (results: readonly RowResult[]) => results.map(({ status }) => status)

@@ -3,8 +3,8 @@ import type { InvitationView } from '../../src/domain/invitation/invitation.js'
 import { acceptInvitation, DeadLink, inspectLink } from '../../src/operations/invite/accept-invitation.js'
 import { randomSecret } from '../../src/operations/invite/mail.js'
 import type { OutboxLetter } from '../../src/operations/invite/noun.js'
-import { createHandler } from '../service.js'
-import { openTestVault, type TestVault } from './vault.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault, type TestVault } from '../support/test-vault.js'
 
 const HOUR = 3_600_000
 

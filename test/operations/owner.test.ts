@@ -4,8 +4,8 @@ import type { List } from '../../src/framework/page.js'
 import { registry } from '../../src/operations/all.js'
 import type { OperationRequest } from '../../src/vault/vault.js'
 import { createVaultHome } from '../cli/home.js'
-import { checkOutput } from './outputs.js'
-import { openTestVault, sampleOf } from './vault.js'
+import { checkOutput } from '../support/outputs.js'
+import { openTestVault, sampleOf } from '../support/test-vault.js'
 
 interface LogView {
   operation: string

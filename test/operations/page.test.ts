@@ -1,11 +1,11 @@
 import t from 'tap'
 import { BLOCK_RECORDS, type LogHeadRecord } from '../../src/domain/records/log-record.js'
 import type { LogRecord } from '../../src/domain/records/records.js'
-import type { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { EncodedJson, LOCAL_LIMITS, type ResponseLimits } from '../../src/framework/limits.js'
 import { perform } from '../../src/framework/perform.js'
-import { openTestVault, permissionsOf, requireOperation } from './vault.js'
+import { refusalOf } from '../support/refusals.js'
+import { openTestVault, permissionsOf, requireOperation } from '../support/test-vault.js'
 
 const MIB = 1024 * 1024
 const TOKENS = 18
@@ -42,15 +42,6 @@ async function countLogs(): Promise<number> {
   return ((await ask('log list', { size: 1 })) as List).pagination.total_items
 }
 
-async function refusal(work: Promise<unknown>): Promise<CofferError> {
-  try {
-    await work
-  } catch (error) {
-    return error as CofferError
-  }
-  throw new Error('it was answered')
-}
-
 const LARGE_LISTS: [string, Record<string, unknown>][] = [
   ['token list', { metadata: { large: 'yes' } }],
   ['token search', { query: 'metadata.large:yes' }],
@@ -61,7 +52,7 @@ t.test('a page of any list may have 16 MiB', async (t) => {
   const large = '漢'.repeat(MIB / 3)
   const metadata = { huge: 'yes' }
   for (let count = 0; count < 17; count++) await ask('token create', { type: 'token', data: large, metadata })
-  const error = await refusal(vault.ask('token list', { metadata, size: 17 }))
+  const error = await refusalOf(vault.ask('token list', { metadata, size: 17 }))
   t.same(error.errors, { size: ['ask for a smaller size; this page exceeds the limit of 16 MiB'] })
   const { data: items } = (await vault.ask('token list', { metadata, size: 15 })) as List
   t.equal(items.length, 15)
@@ -75,7 +66,7 @@ t.test(
   async (t) => {
     for (const [name, input] of LARGE_LISTS) {
       const before = await countLogs()
-      const { code, status, errors } = await refusal(ask(name, { ...input, size: TOKENS }))
+      const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
       t.same([code, status], ['validation', 400], name)
       t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
       t.equal(await countLogs(), before, 'what was refused was not read')
@@ -104,7 +95,7 @@ t.test('a page of one is answered, whatever its size', async (t) => {
     const list = (await ask('token list', input)) as List
     t.equal(String(list.data[0]?.data).length, 2 * MIB)
   }
-  t.match(await refusal(ask('token list', { size: 2 })), { errors: { size: [/^ask for a smaller size/] } })
+  t.match(await refusalOf(ask('token list', { size: 2 })), { errors: { size: [/^ask for a smaller size/] } })
   t.equal(((await ask('token get', { id: 'huge' })) as { id: string }).id, 'huge')
   await ask('token delete', { id: 'huge' })
 })
@@ -147,7 +138,7 @@ t.test('lists of code, of what runs it, and of the log are refused as well', asy
     await ask('reactor create', { name: `reactor ${count % 2}`, formula: { id: formula.id } })
   for (const name of ['formula list', 'reactor list']) {
     t.match(
-      await refusal(askAs(management.key, name, { size: 100 })),
+      await refusalOf(askAs(management.key, name, { size: 100 })),
       { status: 400, errors: { size: [] } },
       name,
     )
@@ -171,7 +162,9 @@ t.test('lists of code, of what runs it, and of the log are refused as well', asy
   await app.store.write(async (writer) => {
     for (let count = 0; count < 1_000; count++) await writer.log(tenant.number, record)
   })
-  t.match(await refusal(ask('log list', { size: 10_000 })), { errors: { size: [/^ask for a smaller size/] } })
+  t.match(await refusalOf(ask('log list', { size: 10_000 })), {
+    errors: { size: [/^ask for a smaller size/] },
+  })
   t.equal(((await ask('log list', { size: 500 })) as List).data.length, 500)
 })
 

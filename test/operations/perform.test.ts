@@ -4,7 +4,7 @@ import { ownerCaller } from '../../src/framework/caller/caller.js'
 import { type AnyOperation, type Context, operation } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import type { App } from '../../src/vault/app.js'
-import { openEphemeral } from '../ephemeral.js'
+import { openEphemeral } from '../support/ephemeral.js'
 
 const NOW = Date.parse('2030-01-01T00:00:00Z')
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openTestVault, permissionsOf } from './vault.js'
+import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
 const KIB = 1024
 const MIB = 1024 * KIB

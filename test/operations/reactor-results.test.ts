@@ -13,7 +13,7 @@ import { createFileEngine, openFileEngine } from '../../src/storage/engines/file
 import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 import { FakeFiles } from '../storage/fake-files.js'
 import { testHeader } from '../storage/powers.js'
-import { START } from './vault.js'
+import { START } from '../support/test-vault.js'
 
 const HOUR = 3_600_000
 const DIRECTORY = '/v'

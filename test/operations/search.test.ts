@@ -1,7 +1,7 @@
 /** Search, against a filter that looks at every token. */
 import fc from 'fast-check'
 import t from 'tap'
-import { openTestVault, START, setSetting, type TestVault } from './vault.js'
+import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
 const DAYS = ['2030-01-15', '2030-01-16', '2030-01-17', '2030-01-18']

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { openTestVault as openLibraryVault, type Seed, startServer } from '../../src/index.js'
-import { openTestVault } from './vault.js'
+import { openTestVault } from '../support/test-vault.js'
 
 const KEY = 'key_1111111111111111111111'
 const fixture = (name: string) =>

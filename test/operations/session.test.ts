@@ -7,7 +7,13 @@ import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { CallerCache } from '../../src/framework/caller/cached-caller.js'
 import { explain } from '../../src/framework/caller/explain.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
-import { openTestVault, permissionsOf, requireOperation, setSetting, type TestVault } from './vault.js'
+import {
+  openTestVault,
+  permissionsOf,
+  requireOperation,
+  setSetting,
+  type TestVault,
+} from '../support/test-vault.js'
 
 async function open() {
   const vault = await openTestVault()

@@ -1,7 +1,7 @@
 /** The usage report is exact whatever happens to tokens, although most creations write nothing down for it. */
 import fc from 'fast-check'
 import t from 'tap'
-import { openTestVault } from './vault.js'
+import { openTestVault } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const DAY_MS = 24 * HOUR_MS

@@ -3,7 +3,7 @@ import t from 'tap'
 import { Budget } from '../../src/domain/expression/budget.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { perform } from '../../src/framework/perform.js'
-import { openTestVault, requireOperation } from './vault.js'
+import { openTestVault, requireOperation } from '../support/test-vault.js'
 
 const { app, createApplication } = await openTestVault()
 t.teardown(() => app.close())

@@ -12,7 +12,7 @@ import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { type Outcome, runProcess } from '../cli/fake-process.js'
-import { openEphemeral } from '../ephemeral.js'
+import { openEphemeral } from '../support/ephemeral.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 

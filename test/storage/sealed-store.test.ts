@@ -3,7 +3,7 @@ import type { RecordOf, TokenRecord } from '../../src/domain/records/records.js'
 import { RecordCache } from '../../src/storage/barrier/record-cache.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
 import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
-import { createTestEngine } from '../ephemeral.js'
+import { createTestEngine } from '../support/ephemeral.js'
 import { newKeyring, newTenant } from './log-vault.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { createSharedClaims, LEASE_MS } from '../../src/vault/shared-claims.js'
-import { openEphemeral } from '../ephemeral.js'
+import { openEphemeral } from '../support/ephemeral.js'
 
 t.test('a claim whose lease was lost does not come back by its renewal', async (t) => {
   let now = Date.now()

@@ -1,7 +1,7 @@
 /** One application floods a server with runs that hang; what the others notice of it. */
 import t from 'tap'
-import { openEphemeral } from '../../ephemeral.js'
-import { createHandler } from '../../service.js'
+import { openEphemeral } from '../../support/ephemeral.js'
+import { createHandler } from '../../support/service.js'
 
 const HONEST =
   'module.exports = async () => { let sum = 0; for (let i = 0; i < 1e6; i++) sum += i; return { raw: sum } }'

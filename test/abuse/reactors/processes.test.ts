@@ -17,7 +17,7 @@ import {
 } from '../../../src/reactor/confinement.js'
 import { DEFAULT_LIMITS } from '../../../src/reactor/settings.js'
 import { createReactorPool } from '../../../src/reactor/start.js'
-import { openEphemeral } from '../../ephemeral.js'
+import { openEphemeral } from '../../support/ephemeral.js'
 
 const { execPath, versions, platform } = process
 const node: NodeProgram = {

@@ -2,18 +2,18 @@
  * Vaults for tests, over the engine that `COFFER_TEST_ENGINE` names: `memory` (the default), or `postgres`, each in a
  * schema of its own.
  */
-import { createKeyring } from '../src/crypto/keyring.js'
-import type { Clock, EngineKeys } from '../src/crypto/ports.js'
-import { createRandom } from '../src/crypto/random.js'
-import { loadSodium } from '../src/crypto/sodium.js'
-import type { Engine } from '../src/storage/engine.js'
-import { MemoryEngine } from '../src/storage/engines/memory-engine.js'
-import { type App, createApp, createFirstTenant } from '../src/vault/app.js'
+import { createKeyring } from '../../src/crypto/keyring.js'
+import type { Clock, EngineKeys } from '../../src/crypto/ports.js'
+import { createRandom } from '../../src/crypto/random.js'
+import { loadSodium } from '../../src/crypto/sodium.js'
+import type { Engine } from '../../src/storage/engine.js'
+import { MemoryEngine } from '../../src/storage/engines/memory-engine.js'
+import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
 
 export async function createTestEngine(options: { keys: EngineKeys; clock: Clock }): Promise<Engine> {
   const name = process.env.COFFER_TEST_ENGINE ?? 'memory'
   if (name === 'memory') return new MemoryEngine(options.clock)
-  if (name === 'postgres') return (await import('./storage/postgres-server.js')).openTestStore(options)
+  if (name === 'postgres') return (await import('../storage/postgres-server.js')).openTestStore(options)
   throw new Error(`COFFER_TEST_ENGINE is ${name}, not memory or postgres`)
 }
 

@@ -14,7 +14,7 @@ import { type AskOptions, Coffer } from '../../src/library/coffer.js'
 import { type OperationName, type ResultOf, registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
-import { openEphemeral } from '../ephemeral.js'
+import { openEphemeral } from './ephemeral.js'
 import { checkOutput } from './outputs.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')

@@ -1,16 +1,16 @@
 /** The HTTP service of a vault that a test has opened, with and without sockets. */
-import { authenticate } from '../src/framework/caller/authenticate.js'
-import { type AnswererOptions, createAnswerer } from '../src/http/answerer.js'
-import type { RunningServer, SocketOptions } from '../src/http/server.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
+import { type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
+import type { RunningServer, SocketOptions } from '../../src/http/server.js'
 import {
   completeService,
   type Handler,
   type ServiceOptions,
   serveHttp,
   toHandler,
-} from '../src/http/start.js'
-import { registry } from '../src/operations/all.js'
-import type { App } from '../src/vault/app.js'
+} from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import type { App } from '../../src/vault/app.js'
 
 const describe = (host: App): ServiceOptions => ({ host, registry, authenticate, version: '0' })
 

@@ -1,0 +1,32 @@
+/** How work is refused. A helper throws any error that is not a CofferError, and says so if the work succeeds. */
+import { CofferError, type PropertyErrors } from '../../src/errors.js'
+
+export function refusal(work: () => unknown): CofferError {
+  let result: unknown
+  try {
+    result = work()
+  } catch (error) {
+    if (error instanceof CofferError) return error
+    throw error
+  }
+  throw new Error(`no refusal but ${JSON.stringify(result)}`)
+}
+
+/** {@link refusal} of asynchronous work. */
+export async function refusalOf(work: Promise<unknown>): Promise<CofferError> {
+  const [done] = await Promise.allSettled([work])
+  return refusal(() => {
+    if (done.status === 'rejected') throw done.reason
+    return done.value
+  })
+}
+
+/** The errors by property; undefined if the work is not refused. */
+export function errorsOf(work: () => unknown): PropertyErrors | undefined {
+  try {
+    work()
+    return undefined
+  } catch (error) {
+    return (error as CofferError).errors
+  }
+}
