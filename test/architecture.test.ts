@@ -198,7 +198,6 @@ const MOST_FUNCTION_LINES = 80
 /** The lines of the longest function of these files, until they are divided. */
 const LONGER_FUNCTIONS: Record<string, number> = {
   'crypto/sodium.ts': 81,
-  'operations/manage.ts': 112,
   'vault/app.ts': 112,
 }
 
@@ -259,7 +258,7 @@ const BUDGETS: Record<string, number> = {
   ipc: 294,
   library: 290,
   mail: 307,
-  operations: 6511,
+  operations: 6521,
   page: 943,
   reactor: 3800,
   storage: 9954,

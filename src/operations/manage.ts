@@ -56,75 +56,13 @@ type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroy
   before?(context: Context, record: R): void | Promise<void>
 }
 
-export function manage<
-  const Name extends string,
-  const Path extends string,
-  const K extends Kind,
-  const O extends Schema,
->(noun: Noun<Name, Path, K, O>) {
-  const { title, kind, entity = kind as EntityType, path, output, view } = noun
+/** Finds and stores the records of a noun, and records each change for the log. */
+function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<string, string, K, O>) {
+  const { kind, entity = kind as EntityType, view } = noun
   const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
-  const require = (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>
   const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
-  const one = inputSchema(['id'], { id: noun.id })
-  const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
-    name: `${noun.name} ${verb}` as const,
-    permissions: [`${noun.permission}:${right}` as Permission],
-    route,
-  })
-  const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
-    ({ log: { operation, message: `${title} ${done}` } }) as const
   return {
-    one,
-    require,
-    /** The beginnings of the declarations of its further operations. */
-    creating: {
-      ...head('create', 'create', `POST ${path}` as const),
-      ...log('create', 'created'),
-      success: 201 as const,
-      output,
-    },
-    listing: { ...head('list', 'read', `GET ${path}` as const), output: listOutput(output) },
-    updating: {
-      ...head('update', 'update', `PUT ${path}/{id}` as const),
-      ...log('update', 'updated'),
-      output,
-    },
-    patching: {
-      ...head('patch', 'update', `PATCH ${path}/{id}` as const),
-      ...log('update', 'updated'),
-      contentType: 'application/merge-patch+json',
-    },
-
-    get: (...examples: readonly string[]) =>
-      operation({
-        ...head('get', 'read', `GET ${path}/{id}` as const),
-        ...log('read', 'retrieved'),
-        summary: `Get ${noun.called} by its id.`,
-        input: one,
-        output,
-        examples,
-        run: async (context, { id }) => {
-          const record = await require(context, id)
-          context.audit.record(entity, record.id)
-          return (await view(context, record)) as Answer<O>
-        },
-      }),
-
-    delete: ({ before, ...declared }: Deletion<RecordOf[K]>) =>
-      operation({
-        ...declared,
-        ...head('delete', 'delete', `DELETE ${path}/{id}` as const),
-        ...log('delete', 'deleted'),
-        input: one,
-        run: async (context, { id }) => {
-          const record = await require(context, id)
-          await before?.(context, record)
-          await context.store.remove(kind, tenantOf(context, record), record.id)
-          context.audit.record(entity, record.id)
-          return undefined
-        },
-      }),
+    require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
 
     /** A page of the records with these ids, a matching name and the condition, in `tenants` (default: the caller's). */
     list: (
@@ -166,6 +104,80 @@ export function manage<
       context.audit.record(entity, record.id)
       return record
     },
+
+    remove: async (context: Context, record: RecordOf[K]): Promise<void> => {
+      await context.store.remove(kind, tenantOf(context, record), record.id)
+      context.audit.record(entity, record.id)
+    },
+  }
+}
+
+export function manage<
+  const Name extends string,
+  const Path extends string,
+  const K extends Kind,
+  const O extends Schema,
+>(noun: Noun<Name, Path, K, O>) {
+  const { title, kind, entity = kind as EntityType, path, output, view } = noun
+  const records = recordsOf<K, O>(noun)
+  const one = inputSchema(['id'], { id: noun.id })
+  const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
+    name: `${noun.name} ${verb}` as const,
+    permissions: [`${noun.permission}:${right}` as Permission],
+    route,
+  })
+  const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
+    ({ log: { operation, message: `${title} ${done}` } }) as const
+  return {
+    ...records,
+    one,
+    /** The beginnings of the declarations of its further operations. */
+    creating: {
+      ...head('create', 'create', `POST ${path}` as const),
+      ...log('create', 'created'),
+      success: 201 as const,
+      output,
+    },
+    listing: { ...head('list', 'read', `GET ${path}` as const), output: listOutput(output) },
+    updating: {
+      ...head('update', 'update', `PUT ${path}/{id}` as const),
+      ...log('update', 'updated'),
+      output,
+    },
+    patching: {
+      ...head('patch', 'update', `PATCH ${path}/{id}` as const),
+      ...log('update', 'updated'),
+      contentType: 'application/merge-patch+json',
+    },
+
+    get: (...examples: readonly string[]) =>
+      operation({
+        ...head('get', 'read', `GET ${path}/{id}` as const),
+        ...log('read', 'retrieved'),
+        summary: `Get ${noun.called} by its id.`,
+        input: one,
+        output,
+        examples,
+        run: async (context, { id }) => {
+          const record = await records.require(context, id)
+          context.audit.record(entity, record.id)
+          return (await view(context, record)) as Answer<O>
+        },
+      }),
+
+    delete: ({ before, ...declared }: Deletion<RecordOf[K]>) =>
+      operation({
+        ...declared,
+        ...head('delete', 'delete', `DELETE ${path}/{id}` as const),
+        ...log('delete', 'deleted'),
+        input: one,
+        run: async (context, { id }) => {
+          const record = await records.require(context, id)
+          await before?.(context, record)
+          await records.remove(context, record)
+          return undefined
+        },
+      }),
   }
 }
 
