@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
-import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { createSocketFetch, readServerUrl } from '../../src/client/socket-fetch.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
@@ -80,16 +80,6 @@ t.test('a certificate counts only with a known authority', async (t) => {
   const other = url.replace('localhost', '127.0.0.1')
   await t.rejects(send(t, other, { ca: CERTIFICATE }), { message: /ALTNAME_INVALID/ })
   for (const ca of ['', 'text', PRIVATE_KEY]) await t.rejects(send(t, url, { ca }), { code: 'usage' })
-})
-
-t.test('a server that speaks something else from now on has not answered', async (t) => {
-  const head = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n'
-  const server = createTcpServer((socket) =>
-    socket.on('error', () => {}).once('data', () => socket.end(head)),
-  )
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  t.teardown(() => server.close())
-  await t.rejects(send(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`), /no answer/)
 })
 
 t.test('what cannot be reached is told, before anything was sent', async (t) => {

@@ -359,36 +359,23 @@ t.test(
   async (t) => {
     const limits = { ...DEFAULT_SETTINGS.limits, timeMs: 500, logBytes: 300, calls: 2, callBytes: 100 }
     const call = (args = '[]'): GuestMessage => ({ kind: 'call', call: 1, name: 'tokenize', args })
+    const say =
+      (...messages: GuestMessage[]) =>
+      ({ guests }: ReturnType<typeof setUp>) =>
+        guests[0]!.say(...messages)
+    const grow = ({ clock, memory }: ReturnType<typeof setUp>) => {
+      memory.set(0, 50 + 128 + 65)
+      return clock.turn(20)
+    }
+    const lines = say({ kind: 'log', level: 'log', text: 'x'.repeat(237) })
+    const failed = (error: RegExp) => ({ code: 'reactor_failed', errors: { error: [error] } })
     const cases: [string, (set: ReturnType<typeof setUp>) => Promise<void> | void, object][] = [
       ['time', ({ clock }) => clock.turn(500), { code: 'reactor_timeout', status: 408 }],
-      [
-        'memory',
-        ({ clock, memory }) => {
-          memory.set(0, 50 + 128 + 65)
-          return clock.turn(20)
-        },
-        { errors: { error: [/128 MiB of memory/] } },
-      ],
-      [
-        'lines',
-        ({ guests }) => guests[0]!.say({ kind: 'log', level: 'log', text: 'x'.repeat(237) }),
-        { errors: { error: [/300 bytes to the console/] } },
-      ],
-      [
-        'calls',
-        ({ guests }) => guests[0]!.say(call(), call(), call()),
-        { errors: { error: [/more than 2 calls/] } },
-      ],
-      [
-        'call size',
-        ({ guests }) => guests[0]!.say(call(`["${'x'.repeat(97)}"]`)),
-        { errors: { error: [/100 bytes in its calls/] } },
-      ],
-      [
-        'end',
-        ({ guests }) => guests[0]!.kill(),
-        { code: 'reactor_failed', errors: { error: [/ended before/] } },
-      ],
+      ['memory', grow, failed(/128 MiB of memory/)],
+      ['lines', lines, failed(/300 bytes to the console/)],
+      ['calls', say(call(), call(), call()), failed(/more than 2 calls/)],
+      ['call size', say(call(`["${'x'.repeat(97)}"]`)), failed(/100 bytes in its calls/)],
+      ['end', ({ guests }) => guests[0]!.kill(), failed(/ended before/)],
     ]
     for (const [name, provoke, error] of cases) {
       const set = setUp({ limits })
@@ -477,13 +464,9 @@ t.test('calls are answered, at most four at a time, and refused ones carry their
     })
   const running = run('a', { client })
   await settle()
+  const names: Record<number, string> = { 2: 'tokens.get', 3: 'tokens.list' }
   for (let call = 1; call <= 10; call++)
-    guests[0]!.say({
-      kind: 'call',
-      call,
-      name: call === 2 ? 'tokens.get' : call === 3 ? 'tokens.list' : 'tokenize',
-      args: '[]',
-    })
+    guests[0]!.say({ kind: 'call', call, name: names[call] ?? 'tokenize', args: '[]' })
   guests[0]!.say({ kind: 'call', call: 11, name: 'tokenize', args: '["\\ud800"]' })
   await settle()
   t.equal(open.length, 4, 'an unknown call takes no place')
@@ -491,22 +474,13 @@ t.test('calls are answered, at most four at a time, and refused ones carry their
     open[done]!()
     await settle()
   }
-  const answers = guests[0]!.sent.slice(1)
-  t.same(
-    answers.find((message) => 'call' in message && message.call === 1),
-    { kind: 'reply', call: 1, value: { id: 1 } },
-  )
-  t.match(
-    answers.find((message) => 'call' in message && message.call === 2),
-    { kind: 'reply', error: { status: 404 } },
-  )
-  const fault = answers.find((message) => 'call' in message && message.call === 3)
-  t.match(fault, { kind: 'reply', error: { status: 500, message: /Something went wrong/ } })
-  t.notMatch(JSON.stringify(fault), /secret/, 'what is not ours is not told')
-  t.match(
-    answers.find((message) => 'call' in message && message.call === 11),
-    { kind: 'reply', error: { status: 400 } },
-  )
+  const replyTo = (call: number) =>
+    guests[0]!.sent.find((message) => 'call' in message && message.call === call)
+  t.same(replyTo(1), { kind: 'reply', call: 1, value: { id: 1 } })
+  t.match(replyTo(2), { kind: 'reply', error: { status: 404 } })
+  t.match(replyTo(3), { kind: 'reply', error: { status: 500, message: /Something went wrong/ } })
+  t.notMatch(JSON.stringify(replyTo(3)), /secret/, 'what is not ours is not told')
+  t.match(replyTo(11), { kind: 'reply', error: { status: 400 } })
   guests[0]!.answer()
   await running
 })

@@ -188,56 +188,33 @@ const RFC_4231 = '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec38
 const hook = (path: string, base = URL_) => ({ WEBHOOK_URL: `${base}${path}`, SIGNING_KEY: 'sign' })
 const totpSecret = 'GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ'
 
+const declined = { ...charge, card: { ...CARD, number: '4000000000000002' } }
+const aws = { ACCESS_KEY: 'AK', SECRET_KEY: 'shh' }
+const alias = { ALIAS_KEY: 'a key of sixteen' }
+const text = 'what do ya want for nothing?'
+const inBase64 = Buffer.from(RFC_4231, 'hex').toString('base64')
+
 /** A program, its arguments and configuration, and its `raw` or its error. */
 type Row = [name: string, args: Record<string, unknown>, configuration: Record<string, unknown>, end: object]
 const good = (raw: unknown) => ({ raw })
-const bad = (status: number, more: object = {}) => ({ error: { status, ...more } })
+const bad = (status: number, errors: object = {}, more = {}) => ({ error: { status, errors, ...more } })
+const refused = { message: 'The bank refused the transfer' }
 
 const ROWS: Row[] = [
   ['charge-card', charge, stripe, good({ id: 'ch_12.5_7', last4: '4242' })],
-  [
-    'charge-card',
-    { ...charge, card: { ...CARD, number: '4000000000000002' } },
-    stripe,
-    bad(402, { errors: { card: ['declined'] } }),
-  ],
-  ['charge-card', charge, { ...stripe, SECRET_KEY: 'x' }, bad(401, { errors: { error: ['who are you'] } })],
-  [
-    'signed-request',
-    { account_number: '1' },
-    { ACCESS_KEY: 'AK', SECRET_KEY: 'shh' },
-    good({ status: 201, answer: 'stored' }),
-  ],
+  ['charge-card', declined, stripe, bad(402, { card: ['declined'] })],
+  ['charge-card', charge, { ...stripe, SECRET_KEY: 'x' }, bad(401, { error: ['who are you'] })],
+  ['signed-request', { account_number: '1' }, aws, good({ status: 201, answer: 'stored' })],
   ['rsa-signature', { transfer: { cents: 5 } }, rsaKeys, good({ id: 'tr_1' })],
-  [
-    'rsa-signature',
-    { transfer: { cents: 5000 } },
-    rsaKeys,
-    bad(400, { message: 'The bank refused the transfer', errors: { cents: ['too much'] } }),
-  ],
+  ['rsa-signature', { transfer: { cents: 5000 } }, rsaKeys, bad(400, { cents: ['too much'] }, refused)],
   // The first token is refused, and another one asked for.
   ['oauth-client', { account: 'a/b' }, oauth, good({ attempt: 1, balance: 7 })],
-  [
-    'oauth-client',
-    { account: 'a/b' },
-    { ...oauth, CLIENT_SECRET: 'x' },
-    bad(401, { errors: { error: ['client'] } }),
-  ],
+  ['oauth-client', { account: 'a/b' }, { ...oauth, CLIENT_SECRET: 'x' }, bad(401, { error: ['client'] })],
   ['bin-lookup', { number: CARD.number }, {}, good({ bank: 'First', retries: 2 })],
-  [
-    'bin-lookup',
-    { number: '4000000000000002' },
-    {},
-    bad(503, { errors: { error: ['the BIN service does not answer'] } }),
-  ],
-  ['bin-lookup', { number: '4242424242424241' }, {}, bad(402, { errors: { number: [/Luhn/] } })],
+  ['bin-lookup', declined.card, {}, bad(503, { error: ['the BIN service does not answer'] })],
+  ['bin-lookup', { number: '4242424242424241' }, {}, bad(402, { number: [/Luhn/] })],
   ['graphql-query', { person: { ssn: '1', name: 'A' } }, {}, good({ id: 'p1' })],
-  [
-    'graphql-query',
-    { person: { ssn: '', name: 'A' } },
-    {},
-    bad(422, { errors: { error: ['ssn is empty'] } }),
-  ],
+  ['graphql-query', { person: { ssn: '', name: 'A' } }, {}, bad(422, { error: ['ssn is empty'] })],
   ['digest-login', { password: 'pw' }, { USER: 'ada' }, good({ first: 401, second: 200 })],
   // RFC 6238, appendix B: the last six digits of the SHA-1 rows.
   ['totp', { secret: totpSecret, at: 59 }, {}, good({ code: '287082' })],
@@ -245,35 +222,20 @@ const ROWS: Row[] = [
   ['totp', { secret: totpSecret, at: 20_000_000_000 }, {}, good({ code: '353130' })],
   ['timeout-fallback', { zip: '1' }, {}, good({ tried: ['AbortError'], score: 9, zip: '1' })],
   ['compiled-from-typescript', { name: 'Ada' }, {}, good({ outcome: 'Declined' })],
-  ['../matching-hmac', { value: 'what do ya want for nothing?' }, jefe, good({ hmac: RFC_4231 })],
+  ['../matching-hmac', { value: text }, jefe, good({ hmac: RFC_4231 })],
   [
     '../matching-hmac',
     { value: '  WHAT do ya want for nothing? ', normalize: true },
     jefe,
     good({ hmac: RFC_4231 }),
   ],
-  [
-    '../matching-hmac',
-    { value: 'what do ya want for nothing?', encoding: 'base64' },
-    jefe,
-    good({ hmac: Buffer.from(RFC_4231, 'hex').toString('base64') }),
-  ],
-  ['../matching-hmac', { value: 'x', encoding: 'latin1' }, jefe, bad(400, { errors: { encoding: [/hex/] } })],
+  ['../matching-hmac', { value: text, encoding: 'base64' }, jefe, good({ hmac: inBase64 })],
+  ['../matching-hmac', { value: 'x', encoding: 'latin1' }, jefe, bad(400, { encoding: [/hex/] })],
   ['../json-webhook', { a: 1 }, hook('/hook'), good({ status: 200, answer: { got: { a: 1 } } })],
   ['../json-webhook', {}, hook('/text'), good({ status: 200, answer: null })],
-  [
-    '../json-webhook',
-    {},
-    hook('/', 'http://localhost:1'),
-    bad(503, { errors: { webhook: [/--allow-net/] } }),
-  ],
-  ['../card-alias', { number: '42' }, { ALIAS_KEY: 'a key of sixteen' }, bad(400)],
-  [
-    '../card-alias',
-    { number: CARD.number },
-    { ALIAS_KEY: 'short' },
-    bad(400, { errors: { ALIAS_KEY: [/16/] } }),
-  ],
+  ['../json-webhook', {}, hook('/', 'http://localhost:1'), bad(503, { webhook: [/--allow-net/] })],
+  ['../card-alias', { number: '42' }, alias, bad(400)],
+  ['../card-alias', { number: CARD.number }, { ALIAS_KEY: 'short' }, bad(400, { ALIAS_KEY: [/16/] })],
 ]
 
 t.test(

@@ -35,6 +35,9 @@ function rows(ends: End[], bodies: readonly string[], wrap = handler): Attack[] 
   return bodies.map((body) => ({ name: body.replaceAll(/[^ -~]/g, '?'), code: wrap(body), ends }))
 }
 
+/** An attack for each of some words. */
+const of = (words: string, write: (word: string) => string) => words.split(/\s+/).map(write)
+
 const burning = rows(
   ['time'],
   [
@@ -192,21 +195,29 @@ const spelled: Attack[] = rows(
 const escaping = rows(
   ['contained'],
   [
-    'return typeof process',
+    ...of(
+      `process WebAssembly SharedArrayBuffer Atomics WeakRef FinalizationRegistry performance
+      BroadcastChannel`,
+      (name) => `return typeof ${name}`,
+    ),
     'return typeof globalThis.process',
-    'return typeof (0).constructor.constructor("return process")()',
+    ...[
+      '(0).constructor.constructor',
+      'await (async () => {}).constructor',
+      'require.constructor',
+      'console.log.constructor',
+      'req.svc.tokens.create.constructor',
+      'req.constructor.constructor',
+      'module.constructor.constructor',
+      'setTimeout.constructor',
+      'fetch("http://localhost").catch(() => {}).constructor.constructor',
+      'new Event("a").constructor.constructor',
+      'structuredClone(new Error("x")).constructor.constructor',
+    ].map((maker) => `return typeof ${maker}("return process")()`),
     'return typeof Function("return typeof process === `object` ? process : undefined")()',
     'return typeof (0, eval)("globalThis.process")',
-    'return typeof await (async () => {}).constructor("return process")()',
     'return typeof (function* () {}).constructor("return process")().next().value',
     'return typeof (await (async function* () {}).constructor("return process")().next()).value',
-    'return typeof require.constructor("return process")()',
-    'return typeof console.log.constructor("return process")()',
-    'return typeof req.svc.tokens.create.constructor("return process")()',
-    'return typeof req.constructor.constructor("return process")()',
-    'return typeof module.constructor.constructor("return process")()',
-    'return typeof setTimeout.constructor("return process")()',
-    'return typeof fetch("http://localhost").catch(() => {}).constructor.constructor("return process")()',
     'try { Buffer.alloc("x") } catch (e) { return typeof e.constructor.constructor("return process")() }',
     'try { atob("%%%") } catch (e) { return typeof e.constructor.constructor("return process")() }',
     'const f = () => { try { return f() } catch (e) { return e.constructor.constructor("return process")() } }; return typeof f()',
@@ -218,22 +229,11 @@ const escaping = rows(
     'return new Error("x").stack || undefined',
     'try { Buffer.alloc("x") } catch (e) { return e.stack || undefined }',
     'Error.stackTraceLimit = 100; return /guest|node:/.test(new Error("x").stack) ? "leaked" : undefined',
-    'return typeof require("fs")',
-    'return typeof require("node:fs/promises")',
-    'return typeof require("child_process")',
-    'return typeof require("worker_threads")',
-    'return typeof require("vm")',
-    'return typeof require("module")',
-    'return typeof require("process")',
-    'return typeof require("net")',
-    'return typeof require("dgram")',
-    'return typeof require("dns")',
-    'return typeof require("inspector")',
-    'return typeof require("/etc/passwd")',
-    'return typeof require("../../../../etc/passwd")',
-    'return typeof require("@x/../../../etc/passwd")',
-    'return typeof require("constructor")',
-    'return typeof require("__proto__")',
+    ...of(
+      `fs node:fs/promises child_process worker_threads vm module process net dgram dns inspector
+      /etc/passwd ../../../../etc/passwd @x/../../../etc/passwd constructor __proto__`,
+      (name) => `return typeof require("${name}")`,
+    ),
     'return require.cache',
     'return require.main',
     'return module.constructor._load',
@@ -244,16 +244,7 @@ const escaping = rows(
     'return globalThis.lockdown?.()',
     'return globalThis.getStackString',
     'try { assert.fail(assert.details`x ${1}`) } catch (e) { return e.stack || undefined }',
-    'return typeof new Event("a").constructor.constructor("return process")()',
-    'return typeof structuredClone(new Error("x")).constructor.constructor("return process")()',
-    'return typeof WebAssembly',
-    'return typeof SharedArrayBuffer',
-    'return typeof Atomics',
-    'return typeof WeakRef',
-    'return typeof FinalizationRegistry',
-    'return typeof performance',
     'return typeof globalThis.postMessage',
-    'return typeof BroadcastChannel',
     'let got; console.log({ [Symbol.for("nodejs.util.inspect.custom")]: (d, o, inspect) => { got = inspect } }); return got',
     'let got; const b = Buffer.from("x"); b.a = { [Symbol.for("nodejs.util.inspect.custom")]: (d, o, i) => { got = i } }; b[Symbol.for("nodejs.util.inspect.custom")](2, { customInspect: true }); return got',
     'class U extends URL { get href() { return { [Symbol.for("nodejs.util.inspect.custom")]: (d, o, i) => { got = i } } } } let got; new U("http://a")[Symbol.for("nodejs.util.inspect.custom")](2, {}); return got',
@@ -280,13 +271,12 @@ const escaping = rows(
     'return globalThis.process?.exit()',
     'return req.svc.tokens.destroyEverything',
     'return await req.svc.tokens.create.call(null, "__proto__")',
-    'return await fetch("http://127.0.0.1:80/")',
-    'return await fetch("http://2130706433/")',
-    'return await fetch("http://[::ffff:127.0.0.1]/")',
-    'return await fetch("http://169.254.169.254/latest/meta-data/")',
-    'return await fetch("http://api.example.com@127.0.0.1/")',
-    'return await fetch("file:///etc/passwd")',
-    'return await fetch("data:text/plain,x")',
+    ...of(
+      `http://127.0.0.1:80/ http://2130706433/ http://[::ffff:127.0.0.1]/
+      http://169.254.169.254/latest/meta-data/ http://api.example.com@127.0.0.1/ file:///etc/passwd
+      data:text/plain,x`,
+      (url) => `return await fetch("${url}")`,
+    ),
     'return typeof URL.createObjectURL',
     'return await require("node-fetch")("http://127.0.0.1/")',
   ],
