@@ -46,6 +46,8 @@ const STORED_AT_ONCE = 16
 const MOST_IDS = 10_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
+/** The fourth word of `coffer`, as of the peers, is how its key sees data. */
+const isMasked = keyFile === 'mask'
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 const ready = await startKind()
 process.on('message', () => {
@@ -104,7 +106,15 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  return { port, key: samples.private?.key ?? '', ids }
+  const key = isMasked ? await createMasking(app) : samples.private?.key
+  return { port, key: key ?? '', ids }
+}
+
+/** The key of an application without rules, which sees data masked. */
+async function createMasking(app: App): Promise<string | undefined> {
+  const input = { name: 'masking', type: 'private', permissions: ['token:read'] }
+  const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
+  return result.key
 }
 
 /** A server over a store: the first makes the vault and its key file, and others open it. */

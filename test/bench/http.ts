@@ -3,11 +3,12 @@
  * server in a process of its own that runs while no other does. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
  * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
-import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Bulk, isInstalled, measureBulk, PEERS } from './bulk.js'
+import { measureCold } from './cold.js'
 import { firstMessage, formatSpread, type Measured, median, printTable, ratiosOf } from './figures.js'
 import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
@@ -56,6 +57,7 @@ type Rows = ReadonlyMap<Contender, readonly Row[]>
 
 const counts = sizes.split(',').map(Number)
 const ephemeral = await measureReady()
+const cold = await measureCold(Number(rounds), OWN_SERVER, (pid) => pin(SERVER_CORE, pid))
 const bulk = await measureBulk(Number(bulkTokens))
 const floors = {
   get: await start('floor', 0, OWN_SERVER, ['get']),
@@ -77,6 +79,7 @@ printGoals(counts, [
   judgeKeyed(post),
   ...judge('GET', get),
   ...cursorPages,
+  ...cold,
   ...judgeBulk(bulk),
   ephemeral,
 ])
@@ -104,14 +107,14 @@ async function start(kind: Kind, tokens: number, script: string, words: string[]
 
 /** All servers on one core, this load generator on another; processes of PostgreSQL's own run where they like. */
 function pinToCores(): void {
-  try {
-    const pin = (core: number, pid = process.pid) =>
-      execFileSync('taskset', ['-acp', String(core), String(pid)], { stdio: 'ignore' })
-    for (const { child } of all) pin(SERVER_CORE, child.pid)
-    pin(LOAD_CORE)
-  } catch {
+  const isPinned = pin(LOAD_CORE) && all.every(({ child }) => pin(SERVER_CORE, child.pid))
+  if (!isPinned)
     console.log('Servers and load generator share all cores: there is no taskset, or no second core.')
-  }
+}
+
+function pin(core: number, pid = process.pid): boolean {
+  const words = ['-acp', String(core), String(pid)]
+  return spawnSync('taskset', words, { stdio: 'ignore' }).status === 0
 }
 
 async function compare(method: 'get' | 'post', contenders: readonly Contender[]): Promise<Rows> {

@@ -5,6 +5,8 @@ export interface Load {
   port: number
   connections: number
   seconds: number
+  /** Ends before, after so many. */
+  requests?: number
   /** The next request as bytes; called once for each request. */
   next(): string
   /** What every answer must have. */
@@ -20,21 +22,30 @@ export interface LoadResult {
 }
 
 /** @throws Error at the first answer of another status */
-export async function runLoad({ port, connections, seconds, next, status }: Load): Promise<LoadResult> {
+export async function runLoad({
+  port,
+  connections,
+  seconds,
+  requests,
+  next,
+  status,
+}: Load): Promise<LoadResult> {
   const until = performance.now() + seconds * 1000
   const started = performance.now()
   const latencies: number[] = []
+  let left = requests ?? Number.POSITIVE_INFINITY
   const expected = `HTTP/1.1 ${status} `
   await Promise.all(
     Array.from({ length: connections }, () => {
       return runConnection(port, (socket, again) => {
         let sentAt = performance.now()
+        left--
         socket.write(next())
         return (head) => {
           if (!head.startsWith(expected)) throw new Error(`expected ${status}, got ${head.slice(0, 200)}`)
           const now = performance.now()
           latencies.push(now - sentAt)
-          if (now >= until) return again(false)
+          if (now >= until || left-- <= 0) return again(false)
           sentAt = now
           socket.write(next())
         }

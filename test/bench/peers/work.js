@@ -14,7 +14,7 @@ const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete
 export const key = `key_${randomBytes(24).toString('base64url')}`
 const application = {
   id: randomUUID(),
-  rules: [{ priority: 1, container: '/', transform: 'reveal', permissions: PERMISSIONS }],
+  rules: [{ priority: 1, container: '/', transform: process.argv[5] ?? 'reveal', permissions: PERMISSIONS }],
 }
 /** Applications by the SHA-256 of their key, remembered: no look-up in the store. */
 const known = new Map([[hashKey(key), application]])
