@@ -38,12 +38,7 @@ export async function writeBackup(
   { header, rows, progress }: { header: Header; rows: VaultRows; progress: Progress },
 ): Promise<number> {
   if (files.stat(path) !== undefined) throw conflict(`There is a file ${path} already. Choose another name.`)
-  const file = files.open(path, 'create')
-  if (file === undefined)
-    throw new CofferError(
-      'storage_failed',
-      `Cannot create ${path}: its directory is missing. Create it first.`,
-    )
+  const file = files.create(path)
   const target = {
     put: async (sent: AsyncIterable<Row>) => {
       const text = Buffer.from(headerText(header))

@@ -12,8 +12,7 @@ export interface FileStat {
   size: number
 }
 
-/** `read` and `write` open what is there; `create` makes a file that must not exist, mode 0600. */
-export type Opening = 'read' | 'write' | 'create'
+export type Opening = 'read' | 'write'
 
 /** Synchronous except `syncDataBeside`. Every failure is a CofferError `storage_failed` that says what to do. */
 export interface Files {
@@ -21,6 +20,8 @@ export interface Files {
   readonly user: number | undefined
   /** A descriptor, or undefined when nothing is there. Never follows a symbolic link. */
   open(path: string, opening: Opening): number | undefined
+  /** Makes a file that must not exist, mode 0600, and opens it for writing. */
+  create(path: string): number
   close(file: number): void
   /** Bytes read into `target` from `position` on: fewer than asked only at the end of the file. */
   read(file: number, target: Uint8Array, position: number): number
@@ -103,8 +104,7 @@ export function replaceWhole(
   nonce: string,
 ): void {
   const temporary = `${directory}/${name}.tmp-${nonce}`
-  const file = files.open(temporary, 'create')
-  if (file === undefined) throw storageError('create', temporary, { code: 'ENOENT' })
+  const file = files.create(temporary)
   try {
     files.write(file, bytes, 0)
     files.sync(file)

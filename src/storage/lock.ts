@@ -149,9 +149,7 @@ function stateOf(holder: LockHolder, identity: ProcessIdentity): HolderState {
 }
 
 function writeHolder(files: Files, path: string, holder: LockHolder): void {
-  const file = files.open(path, 'create')
-  if (file === undefined)
-    throw new CofferError('storage_failed', `Cannot create ${path}: its directory is gone.`)
+  const file = files.create(path)
   try {
     files.write(file, Buffer.from(JSON.stringify(holder)), 0)
   } finally {

@@ -6,11 +6,7 @@ import { CofferError, codeOf } from '../errors.js'
 import { type FileStat, type Files, type Opening, storageError } from './files.js'
 
 function attempt<T>(action: string, path: string, work: () => T): T {
-  try {
-    return work()
-  } catch (error) {
-    throw storageError(action, path, error)
-  }
+  return attemptUnless('', undefined as never, action, path, work)
 }
 
 /** The result of `work`, or `otherwise` when it fails with `code`. */
@@ -18,7 +14,7 @@ function attemptUnless<T, U>(code: string, otherwise: U, action: string, path: s
   try {
     return work()
   } catch (error) {
-    if (codeOf(error) === code) return otherwise
+    if (code !== '' && codeOf(error) === code) return otherwise
     throw storageError(action, path, error)
   }
 }
@@ -31,11 +27,10 @@ function isDoneUnless(code: string, action: string, path: string, work: () => un
   })
 }
 
-const FLAGS: Record<Opening, number> = {
-  read: fs.constants.O_RDONLY,
-  write: fs.constants.O_RDWR,
-  create: fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL,
-}
+const FLAGS: Record<Opening, number> = { read: fs.constants.O_RDONLY, write: fs.constants.O_RDWR }
+/** O_NONBLOCK, so that a pipe in the place of a file is refused instead of waited for. */
+const PLAIN = fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
+const NEW = fs.constants.O_RDWR | fs.constants.O_CREAT | fs.constants.O_EXCL
 
 /** Remembers the path of each descriptor, for messages. */
 export function nodeFiles(): Files {
@@ -46,21 +41,23 @@ export function nodeFiles(): Files {
   return {
     user: user < 0 ? undefined : user,
     open: (path, opening) => {
-      const file = attemptUnless('ENOENT', undefined, opening === 'create' ? 'create' : 'open', path, () =>
-        // O_NONBLOCK, so that a pipe in the place of a file is refused instead of waited for.
-        fs.openSync(path, FLAGS[opening] | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK, 0o600),
+      const file = attemptUnless('ENOENT', undefined, 'open', path, () =>
+        fs.openSync(path, FLAGS[opening] | PLAIN),
       )
       if (file === undefined) return undefined
       if (!fs.fstatSync(file).isFile()) {
         fs.closeSync(file)
-        throw new CofferError(
-          'storage_failed',
-          `Cannot open ${path}: it is no file, but a pipe, a device or a folder.`,
-        )
+        const problem = 'it is no file, but a pipe, a device or a folder.'
+        throw new CofferError('storage_failed', `Cannot open ${path}: ${problem}`)
       }
       paths.set(file, path)
+      return file
+    },
+    create: (path) => {
+      const file = attempt('create', path, () => fs.openSync(path, NEW | PLAIN, 0o600))
+      paths.set(file, path)
       // The umask may have taken bits of 0600 away.
-      if (opening === 'create') attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
+      attempt('set the mode of', path, () => fs.fchmodSync(file, 0o600))
       return file
     },
     close: (file) => {
@@ -89,7 +86,7 @@ export function nodeFiles(): Files {
     syncDataBeside: async (path) => {
       try {
         // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
-        const file = await open(path, FLAGS.write | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK)
+        const file = await open(path, FLAGS.write | PLAIN)
         await file.datasync().finally(() => file.close())
       } catch (error) {
         throw storageError('sync', path, error)

@@ -18,22 +18,24 @@ export type SampleApplications = Partial<Record<ApplicationType, SampleApplicati
 export const SAMPLE_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
 
 /** The newest application of each type in the vault's first tenant. */
-export async function findSampleApplications(app: App): Promise<SampleApplications> {
-  const found: SampleApplications = {}
-  for (const type of SAMPLE_TYPES) {
-    const newest = await findApplication(app, type, () => true)
-    if (newest !== undefined) found[type] = newest
-  }
-  return found
+export function findSampleApplications(app: App): Promise<SampleApplications> {
+  return ofEachType((type) => findApplication(app, type, () => true))
 }
 
 /** Finds the sample applications by their names, and creates the missing ones. */
-export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
-  const samples: SampleApplications = {}
-  for (const type of SAMPLE_TYPES) {
+export function ensureSampleApplications(app: App): Promise<SampleApplications> {
+  return ofEachType(async (type) => {
     const name = `starter ${type}`
     const found = await findApplication(app, type, (each) => each.name === name)
-    samples[type] = found ?? (await create(app, { name, type, ...grantsOf(type) }))
+    return found ?? create(app, { name, type, ...grantsOf(type) })
+  })
+}
+
+async function ofEachType(find: (type: ApplicationType) => Promise<SampleApplication | undefined>) {
+  const samples: SampleApplications = {}
+  for (const type of SAMPLE_TYPES) {
+    const sample = await find(type)
+    if (sample !== undefined) samples[type] = sample
   }
   return samples
 }

@@ -3,7 +3,7 @@
  * wherever a test must see every moment at which a process or a machine may die.
  */
 import { CofferError } from '../../src/errors.js'
-import { type FileStat, type Files, type Opening, storageError } from '../../src/storage/files.js'
+import { type FileStat, type Files, storageError } from '../../src/storage/files.js'
 
 /** Thrown where the process is said to have died; no code of ours may catch and go on. */
 export class Stopped extends Error {}
@@ -85,15 +85,16 @@ export class FakeFiles implements Files {
     }
   }
 
-  open(path: string, opening: Opening): number | undefined {
+  create(path: string): number {
     const { names } = this.#parent(path)
-    const name = nameOf(path)
-    if (opening === 'create') {
-      this.#step('create', path)
-      if (names.has(name)) throw storageError('create', path, { code: 'EEXIST' })
-      names.set(name, { bytes: Buffer.alloc(0), safe: Buffer.alloc(0), mode: 0o600 })
-    }
-    const file = names.get(name)
+    this.#step('create', path)
+    if (names.has(nameOf(path))) throw storageError('create', path, { code: 'EEXIST' })
+    names.set(nameOf(path), { bytes: Buffer.alloc(0), safe: Buffer.alloc(0), mode: 0o600 })
+    return this.open(path)!
+  }
+
+  open(path: string): number | undefined {
+    const file = this.#parent(path).names.get(nameOf(path))
     if (file === undefined) return undefined
     this.#open.set(this.#next, { path, file })
     return this.#next++
@@ -133,7 +134,7 @@ export class FakeFiles implements Files {
   }
 
   async syncDataBeside(path: string): Promise<void> {
-    const file = this.open(path, 'write')
+    const file = this.open(path)
     if (file === undefined) throw storageError('sync', path, new Error('ENOENT'))
     try {
       this.syncData(file)

@@ -97,7 +97,7 @@ t.test('follows no link, neither to a directory nor to a file', async (t) => {
   symlinkSync(target, link)
   t.throws(() => options.files.open(link, 'read'), { code: 'storage_failed', message: /symbolic link/ })
   t.throws(() => options.files.open(link, 'write'), { code: 'storage_failed' })
-  t.throws(() => options.files.open(link, 'create'), { code: 'storage_failed', message: /exists already/ })
+  t.throws(() => options.files.create(link), { code: 'storage_failed', message: /exists already/ })
   t.equal(readWhole(options.files, target, 10)?.length, 4)
   mkdirSync(join(base, 'planted'), { mode: 0o700 })
   symlinkSync(target, join(base, 'planted', 'state.tmp-x'))
@@ -135,7 +135,7 @@ t.test('reads and writes at positions, and tells what is there', (t) => {
   const path = join(directory, 'file')
   t.equal(files.open(path, 'read'), undefined)
   t.equal(files.stat(path), undefined)
-  const file = files.open(path, 'create')!
+  const file = files.create(path)
   files.write(file, Buffer.from('hello world'), 0)
   files.write(file, Buffer.from('W'), 6)
   const piece = Buffer.alloc(8)

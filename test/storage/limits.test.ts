@@ -73,15 +73,15 @@ t.test('merging goes on after it has failed', async (t) => {
   const engine = await createFileEngine(optionsFor(files, 'command', notices))
   for (let number = 200; (await engine.status()).sstables < MOST_TABLES - 1; number++)
     await mix(engine, number)
-  const { open } = files
-  files.open = (path, opening) => {
-    if (opening === 'create' && path.includes('/segments/') && tablesOf(files) === MOST_TABLES)
+  const { create } = files
+  files.create = (path) => {
+    if (path.includes('/segments/') && tablesOf(files) === MOST_TABLES)
       throw storageError('create', path, { code: 'EMFILE' })
-    return open.call(files, path, opening)
+    return create.call(files, path)
   }
   await mix(engine, 100)
   t.match(notices, [/could not be compacted now; it will be tried again.*too many files are open/])
-  files.open = open
+  files.create = create
   await mix(engine, 101)
   t.equal((await engine.status()).sstables, MOST_TABLES + 1, 'not with every unit of work')
   const { now } = Date

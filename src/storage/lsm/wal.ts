@@ -5,7 +5,7 @@
  */
 import { type CofferError, damaged } from '../../errors.js'
 import { asBuffer, fromBase64, toBase64, toHex } from '../bytes.js'
-import { type Opening, readWhole, removeQuietly } from '../files.js'
+import { readWhole, removeQuietly } from '../files.js'
 import type { LsmOptions } from './context.js'
 import { type FoundFrames, findFrames, SEAL_BYTES, sealFrame, type WalPosition } from './frames.js'
 
@@ -101,12 +101,6 @@ function sealHead({ keys }: LsmOptions, id: Uint8Array, { frames, end, tag }: Wa
   return keys.head.seal(plain, id)
 }
 
-function openFile({ files }: LsmOptions, path: string, opening: Opening): number {
-  const file = files.open(path, opening)
-  if (file === undefined) throw damaged(`${path} is missing`)
-  return file
-}
-
 /** A new, empty log; its files and their names are durable when it returns. */
 export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const { files, directory, random } = context
@@ -115,8 +109,7 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   const position: WalPosition = { frames: 0, end: 0, tag: previous }
   const open: number[] = []
   try {
-    for (const path of [walPath(context, id), headPath(context, id)])
-      open.push(openFile(context, path, 'create'))
+    for (const path of [walPath(context, id), headPath(context, id)]) open.push(files.create(path))
     files.write(open[1]!, sealHead(context, bytes, position), 0)
     for (const file of open) files.sync(file)
     files.syncDirectory(directory)
@@ -176,6 +169,10 @@ function readHead(context: LsmOptions, id: string): WalPosition | undefined {
 /** Opens a log for appending, at the end of its intact frames. */
 export function openWal(context: LsmOptions, ref: WalRef, { intact }: WalContents): Wal {
   const paths = [walPath(context, ref.id), headPath(context, ref.id)]
-  const open = paths.map((path) => openFile(context, path, 'write'))
+  const open = paths.map((path) => {
+    const file = context.files.open(path, 'write')
+    if (file === undefined) throw damaged(`${path} is missing`)
+    return file
+  })
   return new Wal(context, ref, open, intact)
 }

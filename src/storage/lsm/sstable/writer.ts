@@ -1,5 +1,4 @@
 /** Writes a sorted table from front to back; in memory are one block of an index and the sealed blocks of `ROWS`. */
-import { damaged } from '../../../errors.js'
 import { toBase64, toHex } from '../../bytes.js'
 import type { Files } from '../../files.js'
 import type { LsmContext } from '../context.js'
@@ -84,10 +83,8 @@ export class SSTableWriter {
     this.#context = context
     this.#id = context.random.bytes(16)
     this.#path = sstablePath(context.directory, toHex(this.#id))
-    const file = context.files.open(this.#path, 'create')
-    if (file === undefined) throw damaged(`${context.directory}/segments is missing`)
-    this.#file = file
-    this.#output = new Output(context.files, file)
+    this.#file = context.files.create(this.#path)
+    this.#output = new Output(context.files, this.#file)
   }
 
   /** Ascending by `seq`. */
