@@ -45,6 +45,7 @@ const USUAL = [
 const OTHERS = [
   ['serve', '--ephemeral', '--port', '0'],
   ['app', 'list'],
+  ['token', 'list', '-o', 'table'],
   ['log', 'list'],
 ]
 
