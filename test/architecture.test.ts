@@ -198,6 +198,7 @@ const MOST_FUNCTION_LINES = 80
 /** The lines of the longest function of these files, until they are divided. */
 const LONGER_FUNCTIONS: Record<string, number> = {
   'crypto/sodium.ts': 81,
+  'storage/node-files.ts': 82,
   'vault/app.ts': 112,
 }
 
