@@ -11,7 +11,7 @@ import { registry } from '../src/operations/all.js'
 import { parseStoreAddress } from '../src/storage/postgres/address.js'
 
 interface Service {
-  build: { context: string; dockerfile: string }
+  build: { context: string }
   user: string
   read_only: boolean
   cap_drop: string[]
@@ -37,15 +37,15 @@ t.test('the image is built from the checkout, and runs with no more than it need
     t.strictSame(
       { build, user, read_only, cap_drop, security_opt },
       {
-        build: { context: '../..', dockerfile: 'fixtures/deploy/Dockerfile' },
-        user: 'node',
+        build: { context: '../..' },
+        user: 'coffer',
         read_only: true,
         cap_drop: ['ALL'],
         security_opt: ['no-new-privileges:true'],
       },
       name,
     )
-  const dockerfile = readFileSync(new URL(services.coffer!.build.dockerfile, root), 'utf8')
+  const dockerfile = readFileSync(new URL('Dockerfile', root), 'utf8')
   const commands = [...dockerfile.matchAll(/npm (?:[a-z]+)[^&\n]*/g)].map(([command]) => command.trim())
   t.strictSame(commands, [
     'npm ci --ignore-scripts',
@@ -53,7 +53,11 @@ t.test('the image is built from the checkout, and runs with no more than it need
     'npm pack --ignore-scripts',
     'npm ci --ignore-scripts --omit=dev --prefix /coffer',
   ])
-  t.match(dockerfile.split('\nFROM ').at(-1), /\nUSER node\n/)
+  const image = dockerfile.split('\nFROM ').at(-1)!
+  t.match(image, /\nUSER coffer\n/)
+  t.match(image, /\nHEALTHCHECK [^\n]*\\\n/)
+  const [, command] = /\nCMD (.*)/.exec(image)!
+  t.notOk('text' in parseLine((JSON.parse(command!) as string[]).slice(1), registry, 80))
 })
 
 t.test('nothing tells anybody to install a package that is not published', async (t) => {
