@@ -1,5 +1,5 @@
 /** Runs the real program, as a process of its own, in a throw-away home. It knows nothing of what is inside. */
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -7,6 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { startProgram } from '../start-program.js'
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+
+export function isInstalled(program: string): boolean {
+  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
+}
 
 export interface Ended {
   code: number | null

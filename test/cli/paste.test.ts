@@ -1,12 +1,11 @@
-/** Pastes README's commands into every shell that is installed, in a pseudo-terminal, and compares what they print. */
-import { spawnSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs'
+/** Pastes the commands of docs/cli.md into every shell that is installed, in a pseudo-terminal, and compares what they print. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { parseBlocks, readDocument, settle } from '../docs/document.js'
 import { startProgram } from '../start-program.js'
-import { PROGRAM, waitFor } from './binary.js'
+import { isInstalled, PROGRAM, waitFor } from './binary.js'
 import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
@@ -18,39 +17,19 @@ const SHELLS: Record<string, string> = {
   zsh: 'zsh -f -i',
   fish: 'fish --no-config -i',
 }
-/** What is different each time. */
-const CHANGING = [
-  /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
-  /[\da-f]{32}/g,
-  /\/\S*(?=\/\.coffer$|\/\.config)/gm,
-]
+const [, section = ''] = readDocument('docs/cli.md').split('\n## Five minutes\n')
+const blocks = parseBlocks(section.split('\n## ')[0]!)
+const commands = blocks.map(({ code }) => code).join('')
+const expected = settle(blocks.map(({ output = '' }) => output).join(''))
 
-function isInstalled(program: string): boolean {
-  return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
-}
-
-/** What stays the same each time, without blank lines. */
-function settle(text: string): string[] {
-  const same = CHANGING.reduce((left, pattern) => left.replace(pattern, '#'), text)
-  return same.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]))
-}
-
-const readme = readFileSync(fileURLToPath(new URL('../../../README.md', import.meta.url)), 'utf8')
-const [, section = ''] = readme.split('\n## Five minutes\n')
-const [shown = ''] = section.split('\nServe the same vault over HTTP')
-const blocks = (language: string) =>
-  [...shown.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, text = '']) => text)
-const commands = blocks('sh').join('')
-const expected = settle(blocks('text').join(''))
-
-t.test('README has as many outputs as blocks of commands', async (t) => {
-  t.equal(blocks('text').length, blocks('sh').length)
+t.test('the section has an output for each block of commands', async (t) => {
+  t.notOk(blocks.some(({ output }) => output === undefined))
   t.ok(expected.length > 20)
 })
 
 for (const [shell, line] of Object.entries(SHELLS)) {
   const skip = isInstalled('script') && isInstalled(shell) ? false : `${shell} or script is not installed`
-  t.test(`README's commands paste into ${shell}`, { skip }, async (t) => {
+  t.test(`the commands paste into ${shell}`, { skip }, async (t) => {
     const place = mkdtempSync(join(tmpdir(), 'coffer-paste-'))
     t.teardown(() => rmSync(place, { recursive: true, force: true }))
     mkdirSync(join(place, 'bin'))

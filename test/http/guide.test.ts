@@ -1,4 +1,4 @@
-/** What README and the reference say of clients and of fidelity is what is so. */
+/** Checks what README, docs/emulation.md and the reference say about clients and fidelity. */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -16,9 +16,9 @@ const CLIENTS = readClients().map((client) => ({ ...client, code: client.code.jo
 /** What the snippets have in the place of an address and a key. */
 const PLACEHOLDERS = { url: 'http://localhost:4010', key: 'key_…' }
 
-/** The text of a section of README without its heading. */
-function readSection(heading: string): string {
-  const [, section] = readFileSync(`${root}README.md`, 'utf8').split(`\n## ${heading}\n`)
+/** The text of a section without its heading. */
+function readSection(heading: string, document = 'docs/emulation.md'): string {
+  const [, section] = readFileSync(root + document, 'utf8').split(`\n## ${heading}\n`)
   return section?.split('\n## ')[0] ?? ''
 }
 
@@ -49,11 +49,18 @@ function listParts(): Set<string> {
   return new Set([...calls, ...filters])
 }
 
-t.test('the table of README is the one of fixtures/emulation.json', async (t) => {
+t.test('the tables of documents are those of fixtures/emulation.json', async (t) => {
   const rows = areas.map((each) => `| ${[each.area, ...rateArea(each)].join(' | ')} |`)
   const table = ['| Area | January 2023 | Today |', '| --- | --- | --- |', ...rows].join('\n')
   const [shown] = /\|[\s\S]*\|/.exec(readSection('What is emulated')) ?? ['']
-  t.equal(shown, table, 'copy the expected table into README')
+  t.equal(shown, table, 'copy the expected table into docs/emulation.md')
+  const statuses = { Emulated: 'emulated', Partly: 'partly', 'Not emulated': 'not emulated' }
+  const summary = Object.entries(statuses).map(([status, begin]) => {
+    const those = areas.filter((each) => rateArea(each)[1].startsWith(begin))
+    return `| ${status} | ${those.map(({ area }) => area).join(', ')} |`
+  })
+  const [short] = /\|[\s\S]*\|/.exec(readSection('What is emulated', 'README.md')) ?? ['']
+  t.equal(short, ['| Status | Areas |', '| --- | --- |', ...summary].join('\n'), 'copy it into README')
 })
 
 t.test('the program has every part that the table rates, and the table rates every call', async (t) => {
@@ -83,7 +90,7 @@ t.test('the reference shows the table and the snippets', async (t) => {
   for (const { name } of CLIENTS) t.ok(page.includes(`<h3>${name}`), name)
 })
 
-t.test('README has the snippets of this version', async (t) => {
+t.test('docs/emulation.md has the snippets of this version', async (t) => {
   const section = readSection('Clients')
   for (const { name, package: source, language, code } of CLIENTS) {
     const from = source === undefined ? '' : ` (\`${source}\`)`

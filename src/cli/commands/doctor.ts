@@ -98,7 +98,7 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
   const gaps = EXPECTED.filter((name) => !sandbox[name])
   if (gaps.length > 0) {
-    const advice = 'On Linux, install util-linux and allow user namespaces; the README says how.'
+    const advice = 'On Linux, install util-linux and allow user namespaces: see docs/reactors.md.'
     return ['warning', `Reactor code is not confined by: ${list(gaps)}.`, advice]
   }
   const names = Object.keys(sandbox) as (keyof Sandbox)[]

@@ -13,7 +13,7 @@ export function describeTopic(name: string): string | undefined {
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
-  1: 'internal error, a failure of the disk, or of a check of coffer doctor',
+  1: 'internal error, failure of the disk, or failed check of coffer doctor',
   2: 'usage or validation',
   3: 'not found',
   4: 'not permitted, or not authenticated',
@@ -34,7 +34,7 @@ function describeExitCodes(): string {
   })
   return `${['Exit codes, with their problem types:', '', ...rows].join('\n')}
 
-Where the output is JSON, so is the error, on standard error. Examples:
+If the output is JSON, the error is JSON too, on standard error. Examples:
   $ coffer token get nobody || test $? = 3
   $ coffer token get nobody 2>&1 >/dev/null | grep -o urn:coffer:problem:not-found`
 }

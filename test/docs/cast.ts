@@ -1,0 +1,77 @@
+/** Draws commands and what they print as an animated SVG: each appears when its turn has come. */
+import type { Printed } from './document.js'
+
+/** px and ms. */
+const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
+const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
+const COLUMNS = 112
+const COLORS: Record<number, string> = {
+  31: '#ff7b72',
+  32: '#7ee787',
+  33: '#e3b341',
+  34: '#79c0ff',
+  36: '#76e3ea',
+}
+
+const escapeXml = (text: string) =>
+  text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+
+/** A line with escapeXml sequences for bold, dim and colours, as spans. */
+function drawLine(line: string): string {
+  let style: string[] = []
+  const parts = line.split(/\u001b\[([\d;]*)m/)
+  return parts
+    .map((part, at) => {
+      if (at % 2 === 0)
+        return part === ''
+          ? ''
+          : `<tspan${style.length > 0 ? ` style="${style.join(';')}"` : ''}>${escapeXml(part)}</tspan>`
+      for (const code of part.split(';').map(Number)) {
+        if (code === 0) style = []
+        else if (code === 1) style.push('font-weight:bold')
+        else if (code === 2) style.push('opacity:.6')
+        else if (code === 22) style = style.filter((each) => !/^(font|opacity)/.test(each))
+        else if (code === 39) style = style.filter((each) => !each.startsWith('fill'))
+        else if (COLORS[code] !== undefined) style.push(`fill:${COLORS[code]}`)
+      }
+      return ''
+    })
+    .join('')
+}
+
+export function drawCast(printed: readonly Printed[]): string {
+  let row = 0
+  let at = 0
+  const groups = printed.flatMap(({ block, text }) => {
+    const command = block.code
+      .trim()
+      .split('\n')
+      .map((line) => `\u001b[32m${/^\s|^\|/.test(line) ? '  ' : '$ '}\u001b[39m${line}`)
+    return [
+      { lines: command, ms: COMMAND_MS },
+      ...(text.trim() === '' ? [] : [{ lines: text.trimEnd().split('\n'), ms: OUTPUT_MS }]),
+    ]
+  })
+  const drawn = groups.map(({ lines, ms }) => {
+    const rows = lines.map((line) => {
+      row++
+      return `<text x="${MARGIN}" y="${TITLE + row * ROW}">${drawLine(line)}</text>`
+    })
+    const group = `<g style="animation-delay:${at}ms">\n${rows.join('\n')}\n</g>`
+    at += ms
+    return group
+  })
+  const [width, height] = [Math.ceil(COLUMNS * COLUMN + 2 * MARGIN), TITLE + (row + 1) * ROW]
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="Commands of coffer and their output">
+<style>
+text { font: 14px/1 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #e6edf3; white-space: pre }
+g { opacity: 0; animation: show 1ms forwards }
+@keyframes show { to { opacity: 1 } }
+@media (prefers-reduced-motion: reduce) { g { opacity: 1; animation: none } }
+</style>
+<rect width="${width}" height="${height}" rx="8" fill="#0d1117"/>
+<circle cx="20" cy="17" r="5" fill="#ff5f57"/><circle cx="38" cy="17" r="5" fill="#febc2e"/><circle cx="56" cy="17" r="5" fill="#28c840"/>
+${drawn.join('\n')}
+</svg>
+`
+}

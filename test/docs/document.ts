@@ -1,0 +1,160 @@
+/**
+ * Runs the snippets of a Markdown document as its reader would: all `sh` blocks in order in one shell on a terminal, in a
+ * new home, and all `js` blocks as one module after them. A `text` block after an `sh` block is what that prints.
+ *
+ * Comments that a reader does not see say the rest, each directly before a block or alone:
+ * `<!-- sh … -->` commands that run without being shown; `<!-- js … -->` the same for the module;
+ * `<!-- vitest -->` the block is a file of tests; `<!-- not run: REASON -->` its commands are only parsed.
+ */
+import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { dirname, join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
+import { startProgram } from '../start-program.js'
+
+export interface Block {
+  language: string
+  code: string
+  /** The line of the document, from 1. */
+  line: number
+  /** `vitest`, or `not run: REASON`. */
+  directive?: string
+  isHidden: boolean
+  /** The text block that follows, which the commands print. */
+  output?: string
+}
+
+export const ROOT = new URL('../../../', import.meta.url).pathname
+/** The port of the documents, for which a free one stands in. */
+const SHOWN_PORT = '4010'
+const BLOCK =
+  /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
+const MARK = '\u001e'
+/** What is different each time, in this order. */
+const CHANGING = [
+  /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g,
+  /[\da-f]{32}/g,
+  /\/\S*(?=\/\.coffer|\/\.config|\/shop$)/gm,
+  /\b(key|ctl)_[1-9A-HJ-NP-Za-km-z]{22}\b/g,
+  /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g,
+  /#login=\S+/g,
+]
+const ANY_LINES = '…'
+
+export const readDocument = (name: string) => readFileSync(`${ROOT}${name}`, 'utf8')
+
+export function parseBlocks(text: string): Block[] {
+  const blocks: Block[] = []
+  for (const { groups = {}, index } of text.matchAll(BLOCK)) {
+    const { hidden, commands, directive, language, code } = groups
+    const line = text.slice(0, index).split('\n').length
+    const last = blocks.at(-1)
+    if (language === 'text' && last?.language === 'sh' && !last.isHidden) last.output = code!
+    else
+      blocks.push({
+        language: hidden ?? language!,
+        code: commands ?? code!,
+        line,
+        isHidden: hidden !== undefined,
+        ...(directive === undefined ? {} : { directive }),
+      })
+  }
+  return blocks
+}
+
+/** What stays the same each time, without blank lines. */
+export function settle(text: string): string[] {
+  const same = CHANGING.reduce((left, pattern) => left.replace(pattern, '#'), text)
+  return same.split('\n').flatMap((line) => (line.trim() === '' ? [] : [line.trimEnd()]))
+}
+
+/** Whether `printed` is `shown`, in which a line `…` stands for any lines. */
+export function isShown(shown: string, printed: string): boolean {
+  const quote = (line: string) => line.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&')
+  const lines = settle(shown).map((line) => (line.trim() === ANY_LINES ? '(.*\\n)*' : `${quote(line)}\\n`))
+  return new RegExp(`^${lines.join('')}$`).test(`${settle(printed).join('\n')}\n`)
+}
+
+export interface Printed {
+  block: Block
+  /** With its escape sequences, if the terminal has colours. */
+  text: string
+  code: number
+}
+
+/** A port that was free a moment ago. */
+export async function findPort(): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, resolve))
+  const { port } = server.address() as { port: number }
+  await new Promise((resolve) => server.close(resolve))
+  return String(port)
+}
+
+/** Its commands, each in a block of its own. */
+export function splitCommands({ code, output: _, ...block }: Block): Block[] {
+  return code.split(/(?<!\\)\n/).flatMap((line) => (line === '' ? [] : [{ ...block, code: `${line}\n` }]))
+}
+
+/** A server alone in its block goes on while the blocks after it run. */
+function toScript(code: string): string {
+  const line = code.trim()
+  if (!/^coffer serve\b[^\n]*$/.test(line) || line.endsWith('&')) return code
+  return `${line} > server.txt 2>&1 & servers="$servers $!"
+for _ in $(seq 100); do grep -q 'Ctrl-C\\|^{' server.txt && break; sleep 0.1; done; cat server.txt
+`
+}
+
+/**
+ * Runs shell blocks in `place`, an empty directory of the caller's, on a terminal of 110 columns. Servers that they have
+ * started run until `after` has ended.
+ */
+export async function runShell(
+  blocks: readonly Block[],
+  { place, port, term = 'dumb' }: { place: string; port: string; term?: string },
+  after: () => Promise<void> = async () => {},
+): Promise<Printed[]> {
+  const bin = join(place, '.bin')
+  const home = join(place, 'shop')
+  mkdirSync(bin)
+  mkdirSync(home)
+  symlinkSync(PROGRAM, join(bin, 'coffer'))
+  // Gives a server the port, unless its line has one.
+  const start = `coffer() { [ "$1" = serve ] && shift && set -- serve --port ${port} "$@"; command coffer "$@"; }\n`
+  const parts = blocks.map(
+    ({ code }) => `${toScript(code.replaceAll(SHOWN_PORT, port))}printf '${MARK}%s${MARK}' $?\n`,
+  )
+  const done = join(place, '.done')
+  const end = `touch ${done}.shell; while [ ! -e ${done} ]; do sleep 0.1; done; kill $servers 2>/dev/null; wait\n`
+  writeFileSync(join(place, '.script'), [start, ...parts, end].join(''))
+  const line = `stty cols 110 -onlcr; exec bash --norc ${join(place, '.script')}`
+  const child = startProgram('script', ['-qec', line, '/dev/null'], {
+    cwd: home,
+    env: {
+      PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
+      HOME: place,
+      TMPDIR: place,
+      TERM: term,
+      LC_ALL: 'C.UTF-8',
+    },
+  })
+  const ended = waitFor(child)
+  const finish = async () => {
+    while (!existsSync(`${done}.shell`)) await setTimeout(50)
+    await after().finally(() => writeFileSync(done, ''))
+  }
+  const [{ stdout }] = await Promise.all([ended, finish()])
+  const marked = stdout.split(MARK)
+  return blocks.map((block, at) => ({
+    block,
+    text: marked[2 * at]!.replaceAll(port, SHOWN_PORT),
+    code: Number(marked[2 * at + 1]),
+  }))
+}
+
+/** Runs the `js` blocks as one module, in which `coffer` is this package. */
+export async function runModule(blocks: readonly Block[], port: string): Promise<Ended> {
+  const code = blocks.map((block) => block.code.replaceAll(SHOWN_PORT, port)).join('\n')
+  return waitFor(startProgram(process.execPath, ['--input-type=module', '-e', code], { cwd: ROOT }))
+}

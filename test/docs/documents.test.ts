@@ -1,0 +1,139 @@
+/**
+ * Every snippet and transcript of README and `docs/` runs as shown. `TAP_SNAPSHOT=1` writes what the commands print today
+ * into the documents instead, and draws `docs/terminal.svg` anew.
+ */
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import t from 'tap'
+import { parseLine } from '../../src/cli/program.js'
+import { readClients } from '../../src/http/openapi/emulation.js'
+import { registry } from '../../src/operations/all.js'
+import { isInstalled, waitFor } from '../cli/binary.js'
+import { withoutStyle } from '../cli/fake-process.js'
+import { startProgram } from '../start-program.js'
+import { drawCast } from './cast.js'
+import {
+  findPort,
+  isShown,
+  parseBlocks,
+  ROOT,
+  readDocument,
+  runModule,
+  runShell,
+  splitCommands,
+} from './document.js'
+
+t.setTimeout(300_000)
+t.jobs = 2
+
+const isUpdating = process.env.TAP_SNAPSHOT === '1'
+const NAMES = [
+  'README.md',
+  ...readdirSync(`${ROOT}docs`).flatMap((name) => (/\.md$/.test(name) ? [`docs/${name}`] : [])),
+]
+const CAST = 'docs/terminal.svg'
+/** The snippets of clients, which `test/http/guide.test.ts` compares and runs. */
+const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
+/** util-linux; other systems have another program of this name. */
+const skip =
+  process.platform === 'linux' && isInstalled('script') ? false : 'script of util-linux is not installed'
+
+const place = mkdtempSync(join(tmpdir(), 'coffer-docs-'))
+t.teardown(() => rmSync(place, { recursive: true, force: true }))
+const all = NAMES.map((name) => ({ name, text: readDocument(name), blocks: parseBlocks(readDocument(name)) }))
+
+for (const { name, text, blocks } of all)
+  t.test(`the snippets of ${name} run`, { skip }, async (t) => {
+    const run = blocks.filter(({ directive, code }) => directive === undefined && !CLIENTS.has(code))
+    const ofShell = run.filter(({ language }) => language === 'sh')
+    const ofModule = run.filter(({ language }) => language === 'js')
+    t.same(
+      run.filter(({ language }) => !['sh', 'js', 'json'].includes(language)),
+      [],
+      'each language is known',
+    )
+    for (const { code, language, line } of run)
+      if (language === 'json') t.doesNotThrow(() => JSON.parse(code), `line ${line}`)
+    const port = await findPort()
+    const printed = await runShell(ofShell, { place: mkdtempSync(join(place, 'run-')), port }, async () => {
+      if (ofModule.length === 0) return
+      const { code, stderr } = await runModule(ofModule, port)
+      t.equal(code, 0, stderr)
+    })
+    let updated = text
+    for (const { block, text: raw, code } of printed) {
+      const own = withoutStyle(raw)
+      const { output, line } = block
+      if (output === undefined) {
+        t.equal(code, 0, `line ${line} ends well`, { found: own })
+        if (!block.isHidden) t.notMatch(own, /^(\S+: )?error:/m, `line ${line} prints no error`)
+      } else if (isUpdating && !isShown(output, own))
+        updated = updated.replace(`\`\`\`text\n${output}\`\`\``, () => `\`\`\`text\n${own.trimEnd()}\n\`\`\``)
+      else t.ok(isShown(output, own), `line ${line} prints what is shown`, { found: own, wanted: output })
+    }
+    if (updated !== text) writeFileSync(`${ROOT}${name}`, updated)
+  })
+
+t.test('commands that are not run name commands and flags that exist', async (t) => {
+  const lines = all.flatMap(({ name, blocks }) =>
+    blocks.flatMap(({ code, directive, language }) =>
+      directive?.startsWith('not run') && language === 'sh'
+        ? code
+            .replaceAll('\\\n', ' ')
+            .split('\n')
+            .map((line) => ({ name, line }))
+        : [],
+    ),
+  )
+  for (const { name, line } of lines) {
+    const [, words] = /^coffer ([^|>#&]*)/.exec(line) ?? []
+    if (words !== undefined)
+      t.notOk('text' in parseLine(words.trim().split(/ +/), registry, 80), `${name}: ${line}`)
+  }
+})
+
+t.test('test files of vitest pass', async (t) => {
+  const folder = mkdtempSync(join(place, 'vitest-'))
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
+  const files = all.flatMap(({ blocks }) => blocks.filter(({ directive }) => directive === 'vitest'))
+  for (const [at, { code }] of files.entries()) writeFileSync(join(folder, `snippet-${at}.test.mjs`), code)
+  const resolve = { alias: { coffer: join(ROOT, 'dist/index.cjs') } }
+  writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify({ resolve })}`)
+  const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
+  const { code, stdout, stderr } = await waitFor(
+    startProgram(process.execPath, [vitest, 'run'], { cwd: folder, env: { ...process.env, NO_COLOR: '1' } }),
+  )
+  t.equal(code, 0, stdout + stderr)
+  t.match(stdout, new RegExp(`Test Files +${files.length} passed`))
+})
+
+t.test('links lead to files and headings that exist', async (t) => {
+  const slug = (heading: string) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, '')
+      .replaceAll(' ', '-')
+  const more = ['ARCHITECTURE.md', '.github/CONTRIBUTING.md', '.github/SECURITY.md', 'CHANGELOG.md']
+  const headings = (path: string) =>
+    [...readDocument(path).matchAll(/^#+ (.*)$/gm)].map(([, text]) => slug(text!))
+  for (const name of [...NAMES, ...more])
+    for (const [, link] of readDocument(name).matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
+      const { pathname, hash } = new URL(link!, `file://${ROOT}${name}`)
+      t.doesNotThrow(() => statSync(pathname), `${name}: ${link}`)
+      if (hash !== '' && pathname.endsWith('.md'))
+        t.ok(headings(pathname.slice(ROOT.length)).includes(hash.slice(1)), `${name}: ${link}`)
+    }
+})
+
+t.test(`${CAST} shows the commands of README whose output is the same each time`, { skip }, async (t) => {
+  const [shown = ''] = readDocument('README.md').split('\n## Three uses\n')
+  const blocks = parseBlocks(shown).filter(({ directive }) => directive === undefined)
+  const commands = blocks.flatMap(splitCommands)
+  const port = await findPort()
+  const term = 'xterm-256color'
+  const printed = await runShell(commands, { place: mkdtempSync(join(place, 'cast-')), port, term })
+  const cast = drawCast(printed.filter(({ text }) => !/[0-9a-f]{32}/.test(text)))
+  if (isUpdating) writeFileSync(`${ROOT}${CAST}`, cast)
+  else t.equal(readDocument(CAST), cast, 'TAP_SNAPSHOT=1 draws it anew')
+})
