@@ -5,6 +5,7 @@ import { isObject, parseJson } from '../domain/json/json.js'
 import { CofferError } from '../errors.js'
 import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { readCookie, readHeader } from '../http/headers.js'
+import { readWhole } from '../http/input.js'
 import type { Page } from '../http/pages/pages.js'
 import type { OperationName } from '../operations/all.js'
 import type { ControlState } from './control-state.js'
@@ -180,10 +181,7 @@ async function readLocalJson(request: HttpRequest): Promise<Record<string, unkno
   // Forms of other sites cannot send it without a preflight.
   if (readHeader(request.headers, 'content-type') !== 'application/json')
     throw new CofferError('unsupported_media_type', 'The page sends application/json.')
-  const bytes = await request.readBody(BODY_LIMIT_BYTES)
-  if (bytes === undefined)
-    throw new CofferError('too_large', `The body is larger than ${BODY_LIMIT_BYTES} bytes.`)
-  const body = parseJson(Buffer.from(bytes).toString('utf8'))
+  const body = parseJson(Buffer.from(await readWhole(request, BODY_LIMIT_BYTES)).toString('utf8'))
   if (!isObject(body)) throw new CofferError('validation', 'The body must be an object.')
   return body
 }

@@ -145,7 +145,7 @@ async function openSome<K extends Kind>(
   return locations.slice(next)
 }
 
-/** Reads what `locate` finds; `form` makes a page of the items and of what else was found. */
+/** Reads what `locate` finds; `form` makes a page of the items and of what else was found, the items last. */
 async function readItems<K extends Kind, View, Found extends { locations: RecordLocation<K>[] }, Page>(
   { inUnit, limits }: Session,
   { show, log }: Listing<K, View>,
@@ -157,7 +157,13 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
     const { locations, ...rest } = await locate(context)
     const logs: ((context: Context) => Promise<void>)[] = []
     const left: readonly RecordLocation<K>[] = locations
-    return { items: [] as View[], logs, bytes: new EncodedJson(form([], rest)).bytes, left, rest }
+    return {
+      items: [] as (View | EncodedJson)[],
+      logs,
+      bytes: new EncodedJson(form([], rest)).bytes,
+      left,
+      rest,
+    }
   }
   let progress: Awaited<ReturnType<typeof begin>> | undefined
   do
@@ -172,7 +178,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
         const view = await show(context, record)
         if (view === undefined) return 0
         const json = new EncodedJson(view)
-        items.push(wantsEncoded ? (json as View) : view)
+        items.push(wantsEncoded ? json : view)
         bytes += json.bytes + 1
         const isAlone = items.length === 1 && isLast
         if (bytes > mostBytes && (isStrict || !isAlone)) throw pageTooLarge(limits, isAlone)
@@ -186,5 +192,8 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
       return { items, logs, bytes, left, rest: before.rest }
     })
   while (progress.left.length > 0)
-  return form(progress.items, progress.rest)
+  if (!wantsEncoded) return form(progress.items as View[], progress.rest)
+  const around = JSON.stringify(form([], progress.rest)).slice(0, -']}'.length)
+  const data = (progress.items as EncodedJson[]).map(({ text }) => text)
+  return new EncodedJson(undefined, `${around}${data.join(',')}]}`) as Page
 }

@@ -77,6 +77,11 @@ class UnitContext implements Context {
   readonly store: StoreWriter
   readonly caller: Caller
   readonly now: number
+  readonly random: Host['random']
+  readonly createUuid: Host['createUuid']
+  readonly expressions: Host['expressions']
+  readonly turns: Host['turns']
+  readonly isEqualSecret: Host['isEqualSecret']
   readonly #host: Host
   /** The log record of entities that are recorded without another. */
   readonly #log: LogEntry | undefined
@@ -93,6 +98,11 @@ class UnitContext implements Context {
     this.store = store
     this.caller = caller
     this.now = store.now
+    this.random = host.random
+    this.createUuid = host.createUuid
+    this.expressions = host.expressions
+    this.turns = host.turns
+    this.isEqualSecret = host.isEqualSecret
     this.#host = host
     this.#log = log
     this.#recorded = recorded
@@ -101,26 +111,6 @@ class UnitContext implements Context {
   get date(): string {
     this.#date ??= formatDate(this.now)
     return this.#date
-  }
-
-  get random() {
-    return this.#host.random
-  }
-
-  get createUuid() {
-    return this.#host.createUuid
-  }
-
-  get expressions() {
-    return this.#host.expressions
-  }
-
-  get turns() {
-    return this.#host.turns
-  }
-
-  get isEqualSecret() {
-    return this.#host.isEqualSecret
   }
 
   get hashSecret() {

@@ -158,7 +158,7 @@ class RequestState {
 
   #admit({ actor }: Caller): void {
     this.#applicationId = actor.id
-    this.#request.lease?.belongsTo(actor.id)
+    if (this.#request.lease !== undefined) this.#request.lease.holder = actor.id
     const retryAfterSeconds = this.#parts.rateLimit?.take(actor.id) ?? 0
     if (retryAfterSeconds === 0) return
     const message = `Too many requests. Try again in ${retryAfterSeconds} s.`

@@ -69,18 +69,14 @@ export class ByteLease implements ResponseLimits {
   readonly isStrict = false
   readonly wantsEncoded = true
   readonly #budget: ByteBudget
-  #holder = ''
+  /** The application. Contract: set before any bytes are counted. */
+  holder = ''
   #body = 0
   #response = 0
   #isOver = false
 
   constructor(budget: ByteBudget) {
     this.#budget = budget
-  }
-
-  /** Sets the application. Contract: called before any bytes are counted. */
-  belongsTo(holder: string): void {
-    this.#holder = holder
   }
 
   /** Call when the body is complete; resolves when it may be parsed. */
@@ -115,9 +111,9 @@ export class ByteLease implements ResponseLimits {
     const held = this.#body + this.#response
     const change = body + response - held
     if (change === 0 || this.#isOver) return
-    if (isLimited && change > 0 && !this.#budget.admits(this.#holder, held, held + change))
+    if (isLimited && change > 0 && !this.#budget.admits(this.holder, held, held + change))
       throw new CofferError('unavailable', 'This server is processing too much data. Try again in a moment.')
-    this.#budget.add(this.#holder, change)
+    this.#budget.add(this.holder, change)
     this.#body = body
     this.#response = response
   }

@@ -1,8 +1,8 @@
 /** A client's connection: serves its requests one after another, and answers bytes that are not a valid request. */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { CofferError, validationError } from '../errors.js'
-import { ALL_METHODS, answerProblem, HEALTH_PATH, type HttpResponse } from './exchange.js'
+import { ALL_METHODS, answerProblem, formatHead, HEALTH_PATH, type HttpResponse } from './exchange.js'
 import { ServedRequest, type Service } from './served-request.js'
 
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
@@ -118,8 +118,7 @@ function countHosts(rawHeaders: readonly string[]): number {
 /** The bytes of an answer that is the last one of its connection. */
 function formatLast({ status, headers, body }: HttpResponse): string {
   const all = { ...headers, connection: 'close', 'content-length': String(Buffer.byteLength(body)) }
-  const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`
+  return `${formatHead(status, all)}\r\n${body}`
 }
 
 /** `rawPacket` from the line on in which the parser stopped shows whether it knows the method. */

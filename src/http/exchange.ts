@@ -1,4 +1,5 @@
 /** Requests and answers as plain objects, independent of sockets. */
+import { STATUS_CODES } from 'node:http'
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'
 import { EncodedJson } from '../framework/limits.js'
@@ -54,21 +55,7 @@ export function answerText(status: number, contentType: string, body: string): H
 export function answerResult(status: number, result: unknown): HttpResponse {
   if (status === 204 || result === undefined) return { status, headers: { ...COMMON_HEADERS }, body: '' }
   if (result instanceof EncodedJson) return answerText(status, JSON_TYPE, result.text)
-  return answerText(status, JSON_TYPE, isEncodedPage(result) ? encodePage(result) : JSON.stringify(result))
-}
-
-interface EncodedPage {
-  pagination: object
-  data: readonly EncodedJson[]
-}
-
-function isEncodedPage(result: unknown): result is EncodedPage {
-  const { data } = result as Partial<EncodedPage>
-  return Array.isArray(data) && data[0] instanceof EncodedJson
-}
-
-function encodePage({ pagination, data }: EncodedPage): string {
-  return `{"pagination":${JSON.stringify(pagination)},"data":[${data.map(({ text }) => text).join(',')}]}`
+  return answerText(status, JSON_TYPE, JSON.stringify(result))
 }
 
 /** Statuses whose answers have no body (RFC 9110, 15.3.5, 15.3.6, 15.4.5). */
@@ -111,4 +98,17 @@ function wantsPlainJson(accept: string | undefined): boolean {
     ranges.includes('application/json') &&
     !ranges.some((range) => range === 'application/problem+json' || range.includes('*'))
   )
+}
+
+/** A value that stays in the line of its header. */
+const VALUE = /^[\t\x20-\x7e]*$/
+
+/** The status line and these headers; undefined if one of them would not stay in its line. */
+export function formatHead(status: number, headers: HttpResponse['headers']): string | undefined {
+  let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
+  for (const name in headers) {
+    if (!VALUE.test(headers[name]!)) return undefined
+    text += `${name}: ${headers[name]}\r\n`
+  }
+  return text
 }

@@ -1,19 +1,17 @@
 /** One request on a socket: reads its body up to a limit, and sends its response as fast as the client reads it. */
-import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ByteCollector } from '../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
 import type { AccessEntry } from './access-log.js'
 import type { Answerer } from './answerer.js'
 import { type ByteBudget, ByteLease } from './byte-budget.js'
-import type { HttpRequest, HttpResponse } from './exchange.js'
+import { formatHead, type HttpRequest, type HttpResponse } from './exchange.js'
 
 /** Bytes of an unwanted body that are discarded, so that the client can send it and then read the answer. */
 const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 /** A client has to read parts of a larger response in time. */
 const LARGE_BYTES = 64 * 1024
-/** A value that stays in the line of its header. */
-const VALUE = /^[\t\x20-\x7e]*$/
 
 export interface Service {
   answerer: Answerer
@@ -195,12 +193,8 @@ export class ServedRequest implements HttpRequest {
       (bytes ?? stream ?? cutAt ?? headers.connection ?? headers['content-security-policy']) !== undefined
     if (isOther || !response.shouldKeepAlive || httpVersion !== '1.1' || response.socket !== socket)
       return false
-    let text = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n`
-    for (const name in headers) {
-      const value = headers[name]!
-      if (!VALUE.test(value)) return false
-      text += `${name}: ${value}\r\n`
-    }
+    let text = formatHead(status, headers)
+    if (text === undefined) return false
     if (status !== 204) text += `content-length: ${length}\r\n`
     text += `${this.#service.keepAliveLines()}\r\n`
     socket.write(method === 'HEAD' ? text : text + body, () => {

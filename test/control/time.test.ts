@@ -1,4 +1,4 @@
-/** Rules of the decisions that depend on time, by advancing the clock: sessions, kept answers, invitations, mail. */
+/** What is done when the clock is advanced, before it answers: old log records and mail. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import t from 'tap'
@@ -22,26 +22,6 @@ t.test('log records are dropped once they are older than the settings keep them'
   await clock.advance({ by: '2d' })
   t.ok((await count()) < before - 100, 'before the clock answered')
   t.match(await vault.ask('log verify'), { is_whole: true })
-})
-
-t.test('what a run of react-async answered is kept for a day', async (t) => {
-  const seed = { reactors: [{ name: 'one', code: 'module.exports = async () => ({ raw: { one: 1 } })' }] }
-  const vault = await openTestVault({ seed, clock: () => START })
-  t.teardown(() => vault.stop())
-  const { id } = (await vault.ask('reactor list')).data[0]!
-  const { asyncReactorRequestId: request_id } = await vault.ask('reactor react-async', { id })
-  const read = () => vault.ask('reactor result', { id, request_id })
-  for (let isThere = false; !isThere; ) {
-    isThere = await read().then(
-      () => true,
-      (error: { code: string }) => error.code !== 'not_found',
-    )
-    await new Promise((resolve) => setTimeout(resolve, 10))
-  }
-  await vault.control.clock.advance({ by: '23h' })
-  t.match(await read(), { raw: { one: 1 } })
-  await vault.control.clock.advance({ by: '2h' })
-  await t.rejects(read(), { code: 'not_found' })
 })
 
 t.test('mail that could not be sent is tried again before the clock answers', async (t) => {

@@ -12,38 +12,13 @@ async function start(t: Test) {
     const answer = await handle(new Request(`http://localhost${target}`, { headers: { 'svc-api-key': key } }))
     return { status: answer.status, json: JSON.parse(await answer.text()) }
   }
-  const ids = async (target: string) => (await get(target)).json.data.map(({ id }: { id: string }) => id)
-  return { vault, get, ids }
+  return get
 }
 
 const encode = (metadata: unknown) => encodeURIComponent(JSON.stringify(metadata))
 
-t.test('metadata is written as a name, with brackets or as JSON', async (t) => {
-  const { vault, ids, get } = await start(t)
-  for (const [at, team] of ['Blue', 'blue', 'red'].entries())
-    await vault.ask('token create', {
-      id: `token-${at}`,
-      type: 'token',
-      data: at,
-      metadata: { team, at: '1' },
-    })
-  for (const query of ['metadata.team=Blue', 'metadata[team]=Blue', `metadata=${encode({ team: 'Blue' })}`]) {
-    t.strictSame(await ids(`/v2/tokens?${query}`), ['token-0'], query)
-    t.strictSame(await ids(`/tokens?${query}`), ['token-1', 'token-0'], query)
-  }
-  t.strictSame(await ids(`/tokens?metadata=${encode({ team: 'BLUE', at: '1' })}`), ['token-1', 'token-0'])
-  t.strictSame(await ids(`/tokens?metadata=${encode({ team: 'blue', at: '2' })}`), [])
-  for (const path of ['/tokens', '/v2/tokens'])
-    for (const text of ['{', '[]', '{}', '"x"', 'null', '{"a":1}', '{"a":"1","a":"2"}', 'x'])
-      t.match(
-        await get(`${path}?metadata=${encodeURIComponent(text)}`),
-        { status: 400, json: { errors: {} } },
-        `${path} ${text}`,
-      )
-})
-
 t.test('a repeated parameter of a list by cursor is refused, and one it does not have ignored', async (t) => {
-  const { get } = await start(t)
+  const get = await start(t)
   const repeated = ['type=a&type=a', 'container=/a/&container=/b/', 'fingerprint=a&fingerprint=a']
   const pages = ['start=a&start=a', 'size=1&size=1']
   const maps = [

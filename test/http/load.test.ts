@@ -18,7 +18,7 @@ const MIB = 1024 * 1024
 
 function shareOf(load: ByteBudget, holder: string): ByteLease {
   const share = new ByteLease(load)
-  share.belongsTo(holder)
+  share.holder = holder
   return share
 }
 

@@ -12,6 +12,7 @@ import {
 } from '../../operations/invite/accept-invitation.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import { readHeader } from '../headers.js'
+import { readWhole } from '../input.js'
 import { createRateLimit } from '../rate-limit.js'
 import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
 import type { Page } from './pages.js'
@@ -69,10 +70,7 @@ async function readForm(request: HttpRequest): Promise<URLSearchParams> {
     throw new CofferError('forbidden', 'This form was sent from another site.')
   const type = readHeader(request.headers, 'content-type')?.split(';')[0]?.trim().toLowerCase()
   if (type !== FORM_TYPE) throw new CofferError('unsupported_media_type', `A form is sent as ${FORM_TYPE}.`)
-  const bytes = await request.readBody(FORM_LIMIT_BYTES)
-  if (bytes === undefined)
-    throw new CofferError('too_large', `The form is larger than ${FORM_LIMIT_BYTES} bytes.`)
-  return new URLSearchParams(Buffer.from(bytes).toString('utf8'))
+  return new URLSearchParams(Buffer.from(await readWhole(request, FORM_LIMIT_BYTES)).toString('utf8'))
 }
 
 function answerForm(
