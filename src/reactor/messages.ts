@@ -56,16 +56,9 @@ export interface Thrown {
 /** Why code gave no result. `invalid`: it could not be started. */
 export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
 
-export interface Usage {
-  /** Dotted names below `args`. */
-  args: string[]
-  configuration: string[]
-}
-
-/** The end of a run or a check. `usage`: of a check. `body`: the one that a transform returned. */
+/** The end of a run or a check. `body`: the one that a transform returned. */
 export interface Done {
   kind: 'done'
-  usage?: Usage
   raw?: string
   tokenize?: string
   res?: string
@@ -147,7 +140,6 @@ const hasShape =
     })
 const isInvalid = hasShape({ message: isText, line: isCount, column: isCount })
 const isThrown = hasShape({ message: isText, 'status?': isCount, 'errors?': isErrors, 'stack?': isText })
-const isUsage = hasShape({ args: isTexts, configuration: isTexts })
 const isFailure: Check = (value) =>
   isObject(value) &&
   (value.kind === 'invalid' ? isInvalid(value) : value.kind === 'thrown' && isThrown(value))
@@ -163,7 +155,6 @@ const SHAPES = new Map<unknown, Check>([
       'tokenize?': isText,
       'res?': isText,
       'failure?': isFailure,
-      'usage?': isUsage,
     }),
   ],
   ['idle', () => true],

@@ -1,10 +1,8 @@
 /** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
 import { createHash, randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
-import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import {
-  type CompileReport,
   type Invocation,
   MOST_TRANSFORMED_BYTES,
   type ReactorRun,
@@ -31,7 +29,6 @@ const LARGE_CHARACTERS = 64 * 1024
 const MOST_GROWTH_MIB = 16
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
-const NOTHING_READ = { args: [], configuration: [] }
 
 interface Job extends Assignment, Work {
   resolve(outcome: RunOutcome): void
@@ -99,14 +96,13 @@ export class ReactorPool implements ReactorRuntime {
     return described
   }
 
-  async check(code: string): Promise<CompileReport> {
+  async check(code: string): Promise<void> {
     const { limits } = this.#settings
     const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '' }
     const message: HostMessage = { kind: 'check', code }
     const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, mostBodyBytes: 0 })
-    if (typeof last === 'string') return { ...NOTHING_READ, fault: toStopError(last, limits) }
-    const { failure, usage = NOTHING_READ } = last
-    return { ...usage, ...omitUndefined({ fault: failure && toError(failure) }) }
+    if (typeof last === 'string') throw toStopError(last, limits)
+    if (last.failure !== undefined) throw toError(last.failure)
   }
 
   async close(): Promise<void> {

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { findUsage, prepareSource, SourceError } from '../../src/reactor/guest/source.js'
+import { prepareSource, SourceError } from '../../src/reactor/guest/source.js'
 
 /** What SES refuses, as its `transforms.js` has it: the pass must leave none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
@@ -128,26 +128,4 @@ t.test('a quarter of a megabyte of code is prepared in linear time', async (t) =
   const { text } = prepareSource(code)
   t.ok(passes(text))
   t.ok(text.length >= code.length)
-})
-
-/** Code, and what it names of args and configuration. */
-const READS: [code: string, args: string[], configuration?: string[]][] = [
-  ['async (req) => req.args.card.number + req.configuration.KEY', ['card.number'], ['KEY']],
-  ['({ args, configuration }) => { const { a, b: { c } } = args; configuration["K"] }', ['a', 'b.c'], ['K']],
-  ['(request) => { const { args: { x = 1 } } = request; return x }', ['x']],
-  ['({ args: { a: { b } = {}, ...rest } = {}, configuration: { K } } = {}) => b', ['a.b'], ['K']],
-  ['(r) => (r?.args ?? {}).x', ['x']],
-  ['(r) => r.args.name.trim().split(" ")', ['name']],
-  ['(r) => { for (const item of r.args.items) item.id; return r.args.items.length }', ['items']],
-  ['(r) => r.args[0].x + r.configuration.K.length', ['0.x'], ['K']],
-  ['(r) => `${r.args.a}` + (r.args.b ? [r.args.c] : { d: r.args.d })', ['a', 'b', 'c', 'd']],
-  ['(r) => r.args.card[r.args.k].x', ['card', 'k']],
-  // Neither other variables nor whole objects are followed.
-  ['(r) => { const a = r.args; other.x.args.y; send(r.args); return a.x }', []],
-  [`(r) => r.args${'.x'.repeat(40)}`, [`x${'.x'.repeat(17)}`]],
-]
-
-t.test('the properties of args and configuration that code names are found', async (t) => {
-  for (const [code, args, configuration = []] of READS)
-    t.same(findUsage(prepareSource(`module.exports = ${code}`).program), { args, configuration }, code)
 })

@@ -31,7 +31,6 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'token update': { load: async () => (await loadHooks()).updateToken },
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
-    options: [['--contract <file>', 'a formula as JSON, for its configuration and request_parameters']],
     load: async () => (await loadReactor()).checkFormula,
   },
   'formula install': {

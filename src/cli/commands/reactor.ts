@@ -3,7 +3,6 @@ import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { pause } from '../../client/pause.js'
 import { isObject, parseJson } from '../../domain/json/json.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
 import { toProblem, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
@@ -21,12 +20,10 @@ const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 const WATCH_MS = 100
 
 export const checkFormula: Hooks = {
-  gather: async (context, [file = ''], { contract }) => {
-    const formula = file.endsWith('.json') ? await readFormula(context, file) : undefined
-    const code = formula?.code ?? (await context.input.readFile(file, 'the file'))
-    const declared = contract === undefined ? formula : await readFormula(context, String(contract), false)
-    return omitUndefined({ code, contract: declared })
-  },
+  gather: async (context, [file = '']) =>
+    file.endsWith('.json')
+      ? { code: (await readFormula(context, file)).code }
+      : { code: await context.input.readFile(file, 'the file') },
   run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
 }
 
@@ -43,15 +40,13 @@ export const installFormulas: Hooks = {
   },
 }
 
-/** `code` in the file may be the name of a file beside it; a contract needs no code. @throws CofferError `usage` */
-async function readFormula({ input, cwd }: CommandContext, path: string, needsCode = true) {
+/** `code` in the file may be the name of a file beside it. @throws CofferError `usage` */
+async function readFormula({ input, cwd }: CommandContext, path: string) {
   const formula = parseJson(await input.readFile(path, 'the file'), { source: path, code: 'usage' })
-  const isList = (value: unknown) => value === undefined || Array.isArray(value)
-  const isFormula = isObject(formula) && isList(formula.configuration) && isList(formula.request_parameters)
-  if (!isFormula || (needsCode && typeof formula.code !== 'string'))
+  if (!isObject(formula) || typeof formula.code !== 'string')
     throw usage(`${path} is not a formula: a JSON object with code.`)
-  const code = String(formula.code)
-  if (!needsCode || !/^[\w./-]+\.c?js$/.test(code)) return formula
+  const { code } = formula
+  if (!/^[\w./-]+\.c?js$/.test(code)) return formula
   return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
 }
 

@@ -74,15 +74,6 @@ export interface ReactorRun {
   stack?: string
 }
 
-/** The result of compiling and loading code without calling it. `fault`: the error (422) that a run would end with. */
-export interface CompileReport {
-  fault?: CofferError
-  /** Dotted names of the properties of `req.args` that the code reads. */
-  args: string[]
-  /** Names of the properties of `req.configuration` that the code reads. */
-  configuration: string[]
-}
-
 /** The confinement of reactor code that escaped its realm: whether each measure is active on this machine. */
 export interface Sandbox {
   /** Node refuses files, child processes, workers and addons. */
@@ -110,7 +101,8 @@ export interface ReactorRuntime {
    * has too many runs in the queue, or one waited too long.
    */
   run(invocation: Invocation): Promise<ReactorRun>
-  check(code: string): Promise<CompileReport>
+  /** Compiles and loads code without calling it. @throws CofferError the one that a run would end with */
+  check(code: string): Promise<void>
   /** Kills every child process; its run fails with `unavailable`. */
   close(): Promise<void>
 }

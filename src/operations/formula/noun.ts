@@ -1,5 +1,5 @@
 import { operation } from '../../framework/operation.js'
-import { arrayOf, object, text, texts } from '../../framework/output.js'
+import { arrayOf, boolean, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import * as formula from './formula.js'
@@ -18,44 +18,18 @@ const names = {
 const checkFormulaCode = operation({
   name: 'formula check',
   audience: 'owner',
-  summary: 'Compile code without calling it, and list the properties that it reads.',
+  summary: 'Compile code without calling it.',
   details:
-    'The file is JavaScript, or a formula as JSON whose code may be the name of a file in the same directory. With a\n' +
-    'contract, a formula as JSON, it also lists the properties that the code reads but the contract lacks. Reads through\n' +
-    'other variables or computed names are not found. Needs no vault.',
-  input: closedInput(['code'], {
-    code: { type: 'string' },
-    contract: {
-      type: 'object',
-      properties: { configuration: names, request_parameters: names },
-      additionalProperties: true,
-    },
-  }),
-  output: object({
-    'file?': text,
-    reads: object({ args: texts, configuration: texts }),
-    'lacks?': object({ request_parameters: texts, configuration: texts }),
-  }),
+    'The file is JavaScript, or a formula as JSON whose code may be the name of a file in the same directory. Needs no vault.',
+  input: closedInput(['code'], { code: { type: 'string' } }),
+  output: object({ 'file?': text, compiles: boolean }),
   examples: [
     'coffer formula get greet --fields code -o value > greet.js && coffer formula check greet.js',
     'coffer formula get greet > greet.json && coffer formula check greet.json',
   ],
-  runOffline: async ({ reactors }, { code, contract }) => {
-    const { fault, ...reads } = await (await reactors()).check(code)
-    if (fault !== undefined) throw fault
-    if (contract === undefined) return { reads }
-    const { request_parameters = [], configuration = [] } = contract
-    // A parameter declares what is inside of it, and that it is inside of something.
-    const lacks = {
-      request_parameters: reads.args.filter(
-        (read) =>
-          !request_parameters.some(
-            ({ name }) => `${name}.`.startsWith(`${read}.`) || read.startsWith(`${name}.`),
-          ),
-      ),
-      configuration: reads.configuration.filter((read) => !configuration.some(({ name }) => name === read)),
-    }
-    return { reads, lacks }
+  runOffline: async ({ reactors }, { code }) => {
+    await (await reactors()).check(code)
+    return { compiles: true }
   },
 })
 

@@ -10,7 +10,7 @@ import type { Done, GuestFailure, HostMessage, TransformedMessage } from '../mes
 import type { Epoch } from './gate.js'
 import { createRealm, type Realm, stripProcess } from './realm.js'
 import { describeFailure, Run, type Send } from './run.js'
-import { findUsage, prepareSource, type Source, SourceError, START } from './source.js'
+import { prepareSource, type Source, SourceError, START } from './source.js'
 
 const INPUT = 0
 const OUTPUT = 1
@@ -90,7 +90,7 @@ class Guest {
 
   async #check(code: string, run: Run): Promise<Done> {
     this.#load(code, run)
-    return { kind: 'done', usage: findUsage(this.#source!.prepared!.program) }
+    return { kind: 'done' }
   }
 
   /** The exported function: `module.exports`, or its `default` as in compiled ES modules. */

@@ -1,6 +1,6 @@
 /** Parses reactor code, and rewrites what SES refuses needlessly. In the guest, because hostile text can make parsing slow. */
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
-import type { Position, Usage } from '../messages.js'
+import type { Position } from '../messages.js'
 
 /** An error in code that cannot be started; `line` and `column` start at 1. */
 export class SourceError extends Error {
@@ -156,62 +156,4 @@ function applyEdits(code: string, edits: Edit[]): string {
   }
   pieces.push(code.slice(at))
   return pieces.join('')
-}
-
-// biome-ignore lint/suspicious/noExplicitAny: a node of any type
-type Any = any
-
-/** Longer chains of properties are ignored, which bounds the work. */
-const MOST_NAMES = 20
-
-export function findUsage(program: Program): Usage {
-  const read = { args: new Set<string>(), configuration: new Set<string>() }
-  const callees = new Set<Node>()
-  const record = (path: string[] | undefined) => {
-    const at = path?.slice(0, 2).findIndex((name) => name === 'args' || name === 'configuration') ?? -1
-    const below = path?.slice(at + 1) ?? []
-    // An index and the length of a value are no parameters.
-    while (/^(?:\d+|length)$/.test(below.at(-1) ?? '')) below.pop()
-    if (at >= 0 && below.length > 0) read[path![at] as keyof Usage].add(below.join('.'))
-  }
-  const recordPattern = (pattern: Any, path: string[] | undefined): void => {
-    if (pattern.type === 'AssignmentPattern') recordPattern(pattern.left, path)
-    else if (pattern.type !== 'ObjectPattern') record(path)
-    else if (path !== undefined && path.length < MOST_NAMES)
-      for (const { computed, key, value } of pattern.properties)
-        if (!computed && key !== undefined) recordPattern(value, [...path, key.name ?? key.value])
-  }
-  visit(program, (node) => {
-    const { type, callee, id, init, params } = node as Any
-    if (type === 'CallExpression' && callee.type === 'MemberExpression') {
-      // The name of a method is no property of the request.
-      callees.add(callee)
-      record(pathOf(callee.object))
-    } else if (type === 'MemberExpression' && !callees.has(node)) record(pathOf(node))
-    else if (type === 'VariableDeclarator' && id.type === 'ObjectPattern') recordPattern(id, pathOf(init))
-    else if (params?.length > 0) recordPattern(params[0], [])
-  })
-  // Without `card` if `card.number` is read.
-  const parents = new Set(
-    [...read.args].flatMap((path) => [...path.matchAll(/\./g)].map(({ index }) => path.slice(0, index))),
-  )
-  return {
-    args: [...read.args].filter((path) => !parents.has(path)).sort(),
-    configuration: [...new Set([...read.configuration].map((path) => path.split('.', 1)[0]!))].sort(),
-  }
-}
-
-/** The names of a chain of properties, from its variable on; undefined for any other expression. */
-function pathOf(node: Any): string[] | undefined {
-  const names: string[] = []
-  for (let at = node; at !== undefined && names.length < MOST_NAMES; ) {
-    if (at?.type === 'Identifier') return [at.name, ...names]
-    if (at?.type === 'MemberExpression') {
-      if (at.computed && at.property.type !== 'Literal') names.length = 0
-      else names.unshift(String(at.property.name ?? at.property.value))
-    }
-    // `(request?.args ?? {}).card`
-    at = at?.object ?? at?.expression ?? (at?.type === 'LogicalExpression' ? at.left : undefined)
-  }
-  return undefined
 }
