@@ -1,10 +1,10 @@
 /** Draws commands and what they print as an animated SVG: each appears when its turn has come. */
+import { withoutStyle } from '../cli/fake-process.js'
 import type { Printed } from './document.js'
 
 /** px and ms. */
 const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
 const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
-const COLUMNS = 112
 const COLORS: Record<number, string> = {
   31: '#ff7b72',
   32: '#7ee787',
@@ -61,7 +61,8 @@ export function drawCast(printed: readonly Printed[]): string {
     at += ms
     return group
   })
-  const [width, height] = [Math.ceil(COLUMNS * COLUMN + 2 * MARGIN), TITLE + (row + 1) * ROW]
+  const columns = Math.max(...groups.flatMap(({ lines }) => lines.map((line) => withoutStyle(line).length)))
+  const [width, height] = [Math.ceil(columns * COLUMN + 2 * MARGIN), TITLE + (row + 1) * ROW]
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-label="Commands of coffer and their output">
 <style>
 text { font: 14px/1 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #e6edf3; white-space: pre }
