@@ -3,7 +3,13 @@ import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import type { Draft, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
-import { Collision, Connection, ConnectionPool, PATIENCE_MS } from '../../src/storage/postgres/pool.js'
+import {
+  Collision,
+  Connection,
+  ConnectionPool,
+  PATIENCE_MS,
+  type Statement,
+} from '../../src/storage/postgres/pool.js'
 import * as sql from '../../src/storage/postgres/read-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
@@ -24,10 +30,13 @@ const sealer: LogSealer = {
   openPending: () => [],
 }
 
-/** Engines of one store; `sent` has the statements that the first one sends, by the round trip. */
+/** Engines of one store; `sent` has the names of `statements` that the first one sends, by the round trip. */
 async function openEngines(t: Test, count: number) {
   const config = await createTables(await sharedDatabase())
   const sent: string[][] = []
+  const statements: Statement[] = []
+  const own = new ConnectionPool(config)
+  t.teardown(() => own.close())
   const engines: PostgresEngine[] = []
   for (let number = 0; number < count; number++) {
     const pool = new ConnectionPool(config)
@@ -35,9 +44,10 @@ async function openEngines(t: Test, count: number) {
     pool.connect = async () => {
       const connection = await connect()
       const { send } = Connection.prototype
-      connection.send = (statements) => {
-        if (number === 0) sent.push(statements.map(({ name, text }) => name ?? text))
-        return send.call(connection, statements)
+      connection.send = (given) => {
+        if (number === 0) sent.push(given.map(({ name, text }) => name ?? text))
+        if (number === 0) statements.push(...given)
+        return send.call(connection, given)
       }
       return connection
     }
@@ -51,7 +61,7 @@ async function openEngines(t: Test, count: number) {
   }
   await new Promise((resolve) => setTimeout(resolve, 600))
   sent.length = 0
-  return { engines: engines as [PostgresEngine, PostgresEngine], sent }
+  return { engines: engines as [PostgresEngine, PostgresEngine], sent, statements, pool: own }
 }
 
 const read = (engine: PostgresEngine, id: number) => engine.read((reader) => reader.get(KIND, 1, idOf(id)))
@@ -217,50 +227,95 @@ t.test('a unit that collides again and again is answered in time', async (t) => 
   t.equal(dropped, 6, 'the deletion of a tenant may take longer')
 })
 
-t.test(
-  'every statement is planned by an index, and lists in its order, before and after analyze',
-  async (t) => {
-    const pool = new ConnectionPool(await createTables(await sharedDatabase()))
-    t.teardown(() => pool.close())
-    const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
-    const row = "1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, '\\x00', decode(repeat('ab', 100), 'hex')"
-    await run(`insert into coffer_rows select ${row} from generate_series(1, 2000) n`)
-    for (const key of [1, 2])
-      await run(`insert into coffer_keys select 1, 1, $1, n from generate_series(1, 2000) n`, [keyOf(key)])
-    const query = (where?: Where) => ({
-      kind: 1,
-      tenant: 1,
-      all: bytes(8, 0),
-      size: 20,
-      ...(where && { where }),
+interface Plan {
+  'Node Type': string
+  Plans?: Plan[]
+  'Shared Hit Blocks'?: number
+}
+
+const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nodesOf)]
+const typesOf = (plan: Plan) => nodesOf(plan).map((node) => node['Node Type'])
+
+t.test('every statement walks an index and stops at its limit, before and after analyze', async (t) => {
+  const {
+    engines: [engine],
+    statements,
+    pool,
+  } = await openEngines(t, 1)
+  const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
+  const explain = async (text: string, values?: unknown[]): Promise<Plan> =>
+    (await run(text, values))[0]['QUERY PLAN'][0].Plan
+  const fill = async (first: number, last: number) => {
+    const numbers = `generate_series(${first}, ${last}) n`
+    const row = `1, 1, decode(md5(n::text), 'hex'), n, 1, 1, 1, 0, '\\x00', decode(repeat('ab', 100), 'hex')`
+    await run(`insert into coffer_rows select ${row} from ${numbers}`)
+    for (const [key, step] of [1, 2, 5].entries())
+      await run(`insert into coffer_keys select 1, 1, $1, n from ${numbers} where n % ${step} = 0`, [
+        keyOf(key + 1),
+      ])
+    await run(
+      `insert into coffer_waiting select 9, decode(md5(n::text), 'hex'), 9, n, '\\x00' from ${numbers}`,
+    )
+    await run(`select setval('coffer_seq', ${last})`)
+  }
+  const [all, half, fifth] = [1, 2, 3].map((key): Where => ({ key: keyOf(key) })) as [Where, Where, Where]
+  const wheres: (Where | undefined)[] = [
+    ...[undefined, all, half, { or: [half, fifth] }, { and: [all, { or: [half, fifth] }] }],
+    ...[{ and: [all, { not: half }] }, { not: half }, { ids: [idOf(1), idOf(2)] }],
+  ]
+  const query = (where?: Where) => ({
+    ...{ kind: KIND, tenant: 1, all: bytes(8, 0), size: 20, mostBytes: 1000 },
+    ...(where && { where }),
+  })
+  /** Whatever units of work send. */
+  const work = async () => {
+    await engine.write(put(1))
+    await engine.write(replace(1, 2, [1, 2]))
+    await engine.write((writer) => writer.remove(KIND, 1, idOf(1)))
+    await engine.write(async (writer) => {
+      await writer.findExpired(9)
+      await put(2)(writer)
+      await writer.remove(KIND, 1, idOf(2))
     })
-    const key = { key: keyOf(1) }
-    const both: Where = { or: [key, { key: keyOf(2) }] }
-    const wheres: (Where | undefined)[] = [
-      undefined,
-      key,
-      both,
-      { and: [key, { not: both }] },
-      { ids: [idOf(1)] },
-    ]
-    const page = { chain: 1, below: 9, limit: 9, bytes: 9 }
-    const statements = [
-      ...wheres.map((where) => sql.searchStatement({ ...query(where), below: 900, mostBytes: 9 }, 5)),
-      ...wheres.map((where) => sql.searchStatement({ ...query(where), page: 2 }, 5)),
-      ...[sql.READ_STATE, sql.getStatement(1, 1, idOf(1)), sql.findExpiredStatement(9, 5)],
-      ...[sql.readPendingStatement(page), sql.readPendingStatement({ tenant: 1, limit: 9, bytes: 9 })],
-    ]
-    for (const round of ['before', 'after']) {
-      for (const { text, values } of statements) {
-        const plan = (await run(`explain ${text}`, values)).map((line) => line['QUERY PLAN']).join('\n')
-        t.notMatch(plan, /Seq Scan|Hash|Bitmap|Merge Join/, round)
-        for (const [scan] of plan.matchAll(/ on coffer_rows r_?\d* .*\n.*/g))
-          if (/coffer_keys/.test(plan)) t.match(scan, /Index Cond: .*seq = /, 'each row by itself')
+    for (const where of wheres)
+      await engine.read(async (reader) => {
+        await reader.seek({ ...query(where), below: 9 ** 9 })
+        await reader.find({ ...query(where), page: 2 })
+        await reader.pendingEntries!(1)
+      })
+    await engine.logs.chainPending()
+  }
+  const seen = new Set<string>()
+  for (const [first, last] of [
+    [1, 2000],
+    [2001, 8000],
+  ] as const) {
+    await fill(first, last)
+    for (let analyzed = 0; analyzed < 2; analyzed++) {
+      statements.length = 0
+      await work()
+      for (const { text, values } of [...statements]) {
+        if (!/^(select|with|insert|update|delete)/.test(text)) continue
+        seen.add(text)
+        const plan = await explain(`explain (format json) ${text}`, values)
+        t.notMatch(typesOf(plan).join(), /Seq Scan|Hash|Bitmap|Merge Join/, text)
+        for (const sort of nodesOf(plan).filter((node) => node['Node Type'] === 'Sort')) {
+          const isOfRows = typesOf(sort).some((type) => /Index/.test(type))
+          t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts what a limit has left: ${text}`)
+        }
       }
-      for (const table of ['coffer_rows', 'coffer_keys']) await run(`analyze ${table}`)
+      for (const where of wheres) {
+        const { text, values } = sql.searchStatement(query(where), 5)
+        const blocks = (await explain(`explain (analyze, buffers, timing off, format json) ${text}`, values))[
+          'Shared Hit Blocks'
+        ]!
+        t.ok(blocks < 400, `a page of ${last} rows reads ${blocks} blocks: ${JSON.stringify(where)}`)
+      }
+      for (const table of ['rows', 'keys', 'waiting']) await run(`analyze coffer_${table}`)
     }
-  },
-)
+  }
+  t.ok(seen.size > 20, `${seen.size} statements`)
+})
 
 t.test('while the store answers, statements wait for a connection for as long as it takes', async (t) => {
   const pool = new ConnectionPool({ connectionString: await sharedDatabase() })

@@ -22,9 +22,8 @@ const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.
 const COUNT_WRONG_KEYS: Statement = {
   text:
     `select (select count(*) from coffer_rows r, ${eachKey('r.keys', 2)} where not exists` +
-    ` (select 1 from coffer_keys k where ${IS_KEY})) as missing,` +
-    ` (select count(*) from coffer_keys k where not exists` +
-    ` (select 1 from coffer_rows r, ${eachKey('r.keys', 2)} where ${IS_KEY})) as strange`,
+    ` (select 1 from coffer_keys k where ${IS_KEY})) + (select count(*) from coffer_keys k where not exists` +
+    ` (select 1 from coffer_rows r, ${eachKey('r.keys', 2)} where ${IS_KEY})) as wrong`,
 }
 
 /** Runs `work` over all rows of the store at one moment. */
@@ -59,10 +58,10 @@ async function* eachRow(
   }
 }
 
-/** How many keys of rows are missing, and how many there are of no row. */
-export async function countWrongKeys(connection: Connection): Promise<{ missing: number; strange: number }> {
+/** How many keys of rows are missing, and are there of no row. */
+export async function countWrongKeys(connection: Connection): Promise<number> {
   const [counted] = await connection.send([COUNT_WRONG_KEYS])
-  return counted!.rows[0]
+  return counted!.rows[0].wrong
 }
 
 /** Puts rows with the `seq` that they have, and reads them in the same transaction. */
@@ -84,12 +83,8 @@ function createTarget(connection: Connection): RowTarget {
     },
     async *read() {
       yield* eachRow(connection)
-      const { missing, strange } = await countWrongKeys(connection)
-      if (missing + strange === 0) return
-      throw new CofferError(
-        'storage_failed',
-        'The keys of what arrived are not those that were sent. Try again.',
-      )
+      const text = 'The keys of what arrived are not those that were sent. Try again.'
+      if ((await countWrongKeys(connection)) > 0) throw new CofferError('storage_failed', text)
     },
   }
 }

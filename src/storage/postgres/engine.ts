@@ -4,16 +4,7 @@
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
-import type {
-  Awaitable,
-  CheckRow,
-  Engine,
-  EngineMaintenance,
-  EngineStatus,
-  LogSealer,
-  VaultRows,
-  Verification,
-} from '../engine.js'
+import type * as port from '../engine.js'
 import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
@@ -59,7 +50,7 @@ interface PostgresOptions {
   notice?(text: string): void
 }
 
-export class PostgresEngine implements Engine, EngineMaintenance {
+export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   readonly logs: PendingLogs
   readonly maintenance?: PostgresEngine
   readonly #owner: PostgresOptions['owner']
@@ -85,11 +76,11 @@ export class PostgresEngine implements Engine, EngineMaintenance {
     return this.#header!
   }
 
-  read<T>(work: (reader: Unit) => Awaitable<T>): Promise<T> {
+  read<T>(work: (reader: Unit) => port.Awaitable<T>): Promise<T> {
     return this.#admit(() => this.#run(work, { isChange: false }))
   }
 
-  write<T>(work: (writer: Unit) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
+  write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
     // A unit whose changes need not be durable at once is a read that is logged.
     return this.#admit(() => this.#run(work, { isChange: durability === 'now' }))
   }
@@ -98,7 +89,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
     return this.#shared.remembered.has(kind) ? this.#shared.state.changes : undefined
   }
 
-  attach(sealer: LogSealer): void {
+  attach(sealer: port.LogSealer): void {
     this.logs.attach(sealer)
   }
 
@@ -107,7 +98,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
     await this.#readiness.check()
   }
 
-  async status(): Promise<EngineStatus> {
+  async status(): Promise<port.EngineStatus> {
     const text =
       'select count(*) as records, coalesce(sum(octet_length(sealed)), 0) as bytes from coffer_rows'
     const { records, bytes } = (await this.#shared.pool.query({ text, isSlow: true })).rows[0]
@@ -115,28 +106,23 @@ export class PostgresEngine implements Engine, EngineMaintenance {
   }
 
   /** Opens every row as it was at one moment, and compares the table of keys with them. */
-  verify(check: CheckRow): Promise<Verification> {
+  verify(check: port.CheckRow): Promise<port.Verification> {
     const { pool, clock } = this.#shared
-    const result: Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
+    const result: port.Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
     const { findings } = result
     const now = Math.floor(clock())
     return withSnapshot(pool, async ({ rows, pending }, connection) => {
       for await (const row of rows())
         recordRow(result, check, `tenant ${row.tenant}, kind ${row.kind}`, row, now)
-      const { missing, strange } = await countWrongKeys(connection)
-      if (missing > 0) findings.push({ place: 'keys', problem: 'Keys of rows are missing.' })
-      if (strange > 0) findings.push({ place: 'keys', problem: 'There are keys of rows that do not exist.' })
+      if ((await countWrongKeys(connection)) > 0)
+        findings.push({ place: 'keys', problem: 'The table of keys is not that of the rows.' })
       const unreadable = await this.read(async (unit) => {
-        const tenants = new Set<number>()
-        for (const row of pending)
-          if ((await this.logs.sealer.openPending(unit, row, row.sealed)) === undefined)
-            tenants.add(row.tenant)
-        return tenants
+        const opened = pending.map((row) => this.logs.sealer.openPending(unit, row, row.sealed))
+        const found = await Promise.all(opened)
+        return new Set(pending.filter((_, index) => found[index] === undefined).map(({ tenant }) => tenant))
       })
-      for (const tenant of unreadable) {
-        const problem = 'New log records do not open, or nobody knows whose they are.'
-        findings.push({ place: `log of tenant ${tenant}`, problem })
-      }
+      const problem = 'New log records do not open, or nobody knows whose they are.'
+      for (const tenant of unreadable) findings.push({ place: `log of tenant ${tenant}`, problem })
       return result
     })
   }
@@ -148,7 +134,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
   }
 
   /** The key slots are those of now, whoever changed them. */
-  async withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+  async withRows<T>(work: (found: port.VaultRows) => Promise<T>): Promise<T> {
     await this.logs.send()
     await this.#readmit()
     return withSnapshot(this.#shared.pool, work)
@@ -205,7 +191,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
     return outcome
   }
 
-  async #run<T>(work: (unit: Unit) => Awaitable<T>, options: UnitOptions): Promise<T> {
+  async #run<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {
     let wasTaken = false
     let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
@@ -218,9 +204,7 @@ export class PostgresEngine implements Engine, EngineMaintenance {
         if (unit.droppedTenant !== undefined) await this.#sweep(unit.droppedTenant)
         return result
       } catch (error) {
-        await unit.abandon()
-        // A work may have taken the collision for an error of its own, so the unit says what happened.
-        const collision = await unit.explain(error)
+        const collision = await unit.fail(error)
         if (collision === undefined) {
           if (unit.hasWritten && isUnavailable(error)) this.#readiness.recordWrite(error)
           throw error

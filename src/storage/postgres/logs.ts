@@ -8,7 +8,7 @@ import { nameBatch } from '../../domain/records/taken-batches.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingBatch, PendingEntries } from '../engine.js'
 import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import { Collision, type ConnectionPool, isUnavailable } from './pool.js'
-import { NOW_MS, type PendingPage } from './read-sql.js'
+import { type ChainPage, NOW_MS } from './read-sql.js'
 
 /** How long entries of reads wait for others. */
 const GATHER_MS = 25
@@ -32,7 +32,7 @@ export interface Batch extends PendingBatch {
 
 /** The unit of work that moves entries. */
 interface PendingUnit extends EngineWriter {
-  readPending(page: PendingPage): Promise<PendingEntries[]>
+  readChain(page: ChainPage): Promise<PendingEntries[]>
   storePending(batch: Batch): Promise<void>
   endPending(pending: readonly PendingEntries[]): void
 }
@@ -208,7 +208,7 @@ export class PendingLogs {
     let after: PendingEntries | undefined
     do
       after = await this.#options.write(async (unit) => {
-        const page = await unit.readPending({ chain, below, after, ...MOVED_PAGE })
+        const page = await unit.readChain({ chain, below, after, ...MOVED_PAGE })
         const entries: LogEntry[] = []
         const moved: PendingEntries[] = []
         for (const row of page) {

@@ -106,11 +106,12 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   }
   if (keyed === undefined)
     return { ...found, matching: `from coffer_rows r where ${OWN} and ${matches}`, seq: 'r.seq' }
-  const walks = keysOf(keyed).map(
-    (key) => `select seq from coffer_keys where tenant = $1 and kind = $2 and key = ${parameter(key)}`,
-  )
-  const all = `select distinct seq from (${walks.join(' union all ')}) k order by seq desc`
-  const walk = `from (${walks.length === 1 ? walks[0] : all}) a`
+  const walks = keysOf(keyed).map((key) => {
+    const one = `select seq from coffer_keys where tenant = $1 and kind = $2 and key = ${parameter(key)}`
+    return `(${one} order by seq desc)`
+  })
+  const all = `(select distinct seq from (${walks.join(' union all ')}) k order by seq desc)`
+  const walk = `from ${walks.length === 1 ? walks[0] : all} a`
   return { ...found, matching: `${walk} ${eachRow('r.seq = a.seq')} where ${matches}`, seq: 'a.seq' }
 }
 
@@ -140,7 +141,9 @@ function condition(where: Where, parameter: Parameter): string {
   const keys = keysOf(where)
   if (keys.length > 0) {
     const same = 'k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq'
-    return `exists (select 1 from coffer_keys k where ${same} and k.key = any(${parameter(keys)}::bytea[]))`
+    const one = `select 1 from coffer_keys k where ${same} and k.key = any(${parameter(keys)}::bytea[]) limit 1`
+    // A join could be planned otherwise than by the row.
+    return `((${one}) is not null)`
   }
   if ('ids' in where) return `r.id = any(${parameter([...where.ids])}::bytea[])`
   if ('not' in where) return `not ${condition(where.not, parameter)}`
@@ -155,25 +158,34 @@ function condition(where: Where, parameter: Parameter): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter))].join(word)})`
 }
 
-/** At most `limit` rows, and no more once they have `bytes`; those of a chain `after` one and below a time. */
-export type PendingPage = { limit: number; bytes: number } & (
-  | { tenant: number }
-  | { chain: number; below: number; after?: Pick<PendingEntries, 'written' | 'id'> | undefined }
-)
+/** Entries of a tenant that are in no chain yet, in no order. */
+export function readPendingStatement(tenant: number, limit: number): Statement {
+  const found = 'select * from coffer_waiting where tenant = $1 limit $2'
+  return {
+    name: 'pending',
+    text: `select ${STATE}, r.* from coffer_state s left join (${found}) r on true where s.id = 1`,
+    values: [tenant, limit],
+  }
+}
 
-/** Oldest first. */
-export function readPendingStatement(page: PendingPage): Statement {
-  const { written, id } = ('after' in page && page.after) || { written: -1, id: NOTHING }
-  const ofChain = 'chain = $3 and written < $4 and (written, id) > ($5, $6)'
-  const [where, ...values] =
-    'tenant' in page ? ['tenant = $3', page.tenant] : [ofChain, page.chain, page.below, written, id]
+/** At most `limit` rows of a chain `after` one and below a time, oldest first, and no more once they have `bytes`. */
+export interface ChainPage {
+  chain: number
+  below: number
+  after: Pick<PendingEntries, 'written' | 'id'> | undefined
+  limit: number
+  bytes: number
+}
+
+export function readChainStatement({ chain, below, after, limit, bytes }: ChainPage): Statement {
+  const where = 'chain = $3 and written < $4 and (written, id) > ($5, $6)'
   const before = 'sum(octet_length(sealed)) over (order by written, id) - octet_length(sealed) as before'
   const found = `select * from coffer_waiting where ${where} order by written, id limit $1`
   return {
-    name: 'tenant' in page ? 'pending of tenant' : 'pending of chain',
+    name: 'pending of chain',
     text:
       `select ${STATE}, r.* from coffer_state s left join (select *, ${before} from (${found}) w) r` +
       ' on r.before < $2 where s.id = 1 order by r.written, r.id',
-    values: [page.limit, page.bytes, ...values],
+    values: [limit, bytes, chain, below, after?.written ?? -1, after?.id ?? NOTHING],
   }
 }

@@ -17,14 +17,14 @@ import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
 import type { Batch, PendingLogs } from './logs.js'
-import { Collision, isUnavailable } from './pool.js'
+import { Collision, isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
 import { randomRev, randomStep } from './tables.js'
 import { type Change, createChange, INSERT, REMOVE, REPLACE } from './write-sql.js'
 
 /** The most pending entries that a list reads. */
-const MOST_PENDING = { limit: 10_000, bytes: 2 ** 30 }
+const MOST_PENDING = 10_000
 
 export class Unit implements EngineWriter {
   readonly now: number
@@ -92,7 +92,8 @@ export class Unit implements EngineWriter {
     }
     const found: LogEntry[] = []
     let unreadable = 0
-    for (const row of await this.readPending({ tenant, ...MOST_PENDING })) {
+    const rows = await this.#readPending(sql.readPendingStatement(tenant, MOST_PENDING))
+    for (const row of rows.sort((one, other) => one.written - other.written)) {
       const entries = await this.#logs.sealer.openPending(this, row, row.sealed)
       if (entries === undefined) unreadable++
       else for (const entry of entries) found.push(entry)
@@ -101,8 +102,12 @@ export class Unit implements EngineWriter {
     return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
   }
 
-  async readPending(page: sql.PendingPage): Promise<PendingEntries[]> {
-    return (await this.#read(sql.readPendingStatement(page))).filter(({ id }) => id !== null)
+  readChain(page: sql.ChainPage): Promise<PendingEntries[]> {
+    return this.#readPending(sql.readChainStatement(page))
+  }
+
+  async #readPending(statement: Statement): Promise<PendingEntries[]> {
+    return (await this.#read(statement)).filter(({ id }) => id !== null)
   }
 
   /** Removes pending entries, which the unit puts into a chain. */
@@ -126,22 +131,14 @@ export class Unit implements EngineWriter {
     return this.#session.state.changes
   }
 
-  put(draft: Draft): Promise<void> | undefined {
-    const { seq = 0, created = draft.seq === undefined ? this.now : -1, seal, ...content } = draft
-    const row = { ...content, seq, rev: 0, created, sealed: content.keys }
-    checkRow(row)
-    if (draft.seq !== undefined) return this.#replace(row, seal)
-    row.rev = randomRev(this.#shared.random)
-    row.sealed = seal(row.rev)
-    this.#change(createChange(INSERT, row))
-    return undefined
-  }
-
-  async #replace(row: Row, seal: Draft['seal']): Promise<void> {
-    const known = await this.#readRow(row.kind, row.tenant, row.id)
-    if (known === undefined) throw this.#session.collide('conflict')
+  async put({ seal, seq, created = this.now, ...content }: Draft): Promise<void> {
+    const { kind, tenant, id } = content
+    const known = seq === undefined ? undefined : await this.#readRow(kind, tenant, id)
+    if (seq !== undefined && known === undefined) throw this.#session.collide('conflict')
     const rev = randomRev(this.#shared.random)
-    this.#change(createChange(REPLACE, { ...row, seq: known.seq, rev, sealed: seal(rev) }, known))
+    const row = { ...content, seq: known?.seq ?? 0, rev, created, sealed: seal(rev) }
+    checkRow(row)
+    this.#change(createChange(known === undefined ? INSERT : REPLACE, row, known))
   }
 
   async remove(kind: number, tenant: number, id: RowId): Promise<void> {
@@ -193,17 +190,14 @@ export class Unit implements EngineWriter {
     await session.commit(this.#takeWrites(), { times: this.#isNoted ? this.#times : undefined, step })
   }
 
-  /** Undoes what it wrote. */
-  abandon(): Promise<void> {
-    return this.#session.abandon()
-  }
-
   /**
-   * Why a unit that failed is run again: its error may come from what it read, or from cached records that are out of date.
-   * @throws CofferError `unavailable` if the store does not answer
+   * Undoes what it wrote, and returns why it is run again: its error may come from what it read, or from cached records
+   * that are out of date. @throws CofferError `unavailable` if the store does not answer
    */
-  async explain(error: unknown): Promise<Collision | undefined> {
+  async fail(error: unknown): Promise<Collision | undefined> {
     const session = this.#session
+    await session.abandon()
+    // A work may have taken the collision for an error of its own.
     if (error instanceof Collision) session.collision ??= error
     if (session.collision !== undefined || isUnavailable(error)) return session.collision
     if (session.isLoose) return session.collide('moments')
@@ -242,15 +236,19 @@ export class Unit implements EngineWriter {
     return this.#read(sql.searchStatement(query, this.now), { isCached, begins: this.#options.isChange })
   }
 
-  #read(statement: Parameters<Session['read']>[0], options: Parameters<Session['read']>[1] = {}) {
+  #read(statement: Statement, options: Parameters<Session['read']>[1] = {}) {
     this.#refuseLate()
     if (this.#changes.size + this.#pending.length + this.#chained.length > 0) this.#flush()
     return this.#session.read(statement, options)
   }
 
   #change(change: Change): void {
-    this.#requireChange()
     this.#write()
+    // A unit that logs reads has not kept what it read.
+    if (!this.#options.isChange) {
+      this.#options.isChange = true
+      throw this.#session.collide('moments')
+    }
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#flush()
     this.#changes.set(name, change)
@@ -262,13 +260,6 @@ export class Unit implements EngineWriter {
   #write(): void {
     this.#refuseLate()
     this.hasWritten = true
-  }
-
-  /** A unit that logs reads has not kept what it read. */
-  #requireChange(): void {
-    if (this.#options.isChange) return
-    this.#options.isChange = true
-    throw this.#session.collide('moments')
   }
 
   #refuseLate(): void {
