@@ -42,7 +42,7 @@ export async function runLoad({
         left--
         socket.write(next())
         return (head) => {
-          if (!head.startsWith(expected)) throw new Error(`expected ${status}, got ${head.slice(0, 200)}`)
+          if (!head.startsWith(expected)) throw new Error(`expected ${status}, got ${head.slice(0, 700)}`)
           const now = performance.now()
           latencies.push(now - sentAt)
           if (now >= until || left-- <= 0) return again(false)

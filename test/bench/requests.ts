@@ -20,3 +20,22 @@ export function createPosts({ key }: Ready, isKeyed: boolean): () => string {
     return `POST /tokens HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n${idempotency}Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
   }
 }
+
+/** Each token's turn comes again when all others had theirs. */
+export function createPatches({ key, ids }: Ready): () => string {
+  let serial = 0
+  return () => {
+    const id = ids[(serial++ * 7919) % ids.length]
+    const body = JSON.stringify({ metadata: { turn: String(serial) } })
+    return `PATCH /tokens/${id} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\nContent-Type: application/merge-patch+json\r\nContent-Length: ${body.length}\r\n\r\n${body}`
+  }
+}
+
+/** Takes the ids that it deletes. */
+export function createDeletes({ key, ids }: Ready): () => string {
+  return () => {
+    const id = ids.pop()
+    if (id === undefined) throw new Error('No token is left to be deleted: begin with more.')
+    return `DELETE /tokens/${id} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
+  }
+}

@@ -1,5 +1,73 @@
-/** The product, and all that engines promise, over PostgreSQL. */
+/**
+ * The product, and all that engines promise, over PostgreSQL. Then clients create, change, delete and read few tokens
+ * through three servers, for a minute or COFFER_SOAK_SECONDS: some order must explain what they are answered.
+ */
+import { randomInt } from 'node:crypto'
+import { CofferError } from '../../src/errors.js'
+import { createVault, openVault } from '../../src/vault/open.js'
 import { runProductSuites } from '../product-suites.js'
+import { isLinearizable, type Operation } from '../storage/linearizability.js'
+import { startPostgres } from '../storage/postgres-server.js'
+import { createKey, locate } from '../support/vault.js'
+
+const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 60)
+const SERVERS = 3
+const CLIENTS = 12
+const TOKENS = 6
+/** A token is used so often, and then the next one in its place: the check takes longer with each use. */
+const USES = 60
 
 const own = ['engine', 'units', 'vault', 'logs'].map((name) => `storage/postgres-${name}.test.js`)
-process.exitCode = runProductSuites('postgres', own).length === 0 ? 0 : 1
+const failed = runProductSuites('postgres', own)
+const { operations, unexplained } = await checkLinearizability()
+console.log(`${operations} operations through ${SERVERS} servers: ${unexplained.length} tokens unexplained`)
+for (const history of unexplained) console.log(JSON.stringify(history))
+process.exitCode = failed.length + unexplained.length === 0 ? 0 : 1
+
+async function checkLinearizability(): Promise<{ operations: number; unexplained: Operation[][] }> {
+  const server = await startPostgres()
+  const address = await server.createDatabase()
+  const key = createKey()
+  const apps = [await createVault(locate(address), 'first', key.create)]
+  while (apps.length < SERVERS) apps.push(await openVault(locate(address), key.choose))
+  const histories = new Map<string, Operation[]>()
+  let count = 0
+  const act = async (value: string) => {
+    const id = `tok-${count++ % TOKENS}-${Math.floor(count / (TOKENS * USES))}`
+    const history = histories.get(id) ?? []
+    histories.set(id, history)
+    const kind = (['create', 'update', 'delete', 'read', 'read'] as const)[randomInt(5)]!
+    const metadata = { value }
+    const input = {
+      create: { id, type: 'token', data: 'x', metadata },
+      update: { id, metadata },
+      delete: { id },
+      read: { id },
+    }[kind]
+    const operation: Operation = {
+      ...{ kind, value, outcome: 'unknown', began: performance.now(), ended: Number.POSITIVE_INFINITY },
+    }
+    history.push(operation)
+    try {
+      const name = kind === 'read' ? 'token get' : `token ${kind}`
+      const answer = await apps[randomInt(SERVERS)]!.ask({ operation: name, input, as: { reveal: true } })
+      operation.outcome = 'done'
+      if (kind === 'read') operation.value = (answer.result as { metadata: { value: string } }).metadata.value
+    } catch (error) {
+      const { code } = error as CofferError
+      if (!(error instanceof CofferError) || !/^(conflict|not_found|unavailable)$/.test(code)) throw error
+      if (code !== 'unavailable') operation.outcome = kind === 'read' ? 'done' : 'refused'
+      if (kind === 'read') operation.value = undefined
+    }
+    operation.ended = performance.now()
+  }
+  const until = performance.now() + SECONDS * 1000
+  const work = async (client: number) => {
+    for (let turn = 0; performance.now() < until; turn++) await act(`${client}-${turn}`)
+  }
+  await Promise.all(Array.from({ length: CLIENTS }, (_, client) => work(client)))
+  await Promise.all(apps.map((app) => app.close()))
+  await server.stop()
+  const unexplained = [...histories.values()].filter((history) => !isLinearizable(history))
+  return { operations: count, unexplained }
+}

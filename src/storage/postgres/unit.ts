@@ -81,7 +81,8 @@ export class Unit implements EngineWriter {
   }
 
   async findExpired(limit: number): Promise<Row[]> {
-    return rowsOf(await this.#read(sql.findExpiredStatement(limit, this.clock.purgeBefore), { begins: true }))
+    const statement = sql.findExpiredStatement(limit, this.clock.purgeBefore)
+    return rowsOf(await this.#read(statement, () => true, { begins: true }))
   }
 
   async pendingEntries(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
@@ -107,7 +108,7 @@ export class Unit implements EngineWriter {
   }
 
   async #readPending(statement: Statement): Promise<PendingEntries[]> {
-    return (await this.#read(statement)).filter(({ id }) => id !== null)
+    return (await this.#read(statement, () => true)).filter(({ id }) => id !== null)
   }
 
   /** Removes pending entries, which the unit puts into a chain. */
@@ -131,14 +132,15 @@ export class Unit implements EngineWriter {
     return this.#session.state.changes
   }
 
-  async put({ seal, seq, created = this.now, ...content }: Draft): Promise<void> {
+  async put({ seal, seq, created = seq === undefined ? this.now : -1, ...content }: Draft): Promise<void> {
     const { kind, tenant, id } = content
+    const rev = randomRev(this.#shared.random)
+    const row = { ...content, seq: seq ?? 0, rev, created, sealed: content.keys }
+    checkRow(row)
     const known = seq === undefined ? undefined : await this.#readRow(kind, tenant, id)
     if (seq !== undefined && known === undefined) throw this.#session.collide('conflict')
-    const rev = randomRev(this.#shared.random)
-    const row = { ...content, seq: known?.seq ?? 0, rev, created, sealed: seal(rev) }
-    checkRow(row)
-    this.#change(createChange(known === undefined ? INSERT : REPLACE, row, known))
+    const sealed = { ...row, seq: known?.seq ?? 0, sealed: seal(rev) }
+    this.#change(createChange(known === undefined ? INSERT : REPLACE, sealed, known))
   }
 
   async remove(kind: number, tenant: number, id: RowId): Promise<void> {
@@ -223,7 +225,9 @@ export class Unit implements EngineWriter {
     const name = rowName(kind, tenant, id)
     if (this.#rows.has(name)) return this.#rows.get(name)
     const isCached = this.#shared.remembered.has(kind)
-    const [found] = await this.#read(sql.getStatement(kind, tenant, id), { isCached })
+    const [found] = await this.#read(sql.getStatement(kind, tenant, id), (each) => each === name, {
+      isCached,
+    })
     const row = found.kind === null ? undefined : found
     if (this.#options.isChange) this.#rows.set(name, row)
     if (!isCached && !this.#session.isTransaction) this.#unchanged.add(name)
@@ -233,12 +237,15 @@ export class Unit implements EngineWriter {
   /** What a change has searched for is not compared when it commits, so it needs a transaction. */
   #search(query: Query | SeekQuery): Promise<QueryResult['rows']> {
     const isCached = this.#shared.remembered.has(query.kind)
-    return this.#read(sql.searchStatement(query, this.now), { isCached, begins: this.#options.isChange })
+    const sees = (name: string) => name.startsWith(`${query.kind}/`)
+    const options = { isCached, begins: this.#options.isChange }
+    return this.#read(sql.searchStatement(query, this.now), sees, options)
   }
 
-  #read(statement: Statement, options: Parameters<Session['read']>[1] = {}) {
+  /** Sends first what the unit has written, if the statement is to see it. */
+  #read(statement: Statement, sees: (name: string) => boolean, options: Parameters<Session['read']>[1] = {}) {
     this.#refuseLate()
-    if (this.#changes.size + this.#pending.length + this.#chained.length > 0) this.#flush()
+    if ([...this.#changes.keys()].some(sees)) this.#flush()
     return this.#session.read(statement, options)
   }
 
