@@ -19,51 +19,32 @@ export interface Ended {
   stderr: string
 }
 
-export interface Machine {
-  place: string
-  env: Record<string, string>
-  /** Runs `coffer` with these words, standard input closed after `stdin`. */
-  coffer(words: readonly string[], stdin?: string): Promise<Ended>
-  /** Runs a line of bash, in which `coffer` is the program. */
-  bash(line: string): Promise<Ended>
-  /** Starts `coffer` and leaves it to the caller. */
-  start(words: readonly string[], nodeFlags?: readonly string[]): ChildProcess
-  remove(): void
-}
+export type Machine = Awaited<ReturnType<typeof createMachine>>
 
 /** A home with a vault in it; the caller removes it. */
-export async function createMachine(): Promise<Machine> {
+export async function createMachine() {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
-  const start: Machine['start'] = (words, nodeFlags = []) =>
-    startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], { cwd: place, env })
-  const machine: Machine = {
-    place,
-    env,
-    start,
-    coffer: (words, stdin = '') => {
-      const child = start(words)
-      // Who refuses its words does not read on.
-      child.stdin?.on('error', () => {})
-      child.stdin?.end(stdin)
-      return waitFor(child)
-    },
-    bash: (line) =>
-      waitFor(
-        startProgram(
-          'bash',
-          ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`],
-          {
-            cwd: place,
-            env,
-          },
-        ),
-      ),
-    remove: () => rmSync(place, { recursive: true, force: true }),
+  const options = { cwd: place, env }
+  /** Starts `coffer` and leaves it to the caller. */
+  const start = (words: readonly string[], nodeFlags: readonly string[] = []): ChildProcess =>
+    startProgram(process.execPath, [...nodeFlags, PROGRAM, ...words], options)
+  /** Runs `coffer` with these words, standard input closed after `stdin`. */
+  const coffer = (words: readonly string[], stdin = ''): Promise<Ended> => {
+    const child = start(words)
+    // Who refuses its words does not read on.
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(stdin)
+    return waitFor(child)
   }
-  const { code, stderr } = await machine.coffer(['init'])
+  /** Runs a line of bash, in which `coffer` is the program. */
+  const bash = (line: string): Promise<Ended> => {
+    const words = ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`]
+    return waitFor(startProgram('bash', words, options))
+  }
+  const { code, stderr } = await coffer(['init'])
   if (code !== 0) throw new Error(`coffer init failed: ${stderr}`)
-  return machine
+  return { place, env, start, coffer, bash, remove: () => rmSync(place, { recursive: true, force: true }) }
 }
 
 /** Resolves when the process has ended and everything it wrote was read. */
@@ -81,6 +62,3 @@ export function waitFor(child: ChildProcess): Promise<Ended> {
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
   })
 }
-
-/** The line that everybody types first. */
-export const ECHO_LINE = `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create --output json`

@@ -2,20 +2,12 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createVaultHome, type Home } from './home.js'
+import { createVaultHome } from './home.js'
 
 const SECRET = 'secret-of-token'
 
-interface Damaged {
-  home: Home
-  vault: string
-  key: string
-  /** Commands in the copy. */
-  after(...words: string[]): Promise<never>
-}
-
 /** Five tokens, two links and an application, all in the log unless `isFlushed`. */
-async function createBench(t: Test, isFlushed = false): Promise<Damaged> {
+async function createBench(t: Test, isFlushed = false) {
   const home = await createVaultHome(t)
   for (let index = 1; index <= 5; index++) {
     const token = {
@@ -24,9 +16,7 @@ async function createBench(t: Test, isFlushed = false): Promise<Damaged> {
       data: `${SECRET} ${index}`,
       containers: [`/c${index}/`],
     }
-    await home.json(['token', 'create'], {
-      stdin: JSON.stringify({ ...token, search_indexes: ['{{ data }}'] }),
-    })
+    await home.json('token create', { stdin: JSON.stringify({ ...token, search_indexes: ['{{ data }}'] }) })
   }
   for (const child of ['tok-2', 'tok-3']) await home.run(['token', 'link', 'tok-1', child])
   const rule = {
@@ -38,7 +28,8 @@ async function createBench(t: Test, isFlushed = false): Promise<Damaged> {
   const app = { name: 'reader', type: 'private', rules: [rule, { ...rule, priority: 2, container: '/c2/' }] }
   const { key } = await home.json(['app', 'create'], { stdin: JSON.stringify(app) })
   if (isFlushed) await home.json(['vault', 'compact'])
-  const after: Damaged['after'] = async (...words) => (await home.json([...words, '--vault', 'new'])) as never
+  /** Commands in the copy. */
+  const after = async (...words: string[]) => (await home.json([...words, '--vault', 'new'])) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }
 
@@ -57,17 +48,9 @@ function framesOf(vault: string): { path: string; starts: number[] } {
   return { path, starts }
 }
 
-async function copy({ home, vault }: Damaged) {
+async function copy({ home, vault }: Awaited<ReturnType<typeof createBench>>) {
   const before = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')
-  const { code, stdout, stderr } = await home.run([
-    'vault',
-    'copy',
-    '--skip-damaged',
-    '--vault',
-    vault,
-    '--to',
-    'new',
-  ])
+  const { code, stdout, stderr } = await home.run(`vault copy --skip-damaged --vault ${vault} --to new`)
   if (code !== 0) throw new Error(stderr)
   if (`${stdout}${stderr}`.includes(SECRET)) throw new Error('data on the screen')
   const left = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')

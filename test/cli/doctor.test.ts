@@ -84,12 +84,6 @@ t.test('without a vault, or with one that does not open, the other checks are ma
   )
 })
 
-t.test('a server is not examined', async (t) => {
-  const home = createHome(t)
-  const { code, stderr } = await home.run(['doctor', '--url', 'http://localhost:4010'])
-  t.match({ code, stderr }, { code: 2, stderr: /coffer doctor needs the vault itself/ })
-})
-
 t.test('sandbox', async (t) => {
   const node = { path: process.execPath, version: '20.19.0', platform: 'linux' }
 

@@ -1,7 +1,8 @@
 /** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
-import { PassThrough, Readable, Writable } from 'node:stream'
+import { PassThrough, Readable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context.js'
 import type { Fetch } from '../../src/client/http-client.js'
+import { createOutput } from './fake-terminal.js'
 
 export interface Run {
   words: readonly string[]
@@ -59,14 +60,13 @@ export async function runProcess(
     if (run.interruptAt === undefined || !text.includes(run.interruptAt)) return
     sendInterrupt()
   }
-  const stdout = collect(columns, watch, run.stdoutFailure)
-  const stderr = collect(columns, watch)
+  const stdout = createOutput({ isTTY, columns, watch, failure: run.stdoutFailure })
+  const stderr = createOutput({ isTTY, columns, watch })
   const code = await main({
     argv: ['node', 'coffer', ...words],
     env,
     stdin: input,
-    stdout: stdout.stream,
-    stderr: stderr.stream,
+    ...{ stdout, stderr },
     pid: process.pid,
     version: run.version ?? process.version,
     cwd: () => cwd,
@@ -79,7 +79,7 @@ export async function runProcess(
     ...(clock === undefined ? {} : { clock }),
     ...(run.fetch === undefined ? {} : { fetch: run.fetch }),
   })
-  return { code, stdout: stdout.text(), stderr: stderr.text() }
+  return { code, stdout: stdout.text, stderr: stderr.text }
 }
 
 function createKeyboard(): PassThrough {
@@ -108,20 +108,4 @@ export function answerInTurn(
 /** What is printed, without colours and the movements of the cursor. */
 export function withoutStyle(text: string): string {
   return text.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
-}
-
-function collect(columns: number | undefined, watch: (text: string) => void, failure?: string) {
-  let text = ''
-  const stream = new Writable({
-    write(chunk: Buffer, _encoding, done) {
-      if (failure !== undefined) return done(Object.assign(new Error('failed'), { code: failure }))
-      text += chunk.toString('utf8')
-      watch(chunk.toString('utf8'))
-      done()
-    },
-  })
-  return {
-    stream: Object.assign(stream, columns === undefined ? {} : { isTTY: true, columns }),
-    text: () => text,
-  }
 }

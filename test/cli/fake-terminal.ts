@@ -9,21 +9,24 @@ export interface FakeOutput extends Writable {
   text: string
 }
 
-/** `failure`: what every write fails with, by its code. */
+/** `failure`: the code that every write fails with. `watch`: told all that is written. */
 export function createOutput({
   isTTY = false,
   columns,
   failure,
+  watch,
 }: {
   isTTY?: boolean
-  columns?: number
-  failure?: string
+  columns?: number | undefined
+  failure?: string | undefined
+  watch?(text: string): void
 } = {}): FakeOutput {
   const stream = new Writable({
     decodeStrings: false,
     write(chunk, _encoding, done) {
       if (failure !== undefined) return done(Object.assign(new Error('failed'), { code: failure }))
       output.text += String(chunk)
+      watch?.(String(chunk))
       done()
     },
   })

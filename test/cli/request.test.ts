@@ -61,33 +61,16 @@ t.test('a body comes from a file or standard input, and flags win over it', asyn
 t.test('every source that cannot be read is refused by name', async (t) => {
   const home = await createVaultHome(t)
   home.write('list.json', '[1]')
-  home.write('latin.json', Buffer.from([0x22, 0xe9, 0x22]))
-  home.write('big.json', `"${'x'.repeat(1024 * 1024)}"`)
   for (const [words, stdin, message] of [
     [['--file', 'none.json'], '', '--file (none.json) does not exist.'],
-    [['--file', '.'], '', '--file (.) is a directory, not a file.'],
-    [['--file', ''], '', '--file names no file.'],
     [['--file', 'list.json'], '', 'list.json must contain one JSON object.'],
     [['--type', 'token', '--data', '@none'], '', '--data (none) does not exist.'],
-    [['--type', 'token', '--data', '@latin.json'], '', '--data (latin.json) is not UTF-8'],
-    [
-      ['--type', 'token', '--data', '@big.json'],
-      '',
-      '--data (big.json) is larger than the limit of 1048576 bytes.',
-    ],
     [
       ['--file', '-', '--data', '-'],
       CARD,
       'Standard input was given to --data and --file. Give one of them as a file.',
     ],
-    [
-      ['--data', '-', '--mask', '-'],
-      CARD,
-      'Standard input was given to --data and --mask. Give one of them as a file.',
-    ],
     [[], '5', 'standard input must contain one JSON object.'],
-    [[], '"text"', 'standard input must contain one JSON object.'],
-    [[], 'null', 'standard input must contain one JSON object.'],
   ] as const) {
     const { code, stdout, stderr } = await home.run(['token', 'create', ...words], { stdin })
     t.same([code, stdout], [2, ''], message)
@@ -107,8 +90,6 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
       'broken.json is refused at line 3, column 27: expected a property name in double quotes',
     ],
     [[], '{"type":"card"', 'standard input is refused at line 1, column 15: the text ends too early'],
-    [[], "{'type':'card'}", 'standard input is refused at line 1, column 2'],
-    [[], '{"type":"token","data":1} x', 'standard input is refused at line 1, column 27'],
     [[], '{"type":"token","data":1,"data":2}', 'standard input is refused at line 1, column 26'],
     [[], '{"type":"token","data":{"__proto__":{"a":1}}}', 'standard input is refused at line 1, column 25'],
     [
@@ -124,9 +105,7 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
       `--data is refused at line 1, column 1: this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string. Give text as a JSON string: --data '"…"'.`,
     ],
     [['--type', 'token', '--data', '"open'], '', '--data is refused at line 1, column 6: the text ends'],
-    [['--type', 'token', '--data', '[1 2]'], '', '--data is refused at line 1, column 4'],
     [['--type', 'token', '--data', 'x', '--mask', '{ {data} }'], '', '--mask is refused at line 1, column 3'],
-    [['--type', 'token', '--data', '{"a":}'], '', '--data is refused at line 1, column 6'],
     [['--type', 'token', '--data', '1', '--mask', '{'], '', '--mask is refused at line 1, column 2'],
   ] as const) {
     const { code, stdout, stderr } = await home.run(['token', 'create', ...words], { stdin })

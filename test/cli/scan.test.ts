@@ -1,7 +1,9 @@
-/** `coffer scan`: what it finds, where, and that it never prints it. */
+/** `coffer scan`: what it finds in which encodings, where, wherever chunks end, and that it never prints it. */
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
+import fc from 'fast-check'
 import t from 'tap'
+import { SHORTEST_VALUE, scanChunks, ValueFinder } from '../../src/cli/commands/scan.js'
 import { createVaultHome } from './home.js'
 
 const CARD = '4242424242424242'
@@ -74,4 +76,120 @@ t.test('what cannot be read is told, and is no success', async (t) => {
   if (process.getuid?.() === 0) return
   chmodSync(home.write('closed', 'x'), 0)
   t.equal((await home.run('scan closed')).code, 2)
+})
+
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const escapeAll = (text: string) =>
+  text.replace(/./gs, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+const ENCODINGS: ((text: string) => string)[] = [
+  String,
+  (text) => JSON.stringify(text),
+  escapeAll,
+  encodeURIComponent,
+  (text) => new URLSearchParams({ q: text }).toString(),
+  base64,
+  (text) => Buffer.from(`{${text}`).toString('base64url'),
+  (text) => (/^\d+$/.test(text) ? text.replace(/\d{4}(?=\d)/g, '$& ') : text),
+]
+
+const value = fc.oneof(
+  fc.string({ unit: fc.constantFrom('a', 'b'), minLength: 6, maxLength: 14 }),
+  fc.string({ unit: fc.constantFrom('1', '2', '3'), minLength: 8, maxLength: 19 }),
+  fc.string({ unit: fc.constantFrom('a', ' ', '+', '%', '"', 'ë', '\\', '4'), minLength: 6, maxLength: 30 }),
+)
+const encoding = fc.constantFrom(...ENCODINGS)
+
+/** As chunks that end at these places. */
+async function* cut(text: string, places: readonly number[]): AsyncGenerator<Uint8Array> {
+  const bytes = Buffer.from(text)
+  const ends = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
+  for (const [at, end] of [...ends, bytes.length].entries()) yield bytes.subarray(ends[at - 1] ?? 0, end)
+}
+
+const places = fc.array(fc.nat(4000), { maxLength: 6 })
+
+t.test('each line has its number, and a token is found once in a line', async (t) => {
+  const finder = new ValueFinder()
+  finder.add('one', 'first secret')
+  finder.add('two', 'other secret')
+  const text = `nothing\nfirst secret, ${base64('first secret')}\n\nother secret and first secret\r\n`
+  for (const ends of [[], [3, 9, 30], [8], Array.from({ length: 80 }, (_, at) => at)]) {
+    const found: string[] = []
+    for await (const { id, line } of scanChunks(cut(text, ends), finder)) found.push(`${line} ${id}`)
+    t.same(found.sort(), ['2 one', '4 one', '4 two'])
+  }
+})
+
+t.test('a value in a long line is found once, across the pieces of the line', async () => {
+  const cases = fc.tuple(value, encoding, encoding, fc.nat(3000), fc.nat(3000), places)
+  await fc.assert(
+    fc.asyncProperty(cases, async ([text, inner, outer, before, after, ends]) => {
+      const finder = new ValueFinder()
+      finder.add('id', text)
+      const line = `one\n${'~'.repeat(before)} ${outer(inner(text))} ${'~'.repeat(after)}`
+      const found: unknown[] = []
+      for await (const each of scanChunks(cut(line, ends), finder, { piece: 1300, overlap: 1200 }))
+        found.push(each)
+      return JSON.stringify(found) === '[{"id":"id","line":2}]'
+    }),
+    { numRuns: 150 },
+  )
+})
+
+const latin1 = (text: string) => Buffer.from(text).toString('latin1')
+
+t.test('values in their encodings', async (t) => {
+  const finder = new ValueFinder()
+  finder.add('card', { number: '4242424242424242', expiration_year: 2030, cvc: '123' })
+  finder.add('ssn', '123-45-6789')
+  finder.add('number', { deep: [{ account: 98765432 }] })
+  finder.add('name', { name: 'Zoë "Z" O/Hara' })
+  finder.add('same', 'Zoë "Z" O/Hara')
+  finder.add('key', '-----BEGIN-----\r\nMIIEvQIBADANBgkqhkiG9w0\n-----END-----')
+  finder.add('short', 'short')
+  for (const [text, ids] of [
+    ['nothing 4242424242424241 to see, 2030, 123, short', []],
+    ['x4242424242424242y', ['card']],
+    ['card 4242 4242 4242 4242.', ['card']],
+    ['4242-4242-4242-4242', ['card']],
+    ['4242  4242 4242 4242', []],
+    ['123456789 or 123-45-6789', ['ssn']],
+    ['account=98765432', ['number']],
+    ['Zoë "Z" O/Hara', ['name', 'same']],
+    [JSON.stringify({ a: 'Zoë "Z" O/Hara' }), ['name', 'same']],
+    ['"Zo\\u00EB \\u0022Z\\" O\\/Hara"', ['name', 'same']],
+    [`?q=${encodeURIComponent('Zoë "Z" O/Hara')}`, ['name', 'same']],
+    [new URLSearchParams({ q: 'Zoë "Z" O/Hara' }).toString(), ['name', 'same']],
+    [`Basic ${base64('user:4242424242424242')}`, ['card']],
+    [Buffer.from('ab{"n":"4242 4242 4242 4242"}').toString('base64url'), ['card']],
+    [encodeURIComponent(base64('a 4242424242424242')), ['card']],
+    ['key MIIEvQIBADANBgkqhkiG9w0', ['key']],
+  ] as const)
+    t.same([...finder.find(latin1(text))].sort(), ids, text)
+})
+
+t.test('the limits that its help tells', async (t) => {
+  const finder = new ValueFinder()
+  finder.add('name', 'Zoë & Söhne')
+  finder.add('iban', 'DE89370400440532013000')
+  for (const text of [
+    'zoë & söhne',
+    'Zoë & Söhne'.normalize('NFD'),
+    'Zo&euml; &amp; S&ouml;hne',
+    'Zoë &amp; Söhne',
+    'DE89 3704 0044 0532 0130 00',
+  ])
+    t.same([...finder.find(latin1(text))], [], text)
+  t.same([...finder.find(Buffer.from('DE89370400440532013000', 'utf16le').toString('latin1'))], [])
+  t.same([...finder.find(latin1('Zoë & Söhne, DE89370400440532013000'))], ['name', 'iban'])
+})
+
+t.test('values that end alike are looked for no longer than one of them is', async (t) => {
+  const finder = new ValueFinder()
+  const lengths = Array.from({ length: 1000 }, (_, index) => index + SHORTEST_VALUE)
+  for (const length of lengths) finder.add(String(length), 'a'.repeat(length))
+  // Comparing all of them at each place takes minutes, which no test is given.
+  t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
+  t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call begins anew')
 })

@@ -53,6 +53,7 @@ t.test('what only the vault itself can do says so, and nothing is sent', async (
     ['tenant', 'use', 'x'],
     ['config', 'list'],
     ['log', 'tail'],
+    ['doctor'],
     ['init'],
     ['serve', '--port', '0'],
     ['token', 'get', 'x', '--explain'],

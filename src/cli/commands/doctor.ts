@@ -10,8 +10,8 @@ import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun } from '../output/output.js'
 import {
+  askOwned,
   findKeyFile,
-  findTenantChoice,
   findVaultDirectory,
   NEEDS_VAULT,
   placeOf,
@@ -107,11 +107,8 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
   return ['ok', `Reactor code is confined by: ${active}.${missing && ` Not available: ${missing}.`}`]
 }
 
-async function ask<Name extends OperationName>(context: CommandContext, operation: Name) {
-  const as = { reveal: false, tenant: await findTenantChoice(context) }
-  const { result } = await context.reachVault((vault) => vault.ask({ operation, input: {}, as }))
-  return result as ResultOf<Name>
-}
+const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
+  askOwned(context, operation) as Promise<ResultOf<Name>>
 
 /** @throws CofferError `check_failed` after printing all findings, if something is wrong */
 export async function examine(context: CommandContext): Promise<void> {

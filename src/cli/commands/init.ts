@@ -46,7 +46,7 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
   await app.close()
   const result = {
     vault: app.header?.vault,
-    ...describePlace(context, directory),
+    ...describePlace(directory),
     key_file: keyFile,
     tenant: { id, name, owner_id },
     applications,

@@ -16,7 +16,7 @@ export const status: Hooks = {
     const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
     const until = (await readSession(context, place))?.untilMs
     const found = omitUndefined({ held_by, unlocked_until: until && formatDate(until) })
-    await print({ ...describePlace(context, place), ...found, ...((await ask()) as object) })
+    await print({ ...describePlace(place), ...found, ...((await ask()) as object) })
   },
 }
 

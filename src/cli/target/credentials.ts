@@ -8,6 +8,7 @@ import { SETTINGS } from '../../global-flags.js'
 import type { App } from '../../vault/app.js'
 import {
   identifyVault,
+  isStore,
   type LockedVault,
   type Opener,
   openVault,
@@ -137,9 +138,15 @@ export function placeOf(context: CommandContext, directory = findVaultDirectory(
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
 
-/** The place of the vault, for an answer. */
-export function describePlace({ config }: CommandContext, place: string): Record<string, string> {
-  return config.store === undefined ? { directory: place } : { store: place }
+/** The place of a vault, for an answer. */
+export function describePlace(place: string): { directory: string } | { store: string } {
+  return isStore(place) ? { store: place } : { directory: place }
+}
+
+/** Asks the vault of this run as its owner. */
+export async function askOwned(context: CommandContext, operation: string): Promise<unknown> {
+  const as = { reveal: false, tenant: await findTenantChoice(context) }
+  return context.reachVault(async (vault) => (await vault.ask({ operation, input: {}, as })).result)
 }
 
 /** From a file or a descriptor, else from the address; without one the database's client looks for a `PGPASSFILE`. */

@@ -20,7 +20,9 @@ import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import {
   askNewPassphrase,
+  askOwned,
   chooseOpener,
+  describePlace,
   findTenantChoice,
   newVaultDirectory,
   placeOf,
@@ -53,10 +55,7 @@ export async function askOffline(
       await endProgress()
       await printNotice(terminal, text)
     },
-    ask: async ({ name }) => {
-      const as = { reveal: false, tenant: await findTenantChoice(context) }
-      return context.reachVault(async (vault) => (await vault.ask({ operation: name, input: {}, as })).result)
-    },
+    ask: ({ name }) => askOwned(context, name),
   }
   try {
     return await retryPassphrase(context, () => performOffline(session, definition, input, validateInput))
@@ -77,19 +76,25 @@ function createOfflineVault(
       const target = placeOf(context, newVaultDirectory(context))
       const { restoreVault } = await import('../../vault/copy.js')
       await restoreVault(target, file, choose, show('Copying'))
-      return { ...describe(target), restored_from: file }
+      return { ...describePlace(target.directory), restored_from: file }
     },
     copy: async (to, { passwordFile, skipsDamaged }) => {
       const [source, target] = [placeOf(context), findTarget(context, to, passwordFile)]
       const damage: CopyDamage | undefined = skipsDamaged ? { findings: [], skipped: {} } : undefined
       const { copyVault } = await import('../../vault/copy.js')
       const { count, digest } = await copyVault(source, target, choose, show('Copying'), damage)
-      return { ...describe(target), copied_from: source.directory, rows: count, digest, ...damage }
+      return {
+        ...describePlace(target.directory),
+        copied_from: source.directory,
+        rows: count,
+        digest,
+        ...damage,
+      }
     },
     rekey: async () => {
       const place = placeOf(context)
       const { rekey } = await import('../../vault/rekey.js')
-      return { ...describe(place), ...(await rekey(place, choose, show('Encrypting'))) }
+      return { ...describePlace(place.directory), ...(await rekey(place, choose, show('Encrypting'))) }
     },
     listSlots: () => listKeySlots(placeOf(context)),
     changeSlots: async (added, chooseSlots) => {
@@ -99,10 +104,6 @@ function createOfflineVault(
       return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant })
     },
   }
-}
-
-function describe({ directory }: VaultLocation): { directory: string } | { store: string } {
-  return isStore(directory) ? { store: directory } : { directory }
 }
 
 /** The target of a copy. @throws CofferError `usage` */
