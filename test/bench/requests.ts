@@ -21,9 +21,9 @@ export function createPosts({ key }: Ready, isKeyed: boolean): () => string {
   }
 }
 
-/** Each token's turn comes again when all others had theirs. */
+/** Each token's turn comes again when all others had theirs; several loads begin at different ones. */
 export function createPatches({ key, ids }: Ready): () => string {
-  let serial = 0
+  let serial = Math.floor(Math.random() * ids.length)
   return () => {
     const id = ids[(serial++ * 7919) % ids.length]
     const body = JSON.stringify({ metadata: { turn: String(serial) } })

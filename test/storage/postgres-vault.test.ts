@@ -31,11 +31,12 @@ const server = await startPostgres()
 t.teardown(() => server.stop())
 
 /** A new vault, open as often as asked. */
-async function openVaults(t: Test, count: number, clock?: Clock) {
+async function openVaults(t: Test, count: number, clock?: Clock, notices: string[] = []) {
   const address = await server.createDatabase()
   const key = createKey()
   const apps = [await createVault(locate(address, clock), 'first', key.create)]
-  while (apps.length < count) apps.push(await openVault(locate(address, clock), key.choose))
+  const notice = (text: string) => notices.push(text)
+  while (apps.length < count) apps.push(await openVault({ ...locate(address, clock), notice }, key.choose))
   t.teardown(() => Promise.allSettled(apps.map((app) => app.close())))
   return { address, apps, key }
 }
@@ -435,10 +436,14 @@ t.test('what a server that was killed has logged goes into the chain of another'
 })
 
 t.test('new key slots, and the servers that have the vault open by others', async (t) => {
-  const { apps, address, key } = await openVaults(t, 2)
+  const notices: string[] = []
+  const { apps, address, key } = await openVaults(t, 2, undefined, notices)
   const next = createKey()
   await changeKeySlots(locate(address), key.choose, { added: next.create, choose: () => [] })
-  for (const app of apps) t.equal(await ask(app, 'token list'), 'unavailable')
+  for (const app of [...apps, ...apps]) t.equal(await ask(app, 'token list'), 'unavailable')
+  t.match(notices, [/slot that this server opened the vault with was removed\. Start this server again/])
+  t.equal(notices.length, 1, 'the operator of the second is told, once')
+  await t.rejects(apps[1]!.store.checkReady!(), { code: 'unavailable' })
   await t.rejects(openVault(locate(address), key.choose), {
     code: 'vault_damaged',
     message: /its slot was removed/,

@@ -57,7 +57,10 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   readonly #shared: Shared
   readonly #readiness = new Readiness(() => this.#tryWrite())
   readonly #running = new Set<Promise<unknown>>()
+  readonly #notice: PostgresOptions['notice']
   #header: Header | undefined
+  /** Whether the operator was told that the key slot is gone. */
+  #isRefused = false
   #closing: Promise<void> | undefined
   /** When a unit last stored the time, ms since the epoch. */
   #notedAt = 0
@@ -68,6 +71,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     this.logs = new PendingLogs({ ...parts, write, notice })
     this.#shared = { ...parts, state }
     this.#owner = owner
+    this.#notice = notice
     this.#header = owner?.header
     if (owner !== undefined) this.maintenance = this
   }
@@ -95,6 +99,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   async checkReady(): Promise<void> {
     this.logs.refuseUnstored()
+    if (this.#isRefused) await this.#readmit()
     await this.#readiness.check()
   }
 
@@ -160,8 +165,13 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
       ? 'The vault in this store was restored, or is another one.'
       : this.#owner!.refusal(header)
     // The server is given a key that opens the vault when it is started.
-    if (refusal !== undefined)
-      throw new CofferError('unavailable', `${refusal} Start this server again.`, { retryAfterSeconds: 60 })
+    if (refusal !== undefined) {
+      const text = `${refusal} Start this server again.`
+      if (!this.#isRefused) this.#notice?.(text)
+      this.#isRefused = true
+      throw new CofferError('unavailable', text, { retryAfterSeconds: 60 })
+    }
+    this.#isRefused = false
     this.#header = header
     this.#shared.state = state
   }
