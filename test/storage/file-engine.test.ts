@@ -1,4 +1,4 @@
-/** The embedded engine: every engine's promises, and what only a vault on disk can promise. */
+/** The engines of one process: every engine's promises, and what only a vault on disk can promise. */
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
@@ -6,8 +6,9 @@ import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/write-tables.js'
 import { diskOptions, get, holds, idOf, keyOf, put, remove, replace, until, walsOf } from './disk.js'
 import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
-import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { asLog, createFileEngine, createMemoryEngine, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
+import { createClock } from './powers.js'
 
 async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   const options = diskOptions(new FakeFiles(), role)
@@ -26,6 +27,15 @@ async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   }
 }
 
+const openInMemory = async (): Promise<OpenedEngine> => {
+  const clock = createClock()
+  return { engine: createMemoryEngine(clock), clock }
+}
+
+t.test('in memory', async (t) => {
+  engineSuite(t, openInMemory)
+  localSuite(t, openInMemory)
+})
 t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
 t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
 t.test('as a server, in this process', async (t) => localSuite(t, () => openNew('server')))

@@ -13,6 +13,10 @@ import {
 import { FakeFiles } from './fake-files.js'
 import { repeatableRandom } from './powers.js'
 
+/** Living processes, such as `10a 11b`: each a number and when it started. */
+const processes = (text: string) =>
+  new Map(text.split(' ').map((each) => [Number.parseInt(each, 10), each.replace(/^\d+/, '')]))
+
 /** Processes of one machine: those in `living`, each with its start. */
 function machine(living: Map<number, string>, pid: number, host = 'here', boot = 'boot'): ProcessIdentity {
   return { pid, startOf: (other) => living.get(other), boot, host }
@@ -38,7 +42,7 @@ const locks = (files: FakeFiles) => files.list('/vault').filter((name) => name.s
 
 t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
   const files = makeDisk()
-  const living = new Map([[10, 'a']])
+  const living = processes('10a')
   const identity = machine(living, 10)
   t.equal(readLockHolder(files, '/vault', identity), undefined)
   const lock = await acquireLock(optionsFor(files, identity))
@@ -54,10 +58,7 @@ t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
 
 t.test('waits for a living owner, and says whom it waited for', async (t) => {
   const files = makeDisk()
-  const living = new Map([
-    [10, 'a'],
-    [11, 'b'],
-  ])
+  const living = processes('10a 11b')
   const first = await acquireLock(optionsFor(files, machine(living, 10)))
   let waitedMs = 0
   const impatient = optionsFor(files, machine(living, 11), {
@@ -82,27 +83,13 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
 
 t.test('takes over from the dead, from a number given again, and from before a restart', async (t) => {
   const cases: [string, Map<number, string>, string][] = [
-    ['dead', new Map([[11, 'b']]), 'boot'],
-    [
-      'number given again',
-      new Map([
-        [10, 'later'],
-        [11, 'b'],
-      ]),
-      'boot',
-    ],
-    [
-      'restarted',
-      new Map([
-        [10, 'a'],
-        [11, 'b'],
-      ]),
-      'another boot',
-    ],
+    ['dead', processes('11b'), 'boot'],
+    ['number given again', processes('10later 11b'), 'boot'],
+    ['restarted', processes('10a 11b'), 'another boot'],
   ]
   for (const [title, living, boot] of cases) {
     const files = makeDisk()
-    await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
     const { holder } = await acquireLock(optionsFor(files, machine(living, 11, 'here', boot)))
     t.equal(holder.pid, 11, title)
     t.strictSame(locks(files), ['lock'], title)
@@ -111,8 +98,8 @@ t.test('takes over from the dead, from a number given again, and from before a r
 
 t.test('does not judge an owner on another machine', async (t) => {
   const files = makeDisk()
-  await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10, 'there')))
-  const options = optionsFor(files, machine(new Map([[11, 'b']]), 11))
+  await acquireLock(optionsFor(files, machine(processes('10a'), 10, 'there')))
+  const options = optionsFor(files, machine(processes('11b'), 11))
   await t.rejects(acquireLock(options), { code: 'unavailable', message: /on there.*remove \/vault\/lock/ })
 })
 
@@ -139,10 +126,7 @@ t.test('one that has waited longest is served next, however many came before and
 
 t.test('a wait that is in vain ends at once', async (t) => {
   const files = makeDisk()
-  const living = new Map([
-    [10, 'a'],
-    [11, 'b'],
-  ])
+  const living = processes('10a 11b')
   await acquireLock(optionsFor(files, machine(living, 10), { isServer: true }))
   const checkHolder = ({ isServer }: LockHolder) => {
     if (isServer) throw new CofferError('unavailable', 'A server has it.')
@@ -159,19 +143,16 @@ t.test('takes over a lock that a power cut left empty', async (t) => {
   const files = makeDisk()
   files.plant('/vault/lock', Buffer.alloc(0))
   files.plant('/vault/lock.p-12-x', Buffer.alloc(0))
-  const { holder } = await acquireLock(optionsFor(files, machine(new Map([[11, 'b']]), 11)))
+  const { holder } = await acquireLock(optionsFor(files, machine(processes('11b'), 11)))
   t.equal(holder.pid, 11)
   t.strictSame(locks(files), ['lock'])
 })
 
 t.test('whoever dies at whichever step of taking over, the next one owns alone', async (t) => {
-  const living = new Map([
-    [11, 'b'],
-    [12, 'c'],
-  ])
+  const living = processes('11b 12c')
   const prepared = async () => {
     const files = makeDisk()
-    await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+    await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
     return files
   }
   const whole = await prepared()
@@ -184,7 +165,7 @@ t.test('whoever dies at whichever step of taking over, the next one owns alone',
     files.fault = { at: files.steps + step, code: 'stop' }
     await t.rejects(acquireLock(optionsFor(files, machine(living, 11))), { message: /^stopped/ })
     const left = files.afterCrash(false)
-    const { holder } = await acquireLock(optionsFor(left, machine(new Map([[12, 'c']]), 12)))
+    const { holder } = await acquireLock(optionsFor(left, machine(processes('12c'), 12)))
     t.equal(holder.pid, 12, `after step ${step}`)
     t.strictSame(locks(left), ['lock'], `after step ${step} nothing is left over`)
   }
@@ -192,11 +173,8 @@ t.test('whoever dies at whichever step of taking over, the next one owns alone',
 
 t.test('of two who found the same owner dead, the slower takes nothing from the faster', async (t) => {
   const files = makeDisk()
-  const living = new Map([
-    [11, 'b'],
-    [12, 'c'],
-  ])
-  await acquireLock(optionsFor(files, machine(new Map([[10, 'a']]), 10)))
+  const living = processes('11b 12c')
+  await acquireLock(optionsFor(files, machine(processes('10a'), 10)))
   // While 11 judges the dead owner, 12 takes the vault over.
   let fast: Promise<unknown> | undefined
   const identity = machine(living, 11)
@@ -213,7 +191,7 @@ t.test('of two who found the same owner dead, the slower takes nothing from the 
 })
 
 t.test('a vault that is not there cannot be owned', async (t) => {
-  const options = optionsFor(new FakeFiles(), machine(new Map([[1, 'x']]), 1))
+  const options = optionsFor(new FakeFiles(), machine(processes('1x'), 1))
   await t.rejects(acquireLock(options), { code: 'vault_missing' })
 })
 

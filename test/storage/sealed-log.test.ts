@@ -392,66 +392,6 @@ t.test('what a read logs is found at once, stored before long, and gone with a d
   await vault.store.close()
 })
 
-t.test('a unit of work that fails logs nothing', async (t) => {
-  const vault = await openOnDisk()
-  const failing = vault.store.write(async (writer) => {
-    await writer.log(1, logRecord('a', vault.clock()))
-    throw new Error('undone')
-  })
-  await t.rejects(failing, { message: 'undone' })
-  t.strictSame(await vault.store.verifyLogs(1), { count: 0 })
-  await vault.store.close()
-})
-
-t.test('no row of a log shows an id, a message or whose it is', async (t) => {
-  const vault = await openOnDisk()
-  await append(vault, makeRecords(vault.clock(), 400, 20, 0))
-  await vault.store.write(async () => undefined)
-  const rows = await vault.engine.read(async (reader) => {
-    const found: string[] = []
-    for (const name of [block(0), '1/head']) {
-      const row = await reader.get(
-        LOG_ROWS,
-        1,
-        digestId(vault.keyring.openTenant(vault.keys), 'log_block', 1, name),
-      )
-      found.push(Buffer.from(row!.sealed).toString('latin1'))
-    }
-    return found.join()
-  })
-  for (const needle of ['entity-1', 'Token retrieved', 'somebody', 'trace'])
-    t.notOk(rows.includes(needle), needle)
-  await vault.store.close()
-})
-
-t.test('units of work that do not fit in a frame with others follow the rows of the log', async (t) => {
-  const vault = await openOnDisk()
-  const { clock } = vault
-  // Entries that nobody waits for, of more bytes than a frame takes.
-  const reads = Array.from({ length: 500 }, (_, index) => logRecord(`read-${index}`, clock()))
-  for (let round = 0; round < 40; round++) await append(vault, reads, { durability: 'soon' })
-  // Changes that come at once, each with its entry.
-  const ids = Array.from({ length: 30 }, (_, index) => `large-${index}`)
-  const create = (id: string) =>
-    vault.store.write(async (writer) => {
-      await writer.insert('activity', 1, { id, month: 'x'.repeat(300_000), at: '' })
-      await writer.log(1, logRecord(id, clock()))
-    })
-  await Promise.all(ids.map(create))
-  for (const turn of ['written', 'opened anew', 'flushed']) {
-    if (turn === 'opened anew') await vault.reopen()
-    if (turn === 'flushed') await vault.engine.maintenance!.compact()
-    await vault.store.read(async (reader) => {
-      for (const id of ids) t.equal((await reader.get('activity', 1, id))?.month.length, 300_000, turn)
-      t.equal((await reader.find('log', 1, { page: 1, size: 1 })).total, 40 * 500 + 30, turn)
-      const where = { field: 'entity', value: 'read-499' }
-      t.equal((await reader.find('log', 1, { where, page: 1, size: 1 })).total, 40, turn)
-    })
-  }
-  const { findings } = await vault.engine.maintenance!.verify(() => ({}))
-  t.same(findings, [])
-})
-
 t.test('a reader that is behind the writer does not change what the writer goes on from', async (t) => {
   let waits: (() => Promise<void>) | undefined
   const vault = await openInMemory(1, (engine) => {

@@ -90,6 +90,7 @@ function checkSSTable(t: Test, rows: number): void {
     [three, (number) => number % 3 === 0],
     [{ and: [two, three] }, (number) => number % 6 === 0],
     [{ and: [two, rare] }, (number) => number % 1000 === 0],
+    [{ and: [three, rare] }, (number) => number % 3000 === 0],
     [{ or: [rare, three] }, (number) => number % 1000 === 0 || number % 3 === 0],
     [{ not: { or: [two, three] } }, (number) => number % 2 !== 0 && number % 3 !== 0],
     [{ and: [two, { not: { ids: [idOf(4), idOf(rows)] } }] }, (number) => number % 2 === 0 && number !== 4],
