@@ -34,8 +34,14 @@ class Marks {
     this.#flags[row - this.first] = 1
   }
 
-  has(row: number): boolean {
-    return this.#flags[row - this.first] === 1
+  /** Those of the rows that are marked, or those that are not. The `filter` of typed arrays takes many times as long. */
+  select(rows: Uint32Array, isMarked: boolean): Uint32Array {
+    const selected = new Uint32Array(rows.length)
+    const flag = isMarked ? 1 : 0
+    let count = 0
+    for (let at = 0; at < rows.length; at++)
+      if (this.#flags[rows[at]! - this.first] === flag) selected[count++] = rows[at]!
+    return selected.subarray(0, count)
   }
 }
 
@@ -106,7 +112,7 @@ function matchesOf(
   for (const memtable of memtables) for (const row of live.hiddenBy(memtable)) gone.add(row)
   const expired = sstable.countExpired(now)
   for (let entry = 0; entry < expired; entry++) gone.add(sstable.rowAt(EXPIRY, entry))
-  return found.filter((row) => !gone.has(row))
+  return gone.select(found, false)
 }
 
 /** Those of the rows that match. All rows ascend, here and below. */
@@ -132,7 +138,7 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
   const isNegated = 'not' in where
   for (const part of 'or' in where ? where.or : [isNegated ? where.not : where])
     mark(sstable, part, rows, marks)
-  return rows.filter((row) => marks.has(row) !== isNegated)
+  return marks.select(rows, !isNegated)
 }
 
 /** Marks those of the rows that match, and perhaps some between them. */
