@@ -199,7 +199,6 @@ const MOST_FUNCTION_LINES = 80
 const LONGER_FUNCTIONS: Record<string, number> = {
   'crypto/sodium.ts': 81,
   'storage/node-files.ts': 82,
-  'vault/app.ts': 112,
 }
 
 t.test('no function has more than 80 lines', async (t) => {
@@ -252,18 +251,18 @@ const BUDGETS: Record<string, number> = {
   cli: 6392,
   client: 560,
   control: 1070,
-  crypto: 679,
+  crypto: 648,
   domain: 4790,
   framework: 2815,
   http: 2390,
-  ipc: 294,
+  ipc: 217,
   library: 290,
   mail: 307,
   operations: 6521,
   page: 943,
   reactor: 3800,
-  storage: 9954,
-  vault: 1930,
+  storage: 9155,
+  vault: 1778,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {

@@ -90,8 +90,6 @@ export function createApp(parts: {
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
-  let hasChosenKeys = false
-  let isExposed = false
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
@@ -100,6 +98,7 @@ export function createApp(parts: {
   const app: App = {
     ...powers,
     ...runtime,
+    ...createAdmission(header),
     generation: 0,
     claims: store.isShared ? createSharedClaims(powers) : createClaims(),
     mail,
@@ -126,18 +125,6 @@ export function createApp(parts: {
       return ownerCaller(number, owner_id, { reveal })
     },
     generateTenantKeys: keyring.generateTenant,
-    admitChosenKeys: () => {
-      if (header !== undefined || isExposed)
-        throw new CofferError(
-          'unprocessable',
-          'API keys can be chosen only in a vault in memory that other machines cannot reach.',
-        )
-      hasChosenKeys = true
-    },
-    admitOthers: () => {
-      if (hasChosenKeys) throw usage('A vault with chosen API keys is served on loopback addresses only.')
-      isExposed = true
-    },
     settle: () => background.idle(),
     close: () => {
       background.close()
@@ -154,6 +141,26 @@ export function createApp(parts: {
     },
   }
   return app
+}
+
+/** A vault with chosen API keys is for this machine alone. */
+function createAdmission(header: Header | undefined) {
+  let hasChosenKeys = false
+  let isExposed = false
+  return {
+    admitChosenKeys: () => {
+      if (header !== undefined || isExposed)
+        throw new CofferError(
+          'unprocessable',
+          'API keys can be chosen only in a vault in memory that other machines cannot reach.',
+        )
+      hasChosenKeys = true
+    },
+    admitOthers: () => {
+      if (hasChosenKeys) throw usage('A vault with chosen API keys is served on loopback addresses only.')
+      isExposed = true
+    },
+  }
 }
 
 type RuntimeOptions = ReactorOptions & { confinement?: Confinement }

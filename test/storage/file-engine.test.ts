@@ -10,6 +10,8 @@ import { asLog, createFileEngine, createMemoryEngine, type FileEngine, openFileE
 import { FakeFiles } from './fake-files.js'
 import { createClock } from './powers.js'
 
+t.setTimeout(200_000)
+
 async function openNew(role: 'command' | 'server'): Promise<OpenedEngine> {
   const options = diskOptions(new FakeFiles(), role)
   let current: FileEngine = await createFileEngine(options)
