@@ -1,7 +1,4 @@
-/**
- * Performs operations on any server of the interface, for `--url` and for embedding programs: formats the request, sends
- * it through a function like `fetch`, tries again if the server is busy, and reads the answer.
- */
+/** Performs operations on a server of the interface. Tries again if the server is busy. */
 import { decodeUtf8 } from '../domain/json/json.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
@@ -17,11 +14,7 @@ import { readAnswer, type WholeAnswer } from './read-answer.js'
 export type Fetch = (
   url: string,
   init: { method: string; headers: Record<string, string>; body?: string; signal: AbortSignal },
-) => Promise<FetchedAnswer>
-
-export type FetchedAnswer = Pick<WholeAnswer, 'status' | 'headers'> & {
-  readonly body: AsyncIterable<Uint8Array> | null
-}
+) => Promise<Pick<WholeAnswer, 'status' | 'headers'> & { readonly body: AsyncIterable<Uint8Array> | null }>
 
 export interface HttpClientOptions {
   /** The address of the server, to which the paths of the interface are appended. */
@@ -30,7 +23,6 @@ export interface HttpClientOptions {
   /** The prefix of the server's header names; default `svc`. */
   prefix?: string
   fetch: Fetch
-  /** Aborts the client's calls. */
   signal?: AbortSignal
   /** The limit of one attempt, connecting included; default 60 s. */
   timeoutMs?: number
@@ -49,7 +41,6 @@ const MOST_ATTEMPTS = 5
 const FIRST_WAIT_MS = 500
 /** If a server asks for a longer wait, the call fails. */
 const MOST_WAIT_MS = 60_000
-/** The characters that a header can carry. */
 const KEY = /^[\x21-\x7e]{1,512}$/
 const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
@@ -59,10 +50,7 @@ export function createHttpClient(options: HttpClientOptions) {
   if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
   const names = nameHeaders(prefix)
   return {
-    /**
-     * `repeatKey`: the idempotency key, instead of a new one.
-     * @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted`
-     */
+    /** @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted` */
     async call(
       definition: RoutedOperation,
       input: OperationInput,

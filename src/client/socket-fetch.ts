@@ -11,10 +11,7 @@ export interface SocketOptions {
   insecure?: boolean | undefined
 }
 
-/**
- * Parses the address of a server, without slashes at its end.
- * @throws CofferError `usage` if it is not one, or if a connection to it would not be encrypted
- */
+/** @throws CofferError `usage` if it is no address, or if a connection to it would not be encrypted */
 export function readServerUrl(text: string, { insecure = false }: SocketOptions = {}): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol))
@@ -46,7 +43,6 @@ export function createSocketFetch({ ca, insecure }: SocketOptions = {}) {
       const headers = Object.entries(answer.headers).map(([name, value]) => [name, String(value)] as const)
       return { status: answer.statusCode ?? 0, headers: new Map(headers), body: answer }
     }) satisfies Fetch,
-    /** Closes the connections that are kept for later requests. */
     close: () => sender.close(),
   }
 }

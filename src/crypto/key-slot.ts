@@ -33,12 +33,10 @@ const SLOT_ID_BYTES = 5
 const LEAST_PASSPHRASE_LENGTH = 8
 const MOST_PASSPHRASE_LENGTH = 1024
 
-type SlotKind = 'key-file' | 'passphrase'
-
 /** `kdf`: of a passphrase. `wrapped`: the sealed root key, base64. */
 export interface Slot {
   id: string
-  kind: SlotKind
+  kind: 'key-file' | 'passphrase'
   created: string
   kdf?: ScryptCost & { salt: string }
   wrapped: string
@@ -134,7 +132,6 @@ export function parseSlots(slots: readonly unknown[]): Slot[] {
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
 }
 
-/** What may be shown of the slots of a header. */
 export function describeSlots({ slots }: Pick<Header, 'slots'>): Pick<Slot, 'id' | 'kind' | 'created'>[] {
   return parseSlots(slots).map(({ id, kind, created }) => ({ id, kind, created }))
 }

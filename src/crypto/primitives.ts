@@ -6,7 +6,6 @@ import type { Cipher, Mac, RandomSource, TextMac } from './ports.js'
 export const KEY_BYTES = 32
 export const NONCE_BYTES = 24
 export const TAG_BYTES = 16
-/** Bytes that sealing adds. */
 export const SEAL_BYTES = NONCE_BYTES + TAG_BYTES
 const TEXT_DIGEST_BYTES = 16
 
@@ -36,10 +35,7 @@ export function upgradeCrypto(first: Primitives, later: Promise<Primitives>): Pr
   return current
 }
 
-/**
- * Binds `key`. A random nonce of 192 bits is safe for any number of messages. `open` returns undefined, and never throws,
- * when bytes, key or associated data are not those of `seal`.
- */
+/** Binds `key`. A random nonce of 192 bits is safe for any number of messages. */
 export function createCipher(primitives: Primitives, random: RandomSource, key: Uint8Array): Cipher {
   return {
     seal: (plain, associated) => primitives.seal(plain, associated, random.bytes(NONCE_BYTES), key),

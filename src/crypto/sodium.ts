@@ -35,7 +35,6 @@ export async function loadSodium(): Promise<Primitives> {
   const { default: wrappers } = await import('libsodium-wrappers')
   await wrappers.ready
   const sodium = (wrappers as unknown as { libsodium: Sodium }).libsodium
-  /** HMAC's state after a key, by key. */
   const states = new WeakMap<Uint8Array, Uint8Array>()
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
     message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === KEY_BYTES

@@ -106,7 +106,6 @@ function castElement(errors: PropertyErrors, at: string, element: ParameterEleme
   return cast
 }
 
-/** Configuration as the API shows it, with each value as text. */
 export function toTexts(values: Readonly<Record<string, Value>>): Record<string, string> {
   return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
 }

@@ -10,9 +10,8 @@ export function formatDate(ms: number): string {
 }
 
 /**
- * Reads an expiration date: `M/D/YYYY h:mm:ss AM/PM +hh:mm` (offset optional, UTC without), `M/D/YYYY` (12 AM UTC of
- * that day), or an ISO 8601 calendar date or date-time (UTC without an offset). Returns ms since the epoch.
- * @throws CofferError `validation` for any other text, a date that does not exist, or one not after `nowMs`.
+ * Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601, in UTC without an offset.
+ * @throws CofferError `validation` for other text, an impossible date, or one not after `nowMs`
  */
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)

@@ -1,5 +1,3 @@
-/** Objects without their undefined members, and the type of input whose parts may be missing. */
-
 /** `T` with every part optional at any depth; a missing array element is undefined. */
 export type Lenient<T> = T extends readonly (infer E)[]
   ? readonly (Lenient<E> | undefined)[]

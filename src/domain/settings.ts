@@ -14,7 +14,6 @@ interface SettingEntry<T> {
 
 const MIB = 1024 * 1024
 
-/** The address that the server listens on by default. */
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 
 export const VAULT_SETTINGS = {
@@ -118,7 +117,6 @@ export function settingOf<N extends SettingName>(values: Readonly<Record<string,
   return (values[name] ?? entry.default) as ValueOf<N> | DefaultOf<N>
 }
 
-/** The setting in the stored `values`, with any secret hidden. */
 export function showSetting(name: SettingName, values: Readonly<Record<string, unknown>>) {
   const { description, conceal }: SettingEntry<unknown> = VAULT_SETTINGS[name]
   const value: unknown = settingOf(values, name)
@@ -128,7 +126,6 @@ export function showSetting(name: SettingName, values: Readonly<Record<string, u
 
 export type SettingView = ReturnType<typeof showSetting>
 
-/** Whether the setting contains a secret, so that it must not be given as an argument. */
 export function isSecretSetting(name: SettingName): boolean {
   return 'conceal' in VAULT_SETTINGS[name]
 }

@@ -69,12 +69,10 @@ export interface Opened {
   options: HandlerOptions
   /** The key of its control plane over HTTP, if it has one. */
   controlKey?: string | undefined
-  /** The address of its server, if it has one. */
   url?: string
   port?: number
 }
 
-/** An open vault. */
 export class Coffer {
   /** The first tenant. */
   readonly tenant: Readonly<Tenant>
@@ -151,7 +149,6 @@ export class Coffer {
     await this.#stopping
   }
 
-  /** {@link stop}, for `await using`. */
   [Symbol.asyncDispose](): Promise<void> {
     return this.stop()
   }
@@ -184,7 +181,6 @@ export function createClient({ url, ca, insecure, ...options }: ClientOptions): 
   return clientOver(createSocketFetch(sockets).fetch, { ...options, url: readServerUrl(url, sockets) })
 }
 
-/** A client whose requests `fetch` answers. */
 function clientOver(fetch: Fetch, options: Pick<HttpClientOptions, 'url' | 'key' | 'prefix'>): Client {
   return createTypedClient({ ...options, fetch, wait: pause, random: Math.random, createKey: randomUUID })
 }

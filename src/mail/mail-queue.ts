@@ -1,7 +1,4 @@
-/**
- * Delivers committed mail by SMTP. What fails is due again later. The records of mail have the state of the delivery, so that it goes on
- * after a restart. A lease keeps the servers of a shared store from sending a mail twice.
- */
+/** Delivers committed mail by SMTP. A record holds the state of its delivery, which so survives a restart. */
 import { formatDate } from '../domain/dates.js'
 import { wrapLetter } from '../domain/invitation/letter.js'
 import type { MailRecord } from '../domain/records/records.js'
@@ -19,7 +16,6 @@ const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
 const WAITING = { field: 'state', value: 'waiting' }
 
-/** Receives the results of background delivery: notices for people, and internal errors. */
 interface DeliveryListener {
   notice(text: string): void
   fault(error: unknown): void
@@ -97,7 +93,6 @@ export class MailQueue implements MailPort {
     else this.#listener.fault(error)
   }
 
-  /** Attempts what is due, until nothing is. */
   async #deliverDue(tenant: number): Promise<void> {
     const { due, settings } = await this.#readDue(tenant)
     if (due.length === 0) return

@@ -16,7 +16,6 @@ export async function loadNounOf(name: string): Promise<Registry | undefined> {
   return registry.find(name) === undefined ? undefined : registry
 }
 
-/** Loads the registry of the noun in `name`, or of all nouns if there is no such operation. */
 export async function loadRegistryFor(name: string): Promise<Registry> {
   return (await loadNounOf(name)) ?? (await import('./all.js')).registry
 }

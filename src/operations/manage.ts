@@ -15,19 +15,16 @@ import type { Condition } from '../storage/store.js'
 type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
-  /** The first word of its commands. */
   name: Name
   /** In sentences, with an article. */
   called: string
   /** The beginning of its log messages. */
   title: string
   kind: K
-  /** In the log; default: its kind. */
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
   permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
-  /** The schema of the property in the path. */
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
@@ -44,7 +41,6 @@ interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   matches?: ((record: R, context: Context) => boolean) | undefined
 }
 
-/** What an operation sets in a record; undefined: absent. */
 type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]
@@ -56,7 +52,6 @@ type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroy
   before?(context: Context, record: R): void | Promise<void>
 }
 
-/** Finds and stores the records of a noun, and records each change for the log. */
 function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<string, string, K, O>) {
   const { kind, entity = kind as EntityType, view } = noun
   const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
@@ -82,7 +77,6 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return readList(session, listing, paging) as Promise<List<Answer<O>>>
     },
 
-    /** Stores a new record with these attributes. */
     add: async (context: Context, attributes: Attributes<RecordOf[K]>, id = context.createUuid()) => {
       const { actor } = context.caller
       const owner = noun.tenantOf === undefined ? { tenant_id: (await context.tenant()).id } : {}
@@ -185,7 +179,6 @@ export function modified({ caller, date }: Context): { modified_by: string; modi
   return { modified_by: caller.actor.id, modified_at: date }
 }
 
-/** Matches records that have one of the values in an indexed field; without `values`, all records. */
 export function anyOf(field: string, values: readonly string[] | undefined): Condition | undefined {
   return values && { or: values.map((value) => ({ field, value })) }
 }

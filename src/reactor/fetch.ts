@@ -10,16 +10,12 @@ const REDIRECTS = [301, 302, 303, 307, 308]
 /** Headers that the code cannot set, because they control the connection. */
 const CONNECTION_HEADERS =
   /^(?:host|connection|content-length|expect|keep-alive|proxy-.*|te|trailer|transfer-encoding|upgrade|accept-encoding)$/
-/** Headers that are not forwarded to another origin. */
 const CREDENTIAL_HEADERS = ['authorization', 'cookie']
 
 /** `left`: calls its listener when the run has ended. */
 export type HostFetch = (request: FetchRequest, left: OnLeave) => Promise<FetchResponse>
 
-/**
- * The returned function throws CofferError `forbidden` for a host, address or redirect that is not allowed, `validation` for
- * an invalid request, `too_large` for its body, `bad_gateway` without an answer and for one that is too large.
- */
+/** Throws CofferError `forbidden` (host, address or redirect), `validation`, `too_large`, `bad_gateway`. */
 export function createHostFetch(outbound: Outbound): HostFetch {
   return async ({ redirect, ...request }, left) => {
     let { url, method, headers, body } = readRequest(request)

@@ -18,7 +18,6 @@ import {
 import type { PoolClock, ReactorLimits } from './settings.js'
 import type { MemoryMeter, StartWatch } from './watchdog.js'
 
-/** Why a run was stopped: an exceeded limit, the end of the pool, or the end of the child. */
 export type StopReason = 'time' | 'memory' | 'log' | 'calls' | 'call size' | 'closed' | ExitReason
 
 /** Resident memory that a run may add beyond its heap limit: new space, compiled code, buffers of the channel. */

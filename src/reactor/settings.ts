@@ -39,7 +39,6 @@ export const DEFAULT_SETTINGS = {
   waitMs: DEFAULT_LIMITS.timeMs,
 }
 
-/** The clock and timers of the pool. Tests pass their own. */
 export interface PoolClock {
   /** ms of a monotonic clock. */
   now(): number

@@ -62,7 +62,6 @@ const LONGEST_RUN_MS = 301_000
 
 type Values = Readonly<Record<string, unknown>>
 
-/** The pool of a vault, with the settings of the vault. */
 export class Reactors {
   readonly #options: ReactorOptions
   readonly #confine: () => Promise<Confinement>

@@ -104,11 +104,7 @@ export type MemoryMeter = (pid: number) => number | undefined
 type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
 
-/**
- * Reading takes microseconds on Linux and starts a process elsewhere. The text of this function is also run in the thread,
- * so it can use nothing that is defined outside of it.
- * @throws TypeError for an unknown format: without a memory limit no code may run.
- */
+/** Runs in the thread too, so it uses nothing from outside. @throws TypeError: no code runs unmeasured */
 export function createMemoryMeter(platform: string, { readFileSync, execFileSync }: MeterTools): MemoryMeter {
   const options = { encoding: 'latin1', timeout: 1_000, stdio: 'pipe' } as const
   const readMiB = (pid: number | 'self') => {

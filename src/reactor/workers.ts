@@ -64,10 +64,7 @@ export class Workers {
     return this.#list(true).filter(({ assignment }) => assignment?.caller === caller).length
   }
 
-  /**
-   * A caller without a child gets one, from the reserve if necessary. A caller with children never gets the last child, and
-   * uses the reserve only below its share. `waiting`: the callers in the queue.
-   */
+  /** The last child is not for callers who have one; the reserve is for callers below their share. */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
     const { mostChildren, reservedChildren } = this.#settings
     const busy = this.#list(true)
@@ -105,7 +102,6 @@ export class Workers {
     return this.#start()
   }
 
-  /** Lowers the priority of long runs of other callers who have several runs in progress. */
   lowerPriorityOfOthers(caller: string): void {
     for (const { guest, assignment, run } of this.#list(true))
       if (run?.isLong() && assignment!.caller !== caller && this.busyFor(assignment!.caller) > 1)

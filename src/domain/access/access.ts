@@ -4,7 +4,6 @@ import { type Permission, stricterTransform, type Transform, USE_PERMISSIONS } f
 export const CONDITION_ATTRIBUTES = ['id', 'container'] as const
 export const CONDITION_OPERATORS = ['equals', 'starts_with'] as const
 
-/** Compares the id of a token, or one of its containers, exactly. */
 export interface RuleCondition {
   attribute: (typeof CONDITION_ATTRIBUTES)[number]
   operator: (typeof CONDITION_OPERATORS)[number]
@@ -21,7 +20,6 @@ export interface Rule {
   permissions: Permission[]
 }
 
-/** A rule of an application, which has no conditions. */
 export type ContainerRule = Omit<Rule, 'conditions'> & { container: string }
 
 /** The rights of a caller: rules, and permissions that act as a last rule for all containers. */

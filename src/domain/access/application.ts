@@ -10,7 +10,6 @@ import { type ApplicationType, PERMISSIONS } from './permissions.js'
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
 export const MAX_KEYS = 20
-/** The prefixes of API keys and of keys of sessions; nonces have none. */
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
 

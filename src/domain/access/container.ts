@@ -17,7 +17,6 @@ export function isContainerPath(path: unknown): path is string {
   return typeof path === 'string' && path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
 }
 
-/** The given containers without repetitions, in the order given; adds to `errors`. */
 export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_CONTAINERS) {
     addError(

@@ -10,17 +10,13 @@ const MOST_OUTPUTS = 5_000
 const MOST_CHARACTERS = 256 * 1024
 const STEPS = 'The expressions of one request may take 5,000,000 steps.'
 const OUTPUTS = 'One request may have 5,000 expressions of 256 KiB in all.'
-/** Steps of an array member and of an object member, apart from their values. */
 const ITEM_STEPS = 4
 const MEMBER_STEPS = 40
 /** Characters that native code reads, or writes, in one step. */
 const READ_IN_A_STEP = 8
 const WRITTEN_IN_A_STEP = 4
 
-/**
- * Shares the event loop among the requests of a process. Long work counts its steps here. Once all of it together has used
- * the steps of a turn, each waits for its next turn. So the event loop is held for one turn, however many requests there are.
- */
+/** Long work counts its steps here, so all requests together hold the event loop for one turn of steps. */
 export class Turns {
   #left = STEPS_IN_A_TURN
   #last: Promise<void> = Promise.resolve()
@@ -70,7 +66,6 @@ export class Budget {
     if (this.#left < 0) throw tooMuchWork(STEPS)
   }
 
-  /** Charges for reading all of a JSON value. */
   read(value: unknown): void {
     this.use(ITEM_STEPS)
     if (typeof value === 'string') this.use(value.length / READ_IN_A_STEP)

@@ -10,7 +10,6 @@ import { ExpressionParser, type ExpressionUse, type FilterCall, type Output, typ
 export type { RandomSource } from './filter.js'
 export type { ExpressionUse } from './parse.js'
 
-/** The maximum length of an expression; a detokenization is limited by the size of the request. */
 const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000
 /** Steps of rendering a part, without its filters. */
@@ -40,7 +39,6 @@ export class Expressions {
     this.hmac = hmac
   }
 
-  /** The expression if it was compiled before. */
   known(text: string, use: ExpressionUse): Expression | undefined {
     return this.#compiled.get(`${use}:${text}`)
   }
@@ -69,7 +67,6 @@ export class Expressions {
 const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
-/** A checked expression, which can be rendered repeatedly. */
 export class Expression {
   /** The token ids in a detokenization, without repetitions. */
   readonly references: readonly string[]
@@ -87,11 +84,7 @@ export class Expression {
     this.references = [...new Set(tokens.flat())]
   }
 
-  /**
-   * The value with its JSON type if one output is the whole string, otherwise text. A missing property is null, and null
-   * is empty inside text. All renderings of a request share one budget.
-   * @throws CofferError `validation` with the column, if a filter cannot process its value; `too_much_work`
-   */
+  /** A sole output keeps its JSON type, else text; no property is null. @throws CofferError as `#call` */
   render(scope: Scope, budget = new Budget()): unknown {
     budget.use(RENDERED_STEPS * this.#parts.length)
     const values = this.#parts.map((part) =>
@@ -100,7 +93,6 @@ export class Expression {
     return values.length === 1 ? values[0] : values.map((value) => budget.write(textOf(value))).join('')
   }
 
-  /** A copy as JSON. */
   #evaluate({ initial, filters }: Output, scope: Scope, budget: Budget): unknown {
     let value = evaluateValue(initial, scope, budget)
     for (const call of filters) value = this.#call(call, value, scope, budget)

@@ -3,10 +3,8 @@ import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
 
-/** The maximum count, length and padded length that filters accept. */
 const MAX_FILTER_LENGTH = 10_000
 
-/** Cryptographic randomness. */
 export interface RandomSource {
   bytes(count: number): Uint8Array
 }
@@ -26,10 +24,8 @@ export interface CallTools {
 }
 
 export interface FilterRule {
-  /** The minimum and maximum number of arguments. */
   readonly least: number
   readonly most: number
-  /** The only use in which the filter is allowed. */
   readonly onlyIn?: 'id'
   /** The filters of which one must be next; the empty name stands for none. */
   readonly followers?: readonly string[]

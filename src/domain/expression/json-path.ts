@@ -1,7 +1,4 @@
-/**
- * JSONPath (RFC 9535) over untrusted paths and data. The standard's functions with regular expressions, `match` and
- * `search`, are refused, because JavaScript's engine can take unbounded time for them.
- */
+/** JSONPath (RFC 9535) without `match` and `search`: regular expressions can take unbounded time. */
 import { CofferError, validationError } from '../../errors.js'
 import type { Budget } from './budget.js'
 import type { JsonPath } from './filter.js'

@@ -54,7 +54,6 @@ function reveal(value: unknown, [first, last, ...masking]: readonly unknown[]): 
   return coverMiddle([...asText(value)], readEnds([first, last]), ...readMasking(masking))
 }
 
-/** How many characters are shown at the start and at the end. */
 function readEnds([first, last]: readonly unknown[]) {
   return { first: asCount(first ?? 0), last: asCount(last ?? 0) }
 }
@@ -62,7 +61,6 @@ function readEnds([first, last]: readonly unknown[]) {
 /** The replacement of a character, or undefined if the character stays. */
 type Cover = (character: string, at: number) => string | undefined
 
-/** Masks characters that are not preserved, and then all characters. */
 function readMasking([maskGiven, preservedGiven]: readonly unknown[]): [Cover, Cover] {
   const mask = asCharacter(maskGiven ?? 'X')
   const preserved = asText(preservedGiven ?? '')

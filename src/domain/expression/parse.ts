@@ -7,7 +7,6 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
-/** The attribute that an expression belongs to; it determines the allowed variables and filters. */
 export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
 
 /** A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. */
@@ -18,7 +17,6 @@ export type Value =
 
 export interface FilterCall {
   readonly name: string
-  /** The position of the name. */
   readonly at: number
   readonly rule: FilterRule
   readonly args: readonly Value[]
@@ -80,11 +78,7 @@ export class ExpressionParser {
     this.#budget = budget
   }
 
-  /**
-   * The texts and outputs in order. `{{-` and `-}}` remove the white space beside them, but not in a detokenization,
-   * where tags are text too.
-   * @throws CofferError `validation`, `too_much_work`
-   */
+  /** Only Liquid has tags; `{{-` and `-}}` trim there. @throws CofferError `validation`, `too_much_work` */
   *parts(): Generator<string | Output> {
     const text = this.#text
     const isLiquid = this.#use !== 'detokenize'
@@ -122,7 +116,6 @@ export class ExpressionParser {
     return syntaxError(this.#text, at, reason)
   }
 
-  /** Moves to the `|`, `}}` or comma after the token id. */
   #readReference(open: number): Value {
     const text = this.#text
     const from = this.#at
@@ -164,7 +157,6 @@ export class ExpressionParser {
     return this.#match(pattern)[0] ?? ''
   }
 
-  /** Returns the next character that is not white space; empty at the end. */
   #skipBlank(): string {
     this.#take(BLANK)
     return this.#source.charAt(this.#at)

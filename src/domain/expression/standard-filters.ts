@@ -46,14 +46,12 @@ function list(least: number, most: number, work: List): FilterRule {
   return { least, most, run: (value, args) => work(listOf(value), ...args) }
 }
 
-/** A filter that reads a property of each member. Its first argument is the path of the property. */
 function reading(least: number, work: List): FilterRule {
   const steps: FilterRule['steps'] = (value, [path]) =>
     path === undefined ? 0 : listOf(value).length * (READ_STEPS + textOf(path).length * PATH_STEPS)
   return { ...list(least, 1, work), steps }
 }
 
-/** A filter of the members whose property has a value, or is neither false nor absent. */
 function matching(work: (list: readonly unknown[], test: Test) => unknown): FilterRule {
   return { ...reading(1, (items, path, expected) => work(items, matcher(path, expected))), most: 2 }
 }
@@ -138,7 +136,6 @@ export const STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string,
   ['date', { least: 1, most: 1, run: (value, [format]) => formatDateFilter(value, format) }],
 ])
 
-/** The length of the value's text; an estimate for numbers, booleans and null. */
 function lengthOf(value: unknown): number {
   if (typeof value === 'string') return value.length
   return typeof value === 'object' && value !== null ? textOf(value).length : 8
@@ -163,8 +160,6 @@ function divide(value: unknown, [divisor]: readonly unknown[], { isDecimal }: Ca
 function add(sum: number, value: unknown): number {
   return sum + (Number(value) || 0)
 }
-
-// ---------------------------------------------------------------- texts
 
 /** Each `<` that nothing closes has all of the text tried. */
 function countMarkup(value: unknown): number {
@@ -197,8 +192,6 @@ function decodeBase64(value: string, alphabet: RegExp): string {
   return Buffer.from(digits, 'base64').toString()
 }
 
-// ---------------------------------------------------------------- lists
-
 function join(items: readonly unknown[], separator: unknown): string {
   return items.map(textOf).join(textOf(separator ?? ' '))
 }
@@ -211,7 +204,6 @@ function atEnd(value: unknown, index: 0 | -1): unknown {
   return Array.isArray(value) ? value.at(index) : typeof value === 'string' ? (value.at(index) ?? '') : ''
 }
 
-/** Part of an array, or of a text by code points. */
 function slice(value: unknown, args: readonly unknown[]): unknown {
   if (value === null) return []
   const items: readonly unknown[] = Array.isArray(value) ? value : [...textOf(value)]

@@ -7,8 +7,7 @@ const DAY_MS = 86_400_000
 const MAX_FORMAT_LENGTH = 400
 
 /**
- * Formats a value (seconds since the epoch, or a date as text). Texts without an offset are UTC. A value that is not a
- * date is returned unchanged, as in Liquid.
+ * `value`: seconds since the epoch, or a date (UTC without offset); others stay unchanged, as in Liquid.
  * @throws CofferError `validation` for `now` and `today`, which depend on the clock.
  */
 export function formatDateFilter(value: unknown, format: unknown): unknown {

@@ -14,10 +14,7 @@ const LETTER_STYLE = `
 
 const LINK_GONE = '(the link is not kept here)'
 
-/**
- * The subject is fixed: a tenant's name in it would be user text in a header. `html` is the content of the body;
- * {@link wrapLetter} makes a whole document of it.
- */
+/** The subject is fixed, because no text of a user may be in a header. `html`: the content of the body. */
 export function composeLetter(
   facts: Record<'tenantName' | 'email' | 'linkExpiresAt', string> & { link?: string },
 ) {
@@ -64,7 +61,6 @@ function onOneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]+/gu, ' ')
 }
 
-/** A date for people: `27 August 2030, 02:23 UTC`. */
 export function describeDate(date: string): string {
   const [, year, month, day, time] = /^(\d+)-(\d\d)-(\d\d)T(\d\d:\d\d)/.exec(formatDate(Date.parse(date)))!
   return `${Number(day)} ${MONTHS[Number(month) - 1]} ${year}, ${time} UTC`

@@ -57,7 +57,6 @@ export function readSender(text: string): Sender {
   return { name, address }
 }
 
-/** The sender if none is configured: a no-reply address at the host of `publicUrl`. */
 export function defaultSender(publicUrl: string): Sender {
   const { hostname } = new URL(publicUrl)
   const domain = /^[a-z0-9.-]+$/.test(hostname) ? hostname : 'localhost'

@@ -1,12 +1,6 @@
-/** Walks over the texts in a JSON value that are expressions. */
-
-/** Whether the text has an expression in it. */
 const hasExpression = (text: string) => text.includes('{{')
 
-/**
- * Adds every text with an expression, or every one that `isWanted`, to `found`, with the path of its first occurrence;
- * `path` is that of `value`.
- */
+/** Texts with an expression, or that `isWanted`, with the path of the first occurrence. */
 export function findTexts(
   value: unknown,
   path: string,
@@ -49,7 +43,6 @@ export function replaceTexts(value: unknown, replacements: Iterator<unknown>): u
   )
 }
 
-/** A copy of a JSON value with each string, number, boolean and null changed. */
 export function mapScalars(value: unknown, change: (scalar: unknown) => unknown): unknown {
   if (typeof value !== 'object' || value === null) return change(value)
   if (Array.isArray(value)) return value.map((item) => mapScalars(item, change))

@@ -100,7 +100,6 @@ class JsonScanner {
       )
   }
 
-  /** Moves from the opening quote to the position after the closing one. */
   #string(): void {
     const from = this.#at++
     let isEscaped = false
@@ -127,7 +126,6 @@ class JsonScanner {
       this.#refuse(`it has more than ${this.#mostValues} values and property names`)
   }
 
-  /** Returns the code of the next character; NaN at the end. */
   #skipSpace(): number {
     for (;;) {
       const code = this.#text.charCodeAt(this.#at)
@@ -159,10 +157,7 @@ const NUMBER_TEXT = /^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$/
 /** A double has at most 767 significant digits; longer texts are refused without parsing. */
 const MAX_NUMBER_LENGTH = 1100
 
-/**
- * The number that a decimal text means, or undefined if a double cannot hold it exactly (2^53 + 1, 1e400, too many
- * digits). Accepts JSON's number grammar and leading zeros.
- */
+/** undefined if a double cannot hold the decimal exactly (2^53 + 1, 1e400). Accepts leading zeros. */
 export function exactNumber(text: string): number | undefined {
   if (text.length > MAX_NUMBER_LENGTH || !NUMBER_TEXT.test(text)) return undefined
   const value = Number(text)

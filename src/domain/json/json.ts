@@ -43,7 +43,6 @@ export function tryJson(text: string): unknown {
   }
 }
 
-/** Whether a JSON value is an object, not an array or null. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
@@ -82,10 +81,7 @@ export function countValues(value: unknown): number {
   return count
 }
 
-/**
- * The target with a JSON Merge Patch (RFC 7396) applied: the members of an object patch replace those of the target, null
- * removes one, and any other patch replaces the whole. The arguments stay as they are; the result may share parts with them.
- */
+/** Applies a JSON Merge Patch (RFC 7396). The arguments stay; the result may share parts with them. */
 export function mergePatch(target: unknown, patch: unknown): unknown {
   if (!isObject(patch)) return patch
   const merged = new Map(isObject(target) ? Object.entries(target) : [])

@@ -1,4 +1,3 @@
-/** Faults of the destination of a proxied request. */
 import { parseDuration } from '../dates.js'
 
 /** The destination never answers, answers with `status`, or answers `ms` later than usual. */

@@ -37,7 +37,6 @@ type Write = (value: unknown) => string
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /** Characters of all values in a URL and a form: encoding more would hold up other requests. */
 const MOST_ENCODED = 2 * 1024 * 1024
-/** Two braces in a JSON text. */
 const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
@@ -155,7 +154,6 @@ function join(pieces: readonly Piece[], values: readonly unknown[], write: Write
   return pieces.map((piece) => (typeof piece === 'string' ? piece : write(values[next++]))).join('')
 }
 
-/** Encodes the values of one request. The result throws CofferError `validation`. */
 function createEncoder(): (value: unknown, place: string) => string {
   let left = MOST_ENCODED
   return (value, place) => {

@@ -45,7 +45,6 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   refuseErrors(errors)
 }
 
-/** Adds an error for each value that is an object or an array, and for each invalid name. */
 export function checkConfiguration(configuration: unknown, errors: PropertyErrors): void {
   for (const [name, value] of Object.entries(isObject(configuration) ? configuration : {})) {
     if (value === null || value === undefined) continue

@@ -1,6 +1,5 @@
 import type { Permission, Transform } from '../access/permissions.js'
 
-/** The grants of a caller on the containers of a token. */
 export type Grants = Partial<Record<Permission, Transform>>
 
 /** A record that an answer describes. Deleting the record deletes the answer. */

@@ -60,10 +60,7 @@ export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/**
- * `container` matches exactly this container, `ancestor` this one or any below it, `containers` exactly this set. The
- * limits on metadata, containers and search indexes keep a token below 255 fields.
- */
+/** `ancestor`: this container or any below. Limits of all lists keep a token below 255 fields. */
 export function tokenFields(record: TokenRecord): IndexField[] {
   const { metadata = {}, containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
@@ -79,7 +76,6 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   return fields
 }
 
-/** A field of a log's block; each chain of a log has fields of its own. */
 export function logField(chain: number, field: string, value: string): IndexField {
   return { field: chain === 1 ? field : `${field}.${chain}`, value }
 }
@@ -89,7 +85,6 @@ export function chainOf({ id }: { id: string }): number {
   return Number.parseInt(id, 10)
 }
 
-/** The entities and the types that a block has records of. */
 function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
   const chain = chainOf({ id })
   const entities = new Set(items.map(([, , entity]) => entity))

@@ -13,7 +13,6 @@ export interface LogRecord {
   message: string
   created_at: string
   trace_id: string
-  /** How a token's data was shown or used. */
   transform?: Transform
 }
 

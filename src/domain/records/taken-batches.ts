@@ -1,7 +1,4 @@
-/**
- * Records which batches of log entries a chain has taken, so that none is taken twice, even if one reappears in its table.
- * The id of a batch: maker (5 bytes), number among the maker's batches for the tenant (5), time (6, ms since the epoch).
- */
+/** Batches that a chain has taken. Their ids: maker (5 bytes), its number for the tenant (5), ms (6). */
 
 const MAKER_BYTES = 5
 const NUMBER_BYTES = 5

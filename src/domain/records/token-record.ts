@@ -33,7 +33,6 @@ export interface ImportRecord {
   }[]
 }
 
-/** The actors and times of a record's creation and last change. */
 export interface Audit {
   created_by: string
   created_at: string

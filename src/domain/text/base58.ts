@@ -5,10 +5,7 @@ const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 const GROUP_DIGITS = 5
 const GROUP = 58n ** BigInt(GROUP_DIGITS)
 
-/**
- * Base58 in Bitcoin's alphabet; each leading zero byte is a leading `1`. Shorter results are padded with `1` to `least`
- * characters: with 43, 32 bytes always give 43 or 44 characters, and with 22, 16 bytes always give 22.
- */
+/** Bitcoin's alphabet, padded with `1` to `least`: 43 for 32 bytes (43 or 44 characters), 22 for 16. */
 export function base58(bytes: Uint8Array, least = 0): string {
   let digits = ''
   for (let left = BigInt(`0x0${Buffer.from(bytes).toString('hex')}`); left > 0n; left /= GROUP) {

@@ -1,5 +1,3 @@
-/** Finds the name that misspelled text means. */
-
 const MOST_LETTERS = 50
 /** A shorter name with a slip is likely another name. */
 const LEAST_LETTERS = 3

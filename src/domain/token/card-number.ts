@@ -1,4 +1,3 @@
-/** The length of the BIN, which identifies the issuer: 8 digits, or 6 for a number of fewer than 16. */
 export function binLength(digitCount: number): number {
   return digitCount < 16 ? 6 : 8
 }
@@ -16,7 +15,6 @@ const BRANDS = [
 type CardBrand = (typeof BRANDS)[number][0]
 export const CARD_BRANDS = BRANDS.map(([brand]) => brand)
 
-/** The network that issues numbers with these leading digits; undefined for any other. */
 export function brandOf(digits: string): CardBrand | undefined {
   return BRANDS.find(([, pattern]) => pattern.test(digits))?.[0]
 }

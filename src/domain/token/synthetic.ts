@@ -62,7 +62,6 @@ export function generateData(type: TokenTypeName, draw: Draw): unknown {
   return GENERATORS[type](draw)
 }
 
-/** Generates data of the type to replace `data`. In data of type `token`, only letters, digits and scalars are replaced. */
 export function replaceData(type: TokenTypeName, data: unknown, draw: Draw): unknown {
   if (type === 'token') return mapScalars(data, (scalar) => replaceScalar(scalar, draw))
   const generated = generateData(type, draw)
@@ -102,7 +101,6 @@ function digits(draw: Draw, count: number): string {
   return text
 }
 
-/** Appends the check digit that makes the number valid. */
 function complete(start: string, isValid: (digits: string) => boolean): string {
   for (let digit = 0; ; digit++) if (isValid(`${start}${digit}`)) return `${start}${digit}`
 }

@@ -1,7 +1,4 @@
-/**
- * Renders the expressions of a token over its data: id, mask, fingerprint and search values. If the data is invalid
- * (`scope.data` is undefined), the expressions are only checked, so that all errors are reported together.
- */
+/** Renders expressions over a token's data. Without `scope.data` (it is invalid), they are only checked. */
 import { type PropertyErrors, validationError } from '../../errors.js'
 import type { Budget } from '../expression/budget.js'
 import type { Expression, Expressions, ExpressionUse, Scope } from '../expression/expression.js'
@@ -16,7 +13,6 @@ const MAX_MASK_VALUES = 4000
 
 export interface Rendering {
   expressions: Expressions
-  /** Errors are added under the path of the attribute. */
   errors: PropertyErrors
   scope: Scope
   budget: Budget
@@ -25,7 +21,6 @@ export interface Rendering {
 /** A literal id, or an expression that generates a new id at each call of `draw`. */
 export type GivenId = { kind: 'given'; id: string } | { kind: 'alias'; draw(): string }
 
-/** The id that a caller requests: literal, or an alias expression over the data if it contains `{{`. */
 export async function readId(rendering: Rendering, id: unknown): Promise<GivenId | undefined> {
   const { expressions, errors, scope, budget } = rendering
   return collectLater(errors, 'id', async () => {
@@ -51,10 +46,7 @@ export function requireTokenId(value: unknown): string {
   return id
 }
 
-/**
- * The mask, any JSON whose strings are expressions, rendered over the data; undefined without a mask. For data that is
- * absent, members that are the same in `usual`, the default mask of the type, are omitted; members of a custom mask are null.
- */
+/** Without their data, members equal to those of `usual`, the type's mask, are omitted; others are null. */
 export async function renderMask(rendering: Rendering, mask: unknown, usual?: unknown): Promise<unknown> {
   const { expressions, errors, scope, budget } = rendering
   if (mask === undefined) return undefined
@@ -85,10 +77,7 @@ function dropUnset(masked: unknown, mask: unknown, usual: unknown): unknown {
   return Object.fromEntries(Object.entries(masked).filter((member) => !isUnset(member)))
 }
 
-/**
- * The value to fingerprint. A custom expression must not yield null or blank text, because all tokens without the data
- * it names would then be equal. The `usual` expression, the default of the type, may: it uses all of the data.
- */
+/** Not null or blank, because all tokens without the data would be equal. `usual` uses all data. */
 export async function renderFingerprint(rendering: Rendering, text: unknown, usual?: string) {
   return collectLater(rendering.errors, 'fingerprint_expression', async () => {
     const rendered = await renderText(rendering, text, 'fingerprint')
@@ -98,7 +87,6 @@ export async function renderFingerprint(rendering: Rendering, text: unknown, usu
   })
 }
 
-/** The search index values: lower case, without repetitions. */
 export async function renderSearchIndexes(rendering: Rendering, texts: unknown): Promise<string[]> {
   const { errors } = rendering
   if (texts === undefined) return []

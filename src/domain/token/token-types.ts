@@ -24,7 +24,6 @@ export interface TokenType extends TypeRules {
 
 export const DATA_NOT_NULL = 'must not be null; a token holds a value'
 
-/** Errors in the data of a token. Each message says what is allowed and contains no value. */
 export function validateData(type: TokenType, data: unknown): PropertyErrors {
   if (data === undefined) return { data: ['is required'] }
   return data === null ? { data: [DATA_NOT_NULL] } : type.check(data)

@@ -29,7 +29,6 @@ export interface TokenRules {
   now: number
 }
 
-/** A validated token, without the attributes that the vault assigns. */
 export interface TokenDraft {
   record: Omit<
     TokenRecord,
@@ -49,11 +48,7 @@ type Input = Readonly<Record<string, unknown>>
 /** The requested attributes with defaults filled in, before validation. undefined: absent. */
 type RequestedToken = Input & { type: TokenType; expires: number | undefined }
 
-/**
- * Validates the attributes of a new token and fills in the defaults of its type. A null attribute counts as absent,
- * except that `mask: null` means no mask. Unknown attributes are ignored.
- * @throws CofferError `validation` with all errors by property path.
- */
+/** A null attribute is absent, but `mask: null` means no mask. @throws CofferError `validation` by path */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors)
@@ -74,11 +69,7 @@ export async function prepareToken(input: Input, rules: TokenRules): Promise<Tok
   return settle(requested, rules, errors)
 }
 
-/**
- * Checks the parts of a merge patch whose validity does not depend on the token. Null removes an attribute, but `data`
- * and `containers` cannot be removed.
- * @throws CofferError `validation` with all errors by property path.
- */
+/** Checks what does not depend on the token. @throws CofferError `validation` with all errors by path */
 export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {
   const errors: PropertyErrors = {}
   refuseUnsupported(patch, errors)
@@ -96,10 +87,8 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
 }
 
 /**
- * Applies a merge patch: `data`, `mask` and `metadata` are merged, other attributes are replaced; `id`, `type` and
- * unknown attributes are ignored. Null removes mask, metadata, search indexes and expiry, and resets the fingerprint
- * expression to the type's default. The result is validated like a new token.
- * @throws CofferError `validation` with all errors by property path, such as for `data: null`.
+ * Merges `data`, `mask`, `metadata`; replaces others; ignores `id`, `type` and unknown ones. Null removes or
+ * resets an attribute, except `data`. @throws CofferError `validation` with all errors by path
  */
 export async function patchToken(record: TokenRecord, patch: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
@@ -141,7 +130,6 @@ function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {
   return text === undefined ? undefined : Date.parse(text)
 }
 
-/** Validates and renders all attributes. @throws CofferError `validation` with all errors. */
 async function settle(
   requested: RequestedToken,
   { expressions, budget }: TokenRules,

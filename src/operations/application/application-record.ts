@@ -116,10 +116,7 @@ export function viewKey({ hash: _, ...view }: ApplicationKey, key?: string): Inf
   return { ...view, ...omitUndefined({ key }) }
 }
 
-/**
- * Checks requested rights and their expiry; without `holder`, permissions of any are accepted. Returns when they expire, ms
- * since the epoch. @throws CofferError `validation`
- */
+/** Returns the expiry in ms. Without `holder`, permissions of any pass. @throws CofferError `validation` */
 export async function checkRights(
   holder: Parameters<typeof checkGrants>[0],
   input: Parameters<typeof checkGrants>[1] & { readonly expires_at?: string | undefined },

@@ -16,13 +16,6 @@ const EXAMPLE_URL = '--url http://localhost:4010'
 const DUE =
   'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
 
-const nothing = closedInput([], {})
-const SNAPSHOT = {
-  type: 'string',
-  minLength: 1,
-  maxLength: 100,
-  description: 'The name of the snapshot.',
-} as const
 const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
 )
@@ -33,14 +26,15 @@ function on<const Name extends string>(name: Name, route: string, example = '') 
     name: `control ${name}`,
     control: route,
     audience: 'owner',
-    input: nothing,
+    input: closedInput([], {}),
     examples: [['coffer control', name, example, EXAMPLE_URL].filter(Boolean).join(' ')],
   } as const
 }
 
-/** {@link on} for an operation on a named snapshot. */
 function onSnapshot<const Name extends string>(name: Name, route: string) {
-  return { ...on(name, route, 'with-cards'), input: closedInput(['name'], { name: SNAPSHOT }) }
+  const description = 'The name of the snapshot.'
+  const snapshot = { type: 'string', minLength: 1, maxLength: 100, description } as const
+  return { ...on(name, route, 'with-cards'), input: closedInput(['name'], { name: snapshot }) }
 }
 
 /** Performs another operation, if there is a control plane. */

@@ -17,11 +17,9 @@ export const VAULT_TENANT = 0
 const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
 const name = { type: 'string', minLength: 1, maxLength: rules.MAX_NAME_LENGTH } as const
-/** The name of a formula, reactor or proxy. */
 export const displayName = { ...name, description: 'A display name.' } as const
 export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
 
-/** Code of a formula or reactor. */
 export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {

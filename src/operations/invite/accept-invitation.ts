@@ -29,7 +29,6 @@ const DEAD_LINKS = {
   member: [409, 'You are already a member', 'A person with this e-mail address has joined the tenant.'],
 } as const
 
-/** A link that does not work. */
 export class DeadLink extends CofferError {
   readonly reason: keyof typeof DEAD_LINKS
   readonly title: string

@@ -28,10 +28,6 @@ const logOutput = component(
     created_at: date,
   },
 )
-const entityTypeOutput = component('EntityType', ['display_name', 'value'], {
-  display_name: text,
-  value: text,
-})
 const LARGEST_PAGE = 10_000
 
 const filters = {
@@ -75,7 +71,7 @@ const listEntityTypes = operation({
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
   input: inputSchema([], {}),
-  output: arrayOf(entityTypeOutput),
+  output: arrayOf(component('EntityType', ['display_name', 'value'], { display_name: text, value: text })),
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
 })

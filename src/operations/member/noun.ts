@@ -13,19 +13,18 @@ import { findNewest, readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
 import { anyOf, manage } from '../manage.js'
 
-const userOutput = component('User', [], {
-  id: uuid,
-  'email?': text,
-  'first_name?': text,
-  'last_name?': text,
-  'picture?': text,
-})
 const columns = ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at']
 export const memberOutput = component('Member', columns, {
   id: uuid,
   tenant_id: uuid,
   role: enumOf(...ROLES),
-  user: userOutput,
+  user: component('User', [], {
+    id: uuid,
+    'email?': text,
+    'first_name?': text,
+    'last_name?': text,
+    'picture?': text,
+  }),
   ...optionalAudit,
 })
 

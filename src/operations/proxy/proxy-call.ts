@@ -102,7 +102,6 @@ export const callProxy = operation({
   },
 })
 
-/** The key of the proxy, and the query without it. */
 function readKey({ headers, query, prefix }: RelayRequest): { key: string | undefined; query: string } {
   const name = `${prefix}-proxy-key`
   const isKey = (pair: string) => pair === name || pair.startsWith(`${name}=`)

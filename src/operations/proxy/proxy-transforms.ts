@@ -26,16 +26,12 @@ export const CONTAINED = {
 export interface OpenProxy {
   base: URL
   proxy: ProxyRecord | undefined
-  /** The application that the client of code acts as. */
   bound: Caller | undefined
   settings: Readonly<Record<string, unknown>>
   prefix: string
 }
 
-/**
- * The message after all transforms of its direction, or the answer that one of a request gives instead.
- * @throws CofferError that of the code; `validation` or `bad_gateway` for a body that is no text
- */
+/** May give an answer instead. @throws CofferError of the code; `validation`, `bad_gateway` for no text */
 export async function transform(
   session: Session,
   opened: OpenProxy,

@@ -41,7 +41,6 @@ const reactInput = inputSchema(['id'], {
 
 export const invoking = { permissions: ['token:use', 'reactor:invoke'], needsOnePermission: true } as const
 
-/** What the operations that run a reactor declare. */
 export const running = {
   ...invoking,
   input: reactInput,
@@ -75,10 +74,7 @@ export const react = operation({
 /** Stores the answer of a run, in the unit that stores the run. */
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
-/**
- * Runs the code, and creates all tokens of its result, or none, in the unit that stores the run. Without `keep` the result
- * is the answer of the operation. @throws CofferError that of the code, those of tokenize
- */
+/** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
   { invocation, settings, actor }: Prepared,
@@ -138,7 +134,6 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
 
 export interface Prepared {
   invocation: Invocation
-  /** The caller that tokenizes the result. */
   actor: Caller
   settings: Readonly<Record<string, unknown>>
 }

@@ -56,7 +56,6 @@ export function createClientCall(session: Session, application: Caller): ClientC
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/** @throws CofferError `validation` if it is not an object */
 function readBody(body: unknown): OperationInput {
   if (!isObject(body)) throw validationError('This method takes an object of attributes.')
   return Object.fromEntries(
@@ -64,7 +63,6 @@ function readBody(body: unknown): OperationInput {
   )
 }
 
-/** A filter may be a single value instead of an array. */
 function readQuery(query: unknown): OperationInput {
   const input = query === undefined || query === null ? {} : readBody(query)
   for (const [name, { type }] of Object.entries(tokenFilters))

@@ -64,7 +64,6 @@ async function removeOldest(store: StoreWriter, tenant: number, reactorId: strin
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
 }
 
-/** Also removes every result. */
 export async function removeRuns(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
   const request = { ...whereReactor(reactorId), page: 1, size: REMOVED_AT_ONCE }
   for (const kind of ['reactor_log', 'reactor_result'] as const)

@@ -48,7 +48,6 @@ export function reference(refersTo: string, description: string) {
   return { ...inputSchema(['id'], { id: { type: 'string' } }), refersTo, description } as const
 }
 
-/** Values of a reactor or proxy by their names. */
 export function configurationOf(description: string) {
   const map = { type: 'object', additionalProperties: {}, maxProperties: MAX_ELEMENTS } as const
   return { ...map, sensitive: true, description } as const
@@ -189,7 +188,6 @@ export const deleteReactor = reactors.delete({
   before: ({ store, caller }, { id }) => removeRuns(store, caller.tenant, id),
 })
 
-/** The formula of a reactor, which cannot be deleted before the reactor; undefined if the reactor has code. */
 export async function findFormulaOf(context: Context, { formula_id }: Pick<ReactorRecord, 'formula_id'>) {
   if (formula_id === undefined) return undefined
   const formula = await findFormula(context.store, context.caller.tenant, formula_id)

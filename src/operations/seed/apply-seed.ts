@@ -103,7 +103,6 @@ const LISTS: Readonly<Record<ListName, List>> = {
   invitations: { as: createInvitation, create: addInvitation },
 }
 
-/** The contents of one tenant, checked. */
 export interface Part {
   place: string
   contents: SeedContents
@@ -153,7 +152,6 @@ async function refer(item: Item, find: (property: string, name: string) => Promi
   return referred
 }
 
-/** Creates the tenant, and returns a context for it. */
 async function enterNew(context: Context, { place, contents }: Part): Promise<Context> {
   const { store, createUuid } = context
   const keys = context.vault().generateTenantKeys()
@@ -188,7 +186,6 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
   return { id: before.id, name, applications: shown, tokens: contents.tokens?.length ?? 0 }
 }
 
-/** The newest formula with this name that the tenant sees. */
 async function findFormula({ store, caller }: Context, name: string) {
   const [own, official] = [caller.tenant, VAULT_TENANT].map((tenant) => readAll(store, 'formula', tenant))
   return [...(await own!), ...(await official!)].find((formula) => formula.name === name)

@@ -116,7 +116,6 @@ async function requireSession(context: Context, nonce: string): Promise<SessionR
   throw new CofferError('not_found', 'No session has this nonce, or it has expired.')
 }
 
-/** Limits the live sessions that the calling application created, or authorized. */
 async function requireRoom({ store, caller }: Context, field: 'application' | 'authorizer'): Promise<void> {
   const where = { field, value: caller.actor.id }
   const { records } = await store.find('session', NO_TENANT, { where, page: MOST_LIVE_SESSIONS, size: 1 })

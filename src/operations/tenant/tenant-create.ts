@@ -1,4 +1,3 @@
-/** Creates and finds tenants. */
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'

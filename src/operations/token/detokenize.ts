@@ -20,7 +20,6 @@ const MOST_SIZE = 16 * 1024 * 1024
 export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
 interface Access {
-  /** Needed on each token. */
   permission: Permission
   /** Absent if `reached` logs the uses later. */
   log?: LogEntry
@@ -64,10 +63,7 @@ export const detokenizeTokens = operation({
   run: (context, { payload }, found) => detokenize(context, payload, found, SHOW),
 })
 
-/**
- * Compiles every expression in `document`, which error messages call `whole`. `places`: names of its texts; default: paths.
- * @throws CofferError `validation` for each invalid expression, and for too many tokens; `too_much_work`
- */
+/** `places`: names of texts, instead of paths. @throws CofferError `validation`, `too_much_work` */
 export async function findExpressions(
   document: unknown,
   tools: Pick<CheckTools, 'expressions' | 'turns'>,
@@ -96,11 +92,7 @@ export async function findExpressions(
   return { byText, budget }
 }
 
-/**
- * A copy of `document` with the expressions in `found` evaluated. Expressions inside token data are not evaluated. Logs
- * one use of each token, or what `access` says.
- * @throws CofferError `validation` for unknown tokens and for expressions that fail; `forbidden`, `too_much_work`
- */
+/** Expressions inside token data stay. @throws CofferError `validation`, `forbidden`, `too_much_work` */
 export async function detokenize<T>(
   context: Context,
   document: T,
@@ -127,7 +119,6 @@ function requireSize(size: number, { whole }: Access): void {
   if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-/** Every referenced token as the caller may see it, by its id. */
 async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
   const { permission, log, reached, transform } = access

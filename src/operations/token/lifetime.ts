@@ -24,10 +24,7 @@ export async function recordUse(
     await store.insert('activity', tenant, activity)
 }
 
-/**
- * Has the creation of a token counted once. A token that exists and does not expire is found by the month of its creation.
- * A record of activity stands for the creation of any other.
- */
+/** Counts a creation once: by the month of a token without expiry, else by a record of activity. */
 export async function settleCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
@@ -59,7 +56,6 @@ function activityOf(id: string, date: string): ActivityRecord {
   return { id: `${month}/${id}`, month, at: date }
 }
 
-/** The number of tokens of the type, and when the last one was created, even if it is gone. */
 export async function measureType({ store, caller: { tenant } }: Context, value: string) {
   const first = { page: 1, size: 1 }
   const living = await store.find('token', tenant, { where: { field: 'type', value }, ...first })
@@ -73,7 +69,6 @@ export async function measureType({ store, caller: { tenant } }: Context, value:
   return last_created_at === undefined ? undefined : { count: living.total, last_created_at }
 }
 
-/** The number of tokens that were created or used this month. */
 export async function countActive({ store, caller: { tenant }, date }: Context): Promise<number> {
   const search = { where: { field: 'month', value: monthOf(date) }, page: 1, size: 1 }
   const created = await store.locate('token', tenant, search)

@@ -1,4 +1,3 @@
-/** Access of a caller to tokens: finding and listing, access rules, logging and usage. */
 import type { Target } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { metadataLookups } from '../../domain/records/index-fields.js'
@@ -62,10 +61,7 @@ export async function filterConditions(context: Context, filters: TokenFilters):
   return container.length === 0 ? conditions : [...conditions, await inContainers(context, container)]
 }
 
-/**
- * The listing of tokens on which the caller has token:read and `needed`, each shown with the transform of its rule. The
- * containers of a token may have changed since it was located.
- */
+/** Each is shown by its own rule, because its containers may have changed since it was located. */
 export function listGranted(
   caller: Caller,
   toConditions: (context: Context) => Promise<readonly Condition[]>,
@@ -86,20 +82,14 @@ export function listGranted(
   }
 }
 
-/**
- * Tests whether the caller has token:read and `needed` on a token. Undefined unless the rules of the caller depend on
- * token ids: then the index of containers cannot decide, and each token is tested.
- */
+/** Undefined unless rules depend on token ids: then the index of containers cannot decide. */
 export function matchesId(caller: Caller, needed: readonly Permission[]) {
   if (caller.dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
   return (record: TokenRecord) => all.every((each) => caller.transform(each, record) !== undefined)
 }
 
-/**
- * Restricts `conditions` to the container sets on which the caller has token:read and `needed`, unless {@link matchesId}
- * does. Sets are few and tokens many, so the rules are evaluated per set and the tokens are found by the index of sets.
- */
+/** Tokens are many and sets of containers few, so rules decide per set, unless {@link matchesId} does. */
 export async function whereGranted(
   context: Context,
   conditions: readonly Condition[],
@@ -115,10 +105,7 @@ export async function whereGranted(
   return and.length === 0 ? undefined : { and }
 }
 
-/**
- * Tokens in one of the containers; a trailing * matches what follows. A container and those below it are indexed; other
- * prefixes are compared with the container sets in use, all at once.
- */
+/** A trailing * matches what follows. Only prefixes that end within a name are compared with all sets. */
 export async function inContainers(context: Context, patterns: readonly string[]): Promise<Condition> {
   const or: Condition[] = []
   const prefixes: string[] = []
@@ -134,7 +121,6 @@ export async function inContainers(context: Context, patterns: readonly string[]
   return { or }
 }
 
-/** Tokens whose set of containers the rules of the caller allow. */
 export function whereAllowed(context: Context, matches: (containers: readonly string[]) => boolean) {
   const { grants = [] } = context.caller
   return whereContainers(context, matches, grants.flatMap(({ rules }) => rules).length * RULE_STEPS)

@@ -11,7 +11,6 @@ import { filterBy, type Infer, patchOf } from '../../framework/schema.js'
 
 const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
 
-/** Log entries, and what the declarations of operations that answer with tokens share. */
 export const CREATED = { operation: 'create', message: 'Token created' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const showingTokens = { isExplainable: true, isRevealable: true, log: READ } as const
@@ -89,7 +88,6 @@ export const createAttributes = {
   expires_at,
 } as const
 
-/** The attributes of an update request, in which null removes a value. */
 export const updateAttributes = patchOf(
   {
     ...contents,
@@ -99,7 +97,6 @@ export const updateAttributes = patchOf(
   ['containers'],
 )
 
-/** The API's token object, its members in the documented order. */
 const columns = ['id', 'type', 'data', 'containers', 'created_at']
 export const tokenOutput = output.component('Token', columns, {
   id: text,
@@ -137,11 +134,7 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/**
- * The token object under a transform: `reveal` shows the data, `mask` the mask over it (no `data` when there is no
- * mask, `data: null` when the mask yields null), `redact` leaves `data` out. Attributes without a value are absent;
- * `deduplicate_token` is never shown.
- */
+/** No `data` if redacted, or masked without a mask; null if the mask yields null. No unset attributes. */
 export function viewToken(record: TokenRecord, transform: Transform): TokenView {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal: an object made from a list of names costs reads and creations microseconds.
@@ -171,7 +164,6 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}
 
-/** The parts of a type's data that a view shows even if it is masked. */
 function describeData({ type, data }: TokenRecord): Pick<TokenView, 'card' | 'bank'> {
   if (type === 'card_number') return { card: describeCard({ number: data as string }) }
   if (type === 'card') return { card: describeCard(data as Parameters<typeof describeCard>[0]) }

@@ -121,15 +121,11 @@ function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promi
   return context.store.fingerprint(context.caller.tenant, fingerprintText)
 }
 
-/** The token's attribute overrides the tenant's setting. */
 function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boolean {
   return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
-/**
- * The oldest token with this fingerprint. If the setting deduplicate.reveals_existing is false, only tokens that the caller
- * may read are considered, so that the answer does not depend on other tokens.
- */
+/** The oldest. If deduplicate.reveals_existing is false, only of tokens that the caller may read. */
 async function findByFingerprint(
   context: Context,
   value: string,

@@ -128,7 +128,6 @@ function isTokenRequest(value: object): value is Record<string, unknown> {
   return Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')
 }
 
-/** Returns the replacement of a token request; a plain value is replaced by its `id`. */
 type Replace = (request: Record<string, unknown>, path: string) => { id?: string }
 
 /** A copy of the payload. `path` is the path in error messages: `card.data.number`, `[2]`. */

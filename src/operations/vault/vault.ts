@@ -83,10 +83,7 @@ export const backUpVault = operation({
   }),
 })
 
-/**
- * For the process that changes the key slots, because no other has the secrets. `replaces`: the `mac` of the header that
- * the new one was made from.
- */
+/** For the process that changes the key slots. `replaces`: the `mac` of the header that it has changed. */
 export const replaceHeader = operation({
   ...onVault,
   name: 'vault replace-header',

@@ -106,7 +106,6 @@ function toArgument(value: unknown): unknown {
   return typeof value === 'object' && value !== null ? view(value) : value
 }
 
-/** The arguments of `Uint8Array` for what `new Buffer` is given. */
 function toMemory(value: Any, encoding: Any, length: unknown): unknown[] {
   if (typeof value === 'number') return [value]
   if (typeof value === 'string') {

@@ -12,7 +12,6 @@ const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, S
 /** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
 const MOST_RANDOM_BYTES = 65_536
 
-/** Functions of data and keys that return data or keys. */
 const FUNCTIONS =
   split(`timingSafeEqual randomInt pbkdf2Sync scryptSync hkdfSync getHashes getCiphers getCurves
   sign verify publicEncrypt privateDecrypt createSecretKey createPublicKey createPrivateKey generateKeyPairSync`)
@@ -39,7 +38,6 @@ export function createCrypto(epoch: Epoch) {
     keys.set(facade, raw)
     return facade
   }
-  /** Converts a result, which may be a key or a pair of keys. */
   const finish = (value: Any): unknown => {
     if (isKeyObject(value)) {
       const { type, asymmetricKeyType, symmetricKeySize } = value

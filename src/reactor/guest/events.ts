@@ -131,7 +131,6 @@ export function createTimers() {
         queueMicrotask(() => callback())
       },
     },
-    /** Cancels all timers; later timers are not started. */
     end: () => {
       isOver = true
       for (const id of pending.keys()) stop(id)

@@ -22,11 +22,7 @@ interface Conversion {
 
 const MOST_DEPTH = 4
 
-/**
- * The argument for a function of Node's: a primitive, a copy of bytes, the object that `unwrap` returns for it, or a new
- * plain object or array of these.
- * @throws TypeError for functions, symbols and values that are nested too deeply.
- */
+/** Copies bytes, objects and arrays that `unwrap` does not know. @throws TypeError for code and symbols */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
   if (typeof value === 'function' || typeof value === 'symbol' || depth > MOST_DEPTH)
     throw new TypeError('The argument is of a type that this function does not take')
@@ -96,10 +92,7 @@ export function gateCallback(epoch: Epoch, work: Work): Work {
   }
 }
 
-/**
- * `structuredClone` for reactor code: a deep copy that preserves cycles. Supports the types of JSON and binary data, Map,
- * Set, Date, RegExp and Error; an object of any other class becomes a plain one. @throws TypeError for functions and symbols.
- */
+/** `structuredClone` for reactor code: unknown classes become plain. @throws TypeError for functions, symbols */
 export function clone(value: unknown, seen = new Map<object, unknown>()): unknown {
   if (typeof value === 'function' || typeof value === 'symbol')
     throw new TypeError(`A ${typeof value} cannot be cloned`)

@@ -25,10 +25,7 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
   ServiceUnavailableError: [503, 'Service Unavailable'],
 }
 
-/**
- * The source of the module of reactor errors. In a compartment its classes extend the `Error` of the compartment. The
- * constructors take the errors as text, an array, an Error or an object of these, and an optional message.
- */
+/** Classes extend the compartment's `Error`. `errors`: text, array, Error or object of these. */
 export const ERROR_CLASSES_SOURCE = `
 class ReactorError extends Error {
   constructor(name, status, message, errors) {

@@ -2,7 +2,6 @@
 import { type Comment, type Node, type Options, Parser, type Program, type Token, tokTypes } from 'acorn'
 import type { Position } from '../messages.js'
 
-/** An error in code that cannot be started; `line` and `column` start at 1. */
 export class SourceError extends Error {
   readonly line: number
   readonly column: number
@@ -43,7 +42,6 @@ export function prepareSource(code: string): Source {
   return { text: applyEdits(code, edits), program }
 }
 
-/** The line and column of an offset into `code`. */
 function locate(code: string, offset: number): Position {
   const before = code.slice(0, offset).split(/\r\n|[\n\r\u2028\u2029]/)
   return { line: before.length, column: before.at(-1)!.length + 1 }

@@ -6,7 +6,6 @@ import { type Buffer, toBuffer } from './bytes.js'
 import type { AbortSignal } from './events.js'
 import { type Any, guard, Hidden, requireMemory, viewMemory } from './shield.js'
 
-/** The iteration that `URLSearchParams` and `Headers` have in common. */
 abstract class Pairs {
   abstract [Symbol.iterator](): Generator<[string, string]>
 
@@ -42,7 +41,6 @@ export class URLSearchParams extends Pairs {
 const paramMethods = 'append delete get getAll has set sort toString'
 params.addMembers(URLSearchParams, { reads: 'size', methods: paramMethods })
 
-/** Converts text, pairs or a record, with all parts converted to strings. */
 function toPairs(init: Any): string | [string, string][] {
   if (init === undefined) return []
   if ((typeof init !== 'object' && typeof init !== 'function') || init === null) return `${init}`
@@ -146,7 +144,6 @@ function take(body: Body): Bytes {
   return message.bytes
 }
 
-/** A body that can be read once. */
 class Body {
   constructor(message: Message) {
     messages.set(this, { bodyUsed: false, ...message })
@@ -209,7 +206,6 @@ export class Request extends Body {
 }
 requests.addMembers(Request, { reads: 'method redirect signal' })
 
-/** The bytes of a body and its default content type. */
 function toBytes(body: unknown): { bytes: Bytes; type?: string } {
   if (body === undefined || body === null) return { bytes: new Uint8Array(0) }
   const memory = viewMemory(body)
@@ -218,7 +214,6 @@ function toBytes(body: unknown): { bytes: Bytes; type?: string } {
   return { bytes: new Uint8Array(NodeBuffer.from(String(body))), type: `${type};charset=UTF-8` }
 }
 
-/** The message for the host; reads the body. */
 function describe(request: Request): FetchRequest {
   const { url, headers } = messages.get(request)
   const { method, redirect } = requests.get(request)
