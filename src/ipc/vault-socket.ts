@@ -32,23 +32,20 @@ export interface VaultSocketOptions {
   directory: string
   /** Keyed with a secret of the vault, so that only a holder of the vault's key can make it. */
   proof: Mac
-  /** Keyed with a secret that ends with this server, for commands that were given that secret alone. */
-  sessionProof?: Mac | undefined
 }
 
 export type VaultSocketClient = NonNullable<Awaited<ReturnType<typeof connectToVault>>>
 
 /** Listens for commands. Contract: `answer` never throws; failures are in its answer. */
 export async function serveVaultSocket(
-  { files, directory, proof, sessionProof = proof }: VaultSocketOptions,
+  { files, directory, proof }: VaultSocketOptions,
   answer: (message: unknown) => Promise<unknown>,
 ) {
   const path = `${directory}/${SOCKET}`
   // Only the holder of the vault's lock gets here, so a socket that exists is left over from a dead process.
   files.remove(path)
-  const keys = [proof, sessionProof].map((mac) => deriveKey(mac, directory))
-  const pskCallback = (_: TLSSocket, given: string) =>
-    keys.find(({ identity }) => identity === given)?.psk ?? null
+  const { identity, psk } = deriveKey(proof, directory)
+  const pskCallback = (_: TLSSocket, given: string) => (given === identity ? psk : null)
   const connections = new Set<TLSSocket>()
   const answering = new Set<Promise<void>>()
   let isClosing = false

@@ -19,8 +19,6 @@ export interface VaultLocation {
   role?: 'command' | 'server'
   /** The password of a store, whose address here has none. */
   storePassword?: () => Promise<string | undefined>
-  /** A secret that a server also accepts from commands without a key of the vault. */
-  session?: Uint8Array
   /** How long to wait for the lock; default 10 s. */
   patienceMs?: number
   files?: Files
@@ -28,8 +26,7 @@ export interface VaultLocation {
   random?: RandomSource
 }
 
-export type Effects = Required<Omit<VaultLocation, 'session' | 'storePassword'>> &
-  Pick<VaultLocation, 'session' | 'storePassword'>
+export type Effects = Required<Omit<VaultLocation, 'storePassword'>> & Pick<VaultLocation, 'storePassword'>
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location

@@ -1,9 +1,8 @@
 /** Creates and opens vaults by address: chooses storage, lock, keys and engine for {@link createApp}. */
 import { checkNewPassphrase, type Secret } from '../crypto/key-slot.js'
 import { createKeyring } from '../crypto/keyring.js'
-import { nativePrimitives } from '../crypto/native.js'
 import type { Clock } from '../crypto/ports.js'
-import { createMac, KEY_BYTES } from '../crypto/primitives.js'
+import { KEY_BYTES } from '../crypto/primitives.js'
 import { createRandom } from '../crypto/random.js'
 import { CofferError } from '../errors.js'
 import { connectToVault, hasVaultSocket, serveVaultSocket } from '../ipc/vault-socket.js'
@@ -130,9 +129,7 @@ async function openOwned(effects: Effects, lock: Lock, secret: Secret): Promise<
 async function listening(effects: Effects, { keyring }: Pick<Unlocked, 'keyring'>, app: App): Promise<App> {
   if (effects.role !== 'server') return app
   try {
-    const { session } = effects
-    const sessionProof = session && createMac(nativePrimitives, session)
-    const options = { ...effects, proof: keyring.socketProof, sessionProof }
+    const options = { ...effects, proof: keyring.socketProof }
     const listener = await serveVaultSocket(options, (message) => answerMessage(app, message))
     const { close } = app
     // Changes `app` itself, because a server adds to it what commands need.
@@ -174,13 +171,4 @@ function leaveToServer(effects: Effects) {
     if (isServer && hasVaultSocket(effects))
       throw new ServerFound('unavailable', `Process ${pid} has the vault open and does not answer commands.`)
   }
-}
-
-/** The vault in the server of `session`, without a key of the vault; undefined if the session has ended. */
-export async function reachSession(location: VaultLocation, session: Uint8Array): Promise<Vault | undefined> {
-  const peer = await connectToVault({
-    ...completeEffects(location),
-    proof: createMac(nativePrimitives, session),
-  })
-  return peer && createRemoteVault(peer)
 }

@@ -173,7 +173,7 @@ export function refuseBesideServer({ files, directory, pid }: Effects): void {
 function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   if (!isServer) return
   const who = `Process ${pid} on ${host} has this vault open since ${formatDate(since)}`
-  const end = `Stop it first: kill ${pid} (if that is \`coffer unlock\`: coffer vault lock)`
+  const end = `Stop it first: kill ${pid}`
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 

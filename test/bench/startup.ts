@@ -3,7 +3,7 @@
  * rounds, sizes of the vaults.
  */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -17,7 +17,6 @@ const program = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url)
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 // Certificates that Node reads at every start would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
-const unlocked = join(place, 'unlocked')
 
 try {
   const vaults: [number, FilledVault][] = []
@@ -25,7 +24,6 @@ try {
     vaults.push([tokens, await createFilledVault(place, tokens)])
   const used: [number, FilledVault][] = []
   for (const commands of COMMANDS) used.push([commands, await createUsedVault(commands)])
-  unlockVault()
   const measured = await measureInTurn(Number(rounds), [
     { name: 'node -e 0', measure: () => timeNode(['-e', '0']) },
     { name: 'coffer --version', measure: () => timeNode([program, '--version']) },
@@ -38,10 +36,6 @@ try {
       name: `coffer token get, after ${commands} commands`,
       measure: () => timeGet(1, vault),
     })),
-    {
-      name: 'coffer token get, unlocked passphrase',
-      measure: () => timeNode([program, 'token', 'get', tokenId(0), '--vault', unlocked]),
-    },
     { name: 'coffer token create', measure: () => timeCreate(vaults[0]![1]) },
     { name: 'completion of a name', measure: () => timeCompletion(vaults.at(-1)![1]) },
   ])
@@ -52,7 +46,6 @@ try {
   const [fresh, ...later] = measured.slice(3 + vaults.length, -2)
   for (const each of later) printRatio(`${each.name}, over none`, ratiosOf(each, fresh!))
 } finally {
-  spawnSync(process.execPath, [program, 'vault', 'lock', '--vault', unlocked, '--quiet'], { env })
   rmSync(place, { recursive: true, force: true })
 }
 
@@ -65,16 +58,6 @@ async function createUsedVault(commands: number): Promise<FilledVault> {
     await app.close()
   }
   return vault
-}
-
-/** A vault with a passphrase, which a process in the background keeps open. */
-function unlockVault(): void {
-  const file = join(place, 'passphrase')
-  writeFileSync(file, 'a long passphrase\n', { mode: 0o600 })
-  const flags = ['--vault', unlocked, '--passphrase-file', file]
-  timeNode([program, 'init', ...flags])
-  timeNode([program, 'token', 'create', '--id', tokenId(0), '--type', 'token', '--data', 'text', ...flags])
-  timeNode([program, 'unlock', '--for', '1h', ...flags])
 }
 
 function timeCreate({ directory, keyFile }: FilledVault): number {

@@ -37,22 +37,6 @@ t.test('a command is answered by the owner of the vault, message after message',
   t.equal(await connectToVault(options), undefined, 'nobody listens any more')
 })
 
-t.test(
-  'a command that has the secret of the session alone is answered, as long as it is that one',
-  async (t) => {
-    const options = place(t)
-    const listener = await serveVaultSocket({ ...options, sessionProof: key(7) }, echo)
-    const peer = await connectToVault({ ...options, proof: key(7) })
-    t.same(await peer?.ask(1), { echo: 1 })
-    peer?.close()
-    t.equal(await connectToVault({ ...options, proof: key(8) }), undefined)
-    const keyed = await connectToVault(options)
-    t.same(await keyed?.ask(2), { echo: 2 })
-    keyed?.close()
-    await listener.close()
-  },
-)
-
 t.test('many commands are answered at the same time', async (t) => {
   const options = place(t)
   const listener = await serveVaultSocket(options, echo)

@@ -93,28 +93,6 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (...line) => (await import('./scan.js')).scan(...line),
   },
   {
-    name: 'unlock',
-    summary: 'Keep a vault with a passphrase open for a time',
-    details:
-      'A process in the background has the vault open, without a port, and commands need no passphrase. While it lasts, any\n' +
-      'process of yours is the owner of the vault. It ends with coffer vault lock, its time, or when you log out.',
-    options: [
-      ['--for <duration>', 'how long: 15m, 8h, at most 24h (default 15m)'],
-      ['--foreground', 'do it in this process, until Ctrl-C'],
-    ],
-    examples: [
-      '(umask 77; echo a long passphrase > pass.txt) && coffer init --vault locked --passphrase-file pass.txt && coffer unlock --for 1m --vault locked --passphrase-file pass.txt && coffer token list --vault locked && coffer vault lock --vault locked',
-    ],
-    run: async (context, _, options) => (await import('./unlock.js')).unlock(context, options),
-  },
-  {
-    name: 'vault lock',
-    summary: 'End what coffer unlock began.',
-    details: 'coffer vault status shows which process has a vault open.',
-    examples: ['coffer vault lock'],
-    run: async (context) => (await import('./unlock.js')).lock(context),
-  },
-  {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],

@@ -1,11 +1,9 @@
-import { formatDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
 import { readHolder } from '../../vault/offline.js'
 import { countOf } from '../output/display.js'
 import { describePlace, findVaultDirectory, placeOf } from '../target/credentials.js'
-import { readSession } from '../target/unlock-session.js'
 import type { Hooks } from '../task.js'
 
 const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
@@ -14,8 +12,7 @@ export const status: Hooks = {
   run: async ({ context, ask, print }) => {
     const place = findVaultDirectory(context)
     const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
-    const until = (await readSession(context, place))?.untilMs
-    const found = omitUndefined({ held_by, unlocked_until: until && formatDate(until) })
+    const found = omitUndefined({ held_by })
     await print({ ...describePlace(place), ...found, ...((await ask()) as object) })
   },
 }

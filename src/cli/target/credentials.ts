@@ -13,7 +13,6 @@ import {
   type Opener,
   openVault,
   parseStoreAddress,
-  reachSession,
   reachVault,
   resolveDirectory,
   type VaultLocation,
@@ -23,7 +22,6 @@ import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
 import { readUserSettings, type Texts, writeUserSettings } from '../user-settings.js'
-import { readSession } from './unlock-session.js'
 
 const VAULT_DIRECTORY = '.coffer'
 /** The directory of `coffer serve --demo`; used if there is no other vault. */
@@ -102,13 +100,7 @@ export async function reachThisVault(
   context: CommandContext,
   role: 'command' | 'server' = 'command',
 ): Promise<Vault> {
-  return (await reachUnlocked(context)) ?? openPlace(context, role, reachVault)
-}
-
-/** The vault of this run, if `coffer unlock` keeps it open: without any key. */
-export async function reachUnlocked(context: CommandContext): Promise<Vault | undefined> {
-  const session = await readSession(context, findVaultDirectory(context))
-  return session && reachSession(placeOf(context), session.secret)
+  return openPlace(context, role, reachVault)
 }
 
 async function openPlace<V>(

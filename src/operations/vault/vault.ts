@@ -1,6 +1,6 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
 import { onVault, operation } from '../../framework/operation.js'
-import { anyJson, boolean, count, date, object, text, uuid } from '../../framework/output.js'
+import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
 import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput } from '../../framework/schema.js'
 
@@ -13,7 +13,6 @@ export const describeVault = operation({
     'directory?': text,
     'store?': text,
     'held_by?': holderOutput,
-    'unlocked_until?': date,
     ...vaultFacts,
     tenant: object({ id: uuid, name: text, owner_id: uuid }),
     tokens: count,

@@ -16,7 +16,7 @@ import { identify } from '../../input/names.js'
 import { listFlags, takesMany } from '../../input/options.js'
 import { display } from '../../output/display.js'
 import { write } from '../../output/terminal.js'
-import { chooseOpener, findTenantChoice, placeOf, reachUnlocked } from '../../target/credentials.js'
+import { chooseOpener, findTenantChoice, placeOf } from '../../target/credentials.js'
 import type { Args } from '../../task.js'
 import { readUserSettings } from '../../user-settings.js'
 import { findFixture } from '../fixtures.js'
@@ -137,9 +137,8 @@ async function askVault(
     delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
-  const vault =
-    (await reachUnlocked(quiet)) ??
-    (await reachVault({ ...placeOf(quiet), patienceMs: 0 }, (locked) => chooseOpener(quiet, locked)))
+  const place = { ...placeOf(quiet), patienceMs: 0 }
+  const vault = await reachVault(place, (locked) => chooseOpener(quiet, locked))
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
