@@ -15,9 +15,7 @@ export interface ConfigurationElement {
 }
 
 /** A dot in the name separates the levels of nested objects. */
-export interface ParameterElement extends ConfigurationElement {
-  optional?: boolean
-}
+export type ParameterElement = ConfigurationElement & { optional?: boolean }
 
 type Json = Record<string, unknown>
 

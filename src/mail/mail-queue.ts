@@ -16,11 +16,6 @@ const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
 const WAITING = { field: 'state', value: 'waiting' }
 
-interface DeliveryListener {
-  notice(text: string): void
-  fault(error: unknown): void
-}
-
 /** Loads the SMTP library with the first mail. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
@@ -35,7 +30,7 @@ export class MailQueue implements MailPort {
   readonly #mailers = new Set<Mailer>()
   #running: Promise<void> | undefined
   /** Absent in a command, which tries each mail once. */
-  #listener: DeliveryListener | undefined
+  #listener: { notice(text: string): void; fault(error: unknown): void } | undefined
   #faults: unknown[] = []
   #isClosed = false
 

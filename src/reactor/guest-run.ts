@@ -38,9 +38,7 @@ export interface RunServices {
   fetch: HostFetch
 }
 
-export interface RunOutcome extends Omit<ReactorRun, 'outcome' | 'stack'> {
-  last: Done | StopReason
-}
+export type RunOutcome = Omit<ReactorRun, 'outcome' | 'stack'> & { last: Done | StopReason }
 
 type Call = Extract<GuestMessage, { kind: 'call' }>
 

@@ -1,5 +1,5 @@
 /** Messages between host and guest. Results of code are JSON text in them, so that the host can refuse one alone. */
-import { isObject } from '../domain/json/json.js'
+import { isObject, tryJson } from '../domain/json/json.js'
 import { splitFrame } from '../ipc/frames.js'
 
 export interface TransformedMessage {
@@ -40,10 +40,7 @@ export type HostMessage =
     }
 
 /** A position in the code as given; both numbers start at 1. */
-export interface Position {
-  line: number
-  column: number
-}
+export type Position = Record<'line' | 'column', number>
 
 export interface Thrown {
   kind: 'thrown'
@@ -99,10 +96,7 @@ export const CLIENT_CALLS: readonly string[] =
   `tokens.create tokens.retrieve tokens.list tokens.update tokens.delete tokens.createAssociation
   tokens.deleteAssociation tokens.createChild tokens.listChildren tokens.search tokenize`.split(/\s+/)
 
-export interface MessageLimits {
-  mostBytes: number
-  mostBodyBytes: number
-}
+export type MessageLimits = Record<'mostBytes' | 'mostBodyBytes', number>
 
 /** Reads and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
 export function readGuestMessage(
@@ -111,12 +105,7 @@ export function readGuestMessage(
 ): GuestMessage | undefined {
   const [text, body] = splitFrame(frame)
   if (text.length > mostBytes || (body?.length ?? 0) > mostBodyBytes) return undefined
-  let message: unknown
-  try {
-    message = JSON.parse(text.toString())
-  } catch {
-    return undefined
-  }
+  const message = tryJson(text.toString())
   if (!isObject(message) || 'body' in message || SHAPES.get(message.kind)?.(message) !== true)
     return undefined
   if (body === undefined) return message as unknown as GuestMessage
@@ -148,14 +137,6 @@ const SHAPES = new Map<unknown, Check>([
   ['ready', () => true],
   ['log', hasShape({ level: isText, text: isText })],
   ['call', hasShape({ call: isCount, name: isText, args: isText })],
-  [
-    'done',
-    hasShape({
-      'raw?': isText,
-      'tokenize?': isText,
-      'res?': isText,
-      'failure?': isFailure,
-    }),
-  ],
+  ['done', hasShape({ 'raw?': isText, 'tokenize?': isText, 'res?': isText, 'failure?': isFailure })],
   ['idle', () => true],
 ])

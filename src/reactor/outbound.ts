@@ -194,8 +194,7 @@ export function createAllowList(entries: readonly string[]) {
     mayReach,
     /** Whether a host on the list may resolve to `address`: any public address, or one that is itself on the list. */
     mayConnect: (host: string, address: string, port: number) => {
-      if (!isPrivateAddress(address)) return true
-      if (mayReach(address, port)) return true
+      if (!isPrivateAddress(address) || mayReach(address, port)) return true
       // For this name, a loopback address is expected.
       return normalizeHost(host) === 'localhost' && (address === '::1' || /^127\./.test(address))
     },

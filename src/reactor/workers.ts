@@ -3,9 +3,7 @@ import type { Guest } from './child.js'
 import type { GuestRun, RunServices } from './guest-run.js'
 import type { PoolSettings, ReactorLimits } from './settings.js'
 
-export interface WorkerServices extends RunServices {
-  startGuest(limits: ReactorLimits): Guest
-}
+export type WorkerServices = RunServices & { startGuest(limits: ReactorLimits): Guest }
 
 export interface Assignment {
   caller: string

@@ -63,12 +63,10 @@ function formatDate(date: Date, format: string): string {
 
 function fieldsOf(date: Date): Map<string, string> {
   const pad = (number: number, width = 2, character = '0') => String(number).padStart(width, character)
-  const [hours, day, weekday, year] = [
-    date.getUTCHours(),
-    date.getUTCDate(),
-    date.getUTCDay(),
-    date.getUTCFullYear(),
-  ]
+  const hours = date.getUTCHours()
+  const day = date.getUTCDate()
+  const weekday = date.getUTCDay()
+  const year = date.getUTCFullYear()
   const [dayName, month] = [DAYS[weekday]!, MONTHS[date.getUTCMonth()]!]
   const dayOfYear = Math.floor((date.getTime() - Date.UTC(year, 0, 1)) / DAY_MS) + 1
   return new Map([

@@ -48,10 +48,7 @@ export function readLink(text: string): string {
   throw usage('This is not an invitation link. Give the whole link from the mail, or its token.')
 }
 
-export interface PersonNames {
-  first_name?: string
-  last_name?: string
-}
+export type PersonNames = Partial<Record<'first_name' | 'last_name', string>>
 
 /** The names, trimmed and normalized, without empty ones. @throws CofferError `validation` */
 export function readNames(given: Lenient<PersonNames>): PersonNames {

@@ -39,10 +39,7 @@ function decode(text: string): string {
   }
 }
 
-export interface Sender {
-  name: string
-  address: string
-}
+export type Sender = Record<'name' | 'address', string>
 
 const NAME_LIMIT = 200
 

@@ -39,9 +39,8 @@ export function checkFormula(given: Lenient<FormulaBody>): void {
 function isIcon(text: string): boolean {
   const [, type, base64 = ''] = ICON.exec(text) ?? []
   if (type === undefined || base64.length % 4 !== 0) return false
-  const signature = type === 'png' ? SIGNATURES.png : SIGNATURES.jpeg
   // 24 characters of base64 are 18 bytes.
-  return atob(base64.slice(0, 24)).startsWith(signature)
+  return atob(base64.slice(0, 24)).startsWith(type === 'png' ? SIGNATURES.png : SIGNATURES.jpeg)
 }
 
 /**

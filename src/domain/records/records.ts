@@ -70,12 +70,6 @@ export interface UserRecord {
   created_at: string
 }
 
-/** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
-interface ContainersRecord {
-  id: string
-  containers: string[]
-}
-
 /** The vault's settings, under tenant number 0, always with the id `vault`. */
 export interface SettingsRecord {
   id: 'vault'
@@ -149,14 +143,6 @@ export interface ApplicationRecord extends Audit {
 /** An API key of an application. Only its hash is stored, never the key itself. */
 export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at', string>
 
-/** The application that an API key belongs to, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
-interface ApiKeyRecord {
-  id: string
-  tenant: number
-  application_id?: string
-  proxy_id?: string
-}
-
 /** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
 export interface SessionRecord {
   id: string
@@ -170,13 +156,7 @@ export interface SessionRecord {
   authorized?: Grants & { by: string }
 }
 
-export interface AssociationRecord {
-  id: string
-  parent_id: string
-  child_id: string
-  created_by: string
-  created_at: string
-}
+export type AssociationRecord = Record<'id' | 'parent_id' | 'child_id' | 'created_by' | 'created_at', string>
 
 /** A token was created, read or used in this month; see `operations/token/lifetime.ts`. */
 export interface ActivityRecord {
@@ -214,10 +194,12 @@ export interface RecordOf {
   tenant: TenantRecord
   user: UserRecord
   token: TokenRecord
-  containers: ContainersRecord
+  /** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
+  containers: { id: string; containers: string[] }
   settings: SettingsRecord
   application: ApplicationRecord
-  api_key: ApiKeyRecord
+  /** The application of an API key, or the proxy of a proxy key, under tenant number 0; the id is the key's hash. */
+  api_key: { id: string; tenant: number; application_id?: string; proxy_id?: string }
   association: AssociationRecord
   activity: ActivityRecord
   member: MemberRecord

@@ -12,14 +12,9 @@ export type SearchQuery =
   | EqualsTerm
   | RangeTerm
 
-export interface SearchField {
-  field: string
-  value: string
-}
+export type SearchField = Record<'field' | 'value', string>
 
-export interface EqualsTerm extends SearchField {
-  kind: 'equals'
-}
+export type EqualsTerm = SearchField & { kind: 'equals' }
 
 /** ms since the epoch, `below` excluded; an absent end is unbounded. */
 export interface RangeTerm {

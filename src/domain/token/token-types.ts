@@ -18,9 +18,7 @@ interface TypeRules {
 
 export type TokenTypeName = keyof typeof RULES
 
-export interface TokenType extends TypeRules {
-  readonly name: TokenTypeName
-}
+export type TokenType = TypeRules & { readonly name: TokenTypeName }
 
 export const DATA_NOT_NULL = 'must not be null; a token holds a value'
 

@@ -246,8 +246,7 @@ const deleteKey = operation({
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])
-    const others = application.keys.filter((each) => each !== key)
-    await managed.change(context, application, { keys: others })
+    await managed.change(context, application, { keys: application.keys.filter((each) => each !== key) })
     return undefined
   },
 })

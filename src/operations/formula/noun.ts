@@ -4,17 +4,6 @@ import { closedInput, type Infer } from '../../framework/schema.js'
 import { readAll } from '../../storage/pages.js'
 import * as formula from './formula.js'
 
-const names = {
-  type: 'array',
-  items: {
-    type: 'object',
-    properties: { name: { type: 'string' } },
-    required: ['name'],
-    additionalProperties: true,
-  },
-  maxItems: 1000,
-} as const
-
 const checkFormulaCode = operation({
   name: 'formula check',
   audience: 'owner',
@@ -38,7 +27,18 @@ const installFormulas = operation({
   audience: 'owner',
   summary: 'Install official formulas: those included with coffer, or one from a file.',
   details: 'They are visible in every tenant. An official formula with the same name is replaced.',
-  input: closedInput(['formulas'], { formulas: names }),
+  input: closedInput(['formulas'], {
+    formulas: {
+      type: 'array',
+      items: {
+        type: 'object',
+        properties: { name: { type: 'string' } },
+        required: ['name'],
+        additionalProperties: true,
+      },
+      maxItems: 1000,
+    },
+  }),
   output: arrayOf(formula.formulaOutput),
   columns: ['id', 'name', 'type', 'status', 'created_at'],
   examples: ['coffer formula install', 'coffer formula install card-alias'],

@@ -149,8 +149,7 @@ export const patchProxy = operation({
     // A patch with the singular form replaces the transforms.
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
-    const patched = mergePatch(replaceable, input)
-    await proxies.change(context, before, await readBody(context, patched as Given))
+    await proxies.change(context, before, await readBody(context, mergePatch(replaceable, input) as Given))
     return undefined
   },
 })

@@ -35,14 +35,6 @@ const tenantOutput = output.component('Tenant', columns, tenantAttributes)
 
 export type TenantView = Infer<typeof tenantOutput>
 
-const usageOutput = output.component('UsageReport', [], {
-  token_report: object({
-    metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
-    included_monthly_active_tokens: count,
-    monthly_active_tokens: count,
-  }),
-})
-
 const getTenant = operation({
   name: 'tenant get',
   summary: 'Get your tenant.',
@@ -113,7 +105,13 @@ const reportUsage = operation({
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
   input: inputSchema([], {}),
-  output: usageOutput,
+  output: output.component('UsageReport', [], {
+    token_report: object({
+      metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },
+      included_monthly_active_tokens: count,
+      monthly_active_tokens: count,
+    }),
+  }),
   examples: ['coffer tenant usage'],
   async run(context) {
     const metrics_by_type: Record<string, { count: number; last_created_at: string }> = {}

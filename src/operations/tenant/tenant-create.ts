@@ -71,8 +71,7 @@ export const MAX_TENANT_NAME_LENGTH = 200
 
 /** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {
-  const length = [...name].length
-  if (name.trim() === '' || length > MAX_TENANT_NAME_LENGTH)
+  if (name.trim() === '' || [...name].length > MAX_TENANT_NAME_LENGTH)
     throw validationError(`must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`)
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
     throw validationError('must be one line without control characters')
