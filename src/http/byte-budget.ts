@@ -21,8 +21,8 @@ export class ByteBudget {
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   #unitsLeft = UNITS_IN_A_TURN
-  /** In the order in which they continue, one in an iteration. */
-  readonly #waiting: (() => void)[] = []
+  /** In the order in which they begin. */
+  readonly #waiting: { units: number; begin(): void }[] = []
 
   /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {
@@ -49,17 +49,24 @@ export class ByteBudget {
 
   /** undefined if work of this size may begin now, or else a promise that resolves in a later iteration. */
   take(units = 1): Promise<void> | undefined {
-    this.#unitsLeft -= units
-    if (this.#unitsLeft >= 0) return undefined
-    return new Promise((resolve) => {
-      if (this.#waiting.push(resolve) === 1) setImmediate(this.#continue)
+    if (this.#waiting.length === 0 && this.#unitsLeft > 0) {
+      this.#unitsLeft -= units
+      return undefined
+    }
+    return new Promise((begin) => {
+      if (this.#waiting.push({ units, begin }) === 1) setImmediate(this.#continue)
     })
   }
 
+  /** As many as an iteration begins: with one each, requests that share a sync to the disk would each have their own. */
   readonly #continue = () => {
-    this.#waiting.shift()!()
+    this.#unitsLeft = UNITS_IN_A_TURN
+    while (this.#waiting.length > 0 && this.#unitsLeft > 0) {
+      const { units, begin } = this.#waiting.shift()!
+      this.#unitsLeft -= units
+      begin()
+    }
     if (this.#waiting.length > 0) setImmediate(this.#continue)
-    else this.#unitsLeft = UNITS_IN_A_TURN
   }
 }
 
