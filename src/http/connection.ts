@@ -65,12 +65,9 @@ export class Connection {
   /** Requests of many connections take turns too. The check of health never waits, as it tells that the server is alive. */
   #start(request: ServedRequest): void {
     const turn = request.target === HEALTH_PATH ? undefined : this.#service.budget.take()
-    if (turn === undefined) this.#serve(request)
-    else void turn.then(() => this.#serve(request))
-  }
-
-  #serve(request: ServedRequest): void {
-    if (this.#socket.writable) void request.serve()
+    const serve = () => this.#socket.writable && void request.serve()
+    if (turn === undefined) serve()
+    else void turn.then(serve)
   }
 
   end(): void {
