@@ -247,13 +247,13 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 377,
-  cli: 6392,
+  cli: 5966,
   client: 543,
-  control: 1070,
+  control: 1065,
   crypto: 640,
   domain: 4632,
-  framework: 2815,
-  http: 2390,
+  framework: 2800,
+  http: 2389,
   ipc: 214,
   library: 284,
   mail: 297,
@@ -261,7 +261,7 @@ const BUDGETS: Record<string, number> = {
   page: 943,
   reactor: 3668,
   storage: 9155,
-  vault: 1778,
+  vault: 1763,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {

@@ -1,4 +1,3 @@
-/** The context of a command: terminal, settings and access to the vault. */
 import type { Command } from 'commander'
 import type { Fetch } from '../client/http-client.js'
 import type { Config, Environment } from '../config.js'
@@ -43,9 +42,7 @@ export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch
   /** One reader for the whole run, because standard input can be read once. */
   readonly input: InputReader
   readonly registry: Registry
-  /** The program with all its commands. */
   listCommands(): Command
-  /** What help says of a command without an operation. */
   findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string

@@ -1,4 +1,3 @@
-/** Runs a command line: parses it, runs the command, prints a failure and returns the exit code. */
 import { readConfig } from '../config.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, interrupted, toProblem } from '../errors.js'
@@ -33,12 +32,10 @@ class CommandLine {
   #env: ProcessLike['env']
   /** Undefined until the flags are known, which may fail. */
   #terminal: Terminal | undefined
-  /** The `--output` of this run, or its variable. */
   #format: Format | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
   readonly #opened = new Set<Vault>()
-  /** Whether the command ends by itself after a signal. */
   #handlesSignals = false
 
   constructor(process: ProcessLike) {
@@ -88,7 +85,6 @@ class CommandLine {
     }
   }
 
-  /** Prints the failure to standard error and returns its exit code. */
   async reportFailure(error: unknown): Promise<number> {
     const { printProblem } = await import('./output/output.js')
     const { randomBytes } = await import('node:crypto')

@@ -1,4 +1,3 @@
-/** Lists that are read page by page: for `--all`, and to find what a name stands for. */
 import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
 import { ASK_SMALLER } from '../framework/limits.js'
@@ -12,7 +11,6 @@ import type { Task } from './task.js'
 const LARGEST_PAGE = 1000
 /** The largest page of members. */
 const NAMES_AT_ONCE = 50
-/** Things among which a name is looked up. */
 const MOST_NAMES = 10_000
 /** Limits the JSON that is held in memory until the last page is read. */
 const MOST_GATHERED_BYTES = 128 * 1024 * 1024

@@ -1,4 +1,3 @@
-/** The tree of commands, with and without an operation; or only the command that the line begins with. */
 import { Command, CommanderError, Option } from 'commander'
 import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/idempotency-key.js'
@@ -75,7 +74,6 @@ export function findTerminalCommand(name: string): TerminalCommand | undefined {
   return TERMINAL_COMMANDS.find((command) => command.name === name)
 }
 
-/** The program with all its commands. */
 export function listCommands(registry: Registry): Command {
   const nouns = [...registry.nouns.map(({ name }) => name), ...Object.keys(TERMINAL_NOUNS)]
   return new CommandTree(registry, nouns, DEFAULT_COLUMNS).program
@@ -188,7 +186,6 @@ class CommandTree {
   }
 }
 
-/** A command in the help of its group: its name and arguments. */
 function describeTerm(command: Command): string {
   return `${command.name()} ${command.usage()}`.replace(/ (<command> )?\[options\]/, '')
 }
@@ -255,7 +252,6 @@ function addGlobalFlags(command: Command): void {
   }
 }
 
-/** Details, examples, permissions and the HTTP request of an operation. */
 function describeOperation(definition: RegisteredOperation): string {
   const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
   const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`

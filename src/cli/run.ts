@@ -1,4 +1,3 @@
-/** Runs one operation from the command line: input, confirmation, `perform`, output; for several inputs in order. */
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, interrupted, usage } from '../errors.js'
@@ -23,7 +22,6 @@ const OF_ONE = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-k
 /** A longer command without output shows its progress. */
 const MOST_SILENT = 100
 
-/** @throws CofferError those of the operation */
 export async function runOperation(
   context: CommandContext,
   definition: RegisteredOperation,
@@ -95,7 +93,6 @@ function requireFields({ output }: RegisteredOperation, fields: readonly string[
   }
 }
 
-/** Lists all things of a noun, once for each noun. */
 function createNounList(task: Task): ListNoun {
   const lists = new Map<string, Promise<readonly unknown[]>>()
   return (noun) => {
@@ -129,16 +126,10 @@ async function askAndPrint(task: Task): Promise<void> {
   await task.print(result)
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
+    if (!isList(result) || input.size !== undefined || input.page !== undefined) return
     // A table shows its place in the list.
-    if (
-      isList(result) &&
-      result.pagination.total_pages > 1 &&
-      input.size === undefined &&
-      input.page === undefined
-    )
-      await notice(
-        `These are the first ${result.data.length} of ${result.pagination.total_items}: --all has all.`,
-      )
+    const { total_pages: pages, total_items: total } = result.pagination
+    if (pages > 1) await notice(`These are the first ${result.data.length} of ${total}: --all has all.`)
     return
   }
   if (typeof result.key === 'string') await notice('The key is shown only once.')
@@ -150,11 +141,7 @@ async function askAndPrint(task: Task): Promise<void> {
   await notice(`The data has no mask, so it is not shown. ${how}`)
 }
 
-/**
- * Runs tasks in order. The first failure ends the command, and so does an interrupt; what was done before stays done.
- * Prints results as they come as JSON and ids, and at the end as a table or CSV. `whole`: of the first input, if any.
- * `names`: the ids, or `body 1` and so on.
- */
+/** Ends at the first failure or interrupt. Prints at once as JSON and ids, at the end as a table or CSV. */
 async function runEach(
   whole: Task,
   tasks: readonly Task[],

@@ -1,4 +1,3 @@
-/** One run of an operation: asks the vault or a server as the caller of this run, and prints answers. */
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { OperationInput } from '../framework/operation.js'
@@ -15,7 +14,6 @@ import { findTenantChoice } from './target/credentials.js'
 /** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
 
-/** Its positional arguments. */
 export type Args = readonly (string | undefined)[]
 
 /** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
@@ -68,7 +66,6 @@ interface Run {
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
-  /** The notice for an empty list. */
   readonly empty?: string | undefined
 }
 
@@ -142,9 +139,7 @@ export function createTasks(run: Run) {
     /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
     askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
       send({ operation, input: asked, as: await asOwner(tenant) }),
-    /** Prints to standard error, unless `--quiet`. */
     notice: (text: string) => printNotice(terminal, text),
-    /** Prints a result of the operation, by default in the format of this run. */
     print: (result: unknown, other = format) =>
       printResult(terminal, result, {
         ...{ format: other, columns: definition.columns, fields: config.fields },

@@ -24,14 +24,12 @@ export function userSettingsPath(directory: string): string {
   return join(directory, 'config.json')
 }
 
-/**
- * Synchronous, because every command reads it; non-blocking, so that a named pipe in its place does not block.
- * @throws CofferError `usage` for a file that cannot be read, `vault_exposed` for one that others can read
- */
+/** @throws CofferError `usage` if the file cannot be read, `vault_exposed` if others can read it */
 export async function readUserSettings(directory: string): Promise<UserSettings> {
   const path = userSettingsPath(directory)
   let file: number | undefined
   try {
+    // Synchronous, because every command reads it. A named pipe in its place must not block.
     file = openSync(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const settings = parseSettings(readFileSync(file, 'utf8'), path)
     const mayOthers = (fstatSync(file).mode & OTHERS_MAY) !== 0

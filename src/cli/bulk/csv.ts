@@ -21,10 +21,7 @@ type Path = readonly string[] | undefined
 /** `lines`: the last line of the record. */
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
-/**
- * `given`: `column=path`, if a column has another name than the path; an empty path leaves it out.
- * @throws CofferError `usage` for columns without a place, `validation` for what is not CSV
- */
+/** `given`: `column=path`; an empty path leaves the column out. @throws CofferError `usage`, `validation` */
 export async function* readCsv(
   texts: AsyncIterable<string>,
   given: readonly string[],

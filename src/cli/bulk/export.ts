@@ -1,4 +1,3 @@
-/** `coffer token export`: writes all tokens, or those that filters match, page by page; `token import` reads them again. */
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { decideTransform, type Grants } from '../../domain/access/access.js'
@@ -36,7 +35,6 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const isArray = format === 'json'
   const file = path === '-' ? undefined : await openOwn(resolve(cwd, path))
   const show = isTerminal(terminal.stdout) ? displayLines : String
-  /** Resolves to false if the reader is gone. */
   const put = async (text: string) => {
     if (file === undefined) return write(terminal.stdout, show(text))
     await file.appendFile(text)

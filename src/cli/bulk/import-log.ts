@@ -28,10 +28,7 @@ export class ImportLog {
     this.#isResumable = isResumable
   }
 
-  /**
-   * `about`: a digest of source, target and settings if the run can be resumed.
-   * @throws CofferError `usage` for the file of another run, `conflict` for results that exist, `storage_failed`
-   */
+  /** `about`: identifies a resumable run. @throws CofferError `usage`, `conflict`, `storage_failed` */
   static async open(path: string | undefined, about: string | undefined): Promise<ImportLog> {
     const run = randomUUID()
     if (path === undefined) return new ImportLog(run, 0)

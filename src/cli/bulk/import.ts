@@ -1,4 +1,3 @@
-/** `coffer token import`: reads rows, sends them by the batch, and tells what became of each. */
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readServerUrl } from '../../client/socket-fetch.js'
@@ -78,7 +77,6 @@ async function describeRun({ context, key }: Task, { source, format, map, type }
   return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
-/** One import, from where an earlier run of it was interrupted. */
 class ImportRun {
   readonly counts = { created: 0, deduplicated: 0, refused: 0 }
   readonly #task: Task
@@ -110,13 +108,12 @@ class ImportRun {
     const { input, signal } = this.#task.context
     const { chunks, size, close } = await input.openStream(this.#settings.source, 'the file')
     const batches = this.#readBatches(chunks)
-    const stop = close
-    signal.addEventListener('abort', stop, { once: true })
+    signal.addEventListener('abort', close, { once: true })
     try {
-      if (signal.aborted) stop()
+      if (signal.aborted) close()
       await this.#sendAll(batches, size)
     } finally {
-      signal.removeEventListener('abort', stop)
+      signal.removeEventListener('abort', close)
       await batches.return(undefined)
       close()
       await this.#progress.finish()
@@ -200,7 +197,6 @@ class ImportRun {
     if (signal.aborted) throw this.#interrupted()
   }
 
-  /** The rows that are not done yet, by the batch. */
   async *#readBatches(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Row[]> {
     const { format, map, type } = this.#settings
     const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER

@@ -1,4 +1,3 @@
-/** The rows of an import: NDJSON, or the members of a JSON array. */
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
 
@@ -12,7 +11,6 @@ export interface Row {
 }
 
 export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const
-export type RowFormat = (typeof ROW_FORMATS)[number]
 
 /** The property, or column, of an exported row whose data is masked. */
 export const MASKED = 'masked'

@@ -1,4 +1,3 @@
-/** Sends the rows of an import by the batch: to a vault, or to a server, which takes a batch as a document to tokenize. */
 import { randomBytes } from 'node:crypto'
 import { Turns } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
@@ -11,10 +10,7 @@ import type { Row } from './rows.js'
 /** `run`: names the run. `stops`: whether the first row that is refused is the last. */
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
-/**
- * Sends rows, `first` the number of those before. Resolves to their results, in their order; fewer if the last of them
- * ended the run.
- */
+/** `first`: the number of rows before. Resolves to results in order; fewer if the last of them ended it. */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 
 /** The vault stores the run in the same unit of work: a batch that is sent again is not repeated. */
@@ -34,12 +30,9 @@ export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions
 /** Codes of a batch in which some row is refused. */
 const OF_ROWS: readonly string[] = ['validation', 'forbidden', 'conflict', 'too_large', 'unprocessable']
 
-/**
- * A batch that the server refuses is divided until the refused rows are alone. Idempotency keys are those of the rows, so
- * that a resumed run repeats none.
- */
+/** Divides a refused batch down to its refused rows. Keys are by rows, so a resumed run repeats none. */
 export function sendToServer({ ask }: Task, { run, stops }: SendOptions): Send {
-  const send = async (rows: readonly Row[], first: number): Promise<RowResult[]> => {
+  return async function send(rows: readonly Row[], first: number): Promise<RowResult[]> {
     const [only] = rows
     if (rows.length === 1 && only?.fault !== undefined) return [refuse({ message: only.fault })]
     try {
@@ -57,7 +50,6 @@ export function sendToServer({ ask }: Task, { run, stops }: SendOptions): Send {
     if (stops && before.at(-1)?.status === 'refused') return before
     return [...before, ...(await send(rows.slice(middle), first + middle))]
   }
-  return send
 }
 
 /** Anything else than an object with type and data would be a document with values to tokenize. */

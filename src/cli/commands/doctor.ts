@@ -34,11 +34,9 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
 
 /** `warning`: works, but less well than it could. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
-type Check = (context: CommandContext) => Verdict | Promise<Verdict>
-
 /** In this order. */
-const CHECKS: Record<string, Check> = {
-  node: ({ nodeVersion }) => {
+const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
+  node: async ({ nodeVersion }) => {
     const isOld = nodeVersion.slice(1).localeCompare(LEAST_NODE, 'en', { numeric: true }) < 0
     if (!isOld) return ['ok', `Node ${nodeVersion}`]
     return ['wrong', `Node ${nodeVersion} is too old.`, `Install Node ${LEAST_NODE} or newer.`]
@@ -62,7 +60,7 @@ const CHECKS: Record<string, Check> = {
     return ['wrong', `Other users may read ${first}${more}.`, `Run: chmod ${change}`]
   },
 
-  lock: (context) => {
+  lock: async (context) => {
     if (context.config.store !== undefined)
       return ['ok', 'The vault is in a store, which any number of processes may have open.']
     const place = placeOf(context)
@@ -115,7 +113,10 @@ export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
   for (const [check, run] of Object.entries(CHECKS)) {
-    const [state, found, advice] = await tryCheck(() => run(context))
+    const [state, found, advice] = await run(context).catch((error: unknown): Verdict => {
+      if (!(error instanceof CofferError) || error.code === 'interrupted') throw error
+      return ['wrong', error.message]
+    })
     findings.push({ check, state, found, ...(advice === undefined ? {} : { advice }) })
     // A vault whose lock stays held, or that does not open, cannot be examined.
     if (state === 'wrong' && (check === 'lock' || check === 'vault')) break
@@ -130,13 +131,4 @@ export async function examine(context: CommandContext): Promise<void> {
       failed.map(({ check, found, advice = '' }) => [check, [`${found} ${advice}`.trim()]]),
     ),
   })
-}
-
-async function tryCheck(check: () => Verdict | Promise<Verdict>): Promise<Verdict> {
-  try {
-    return await check()
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.code === 'interrupted') throw error
-    return ['wrong', error.message]
-  }
 }

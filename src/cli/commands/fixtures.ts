@@ -5,7 +5,6 @@ import { CofferError } from '../../errors.js'
 /** Relative to the bundle, and to the compiled sources. */
 const PLACES = ['../fixtures/', '../../../../fixtures/']
 
-/** The path of a file in `fixtures/`. */
 export function findFixture(name: string): string {
   const paths = PLACES.map((place) => fileURLToPath(new URL(`${place}${name}`, import.meta.url)))
   const found = paths.find((path) => existsSync(path))

@@ -1,4 +1,3 @@
-/** The steps of single commands that differ from performing their operation once and printing the answer. */
 import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
@@ -60,7 +59,6 @@ export const createTenant: Hooks = {
   },
 }
 
-/** Marks the default tenant. */
 export const listTenants: Hooks = {
   run: async ({ context, ask, print, notice }) => {
     const choice = await findTenantChoice(context)
@@ -105,7 +103,6 @@ export const deleteTenant: Hooks = {
   },
 }
 
-/** Prints a single mail as text. */
 export const showOutbox: Hooks = {
   run: async ({ context, input, format, ask, print, notice }) => {
     const result = await ask()

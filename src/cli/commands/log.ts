@@ -1,4 +1,3 @@
-/** `coffer log tail`, `log verify` and `reactor logs`: what was recorded, also as it comes, until Ctrl-C. */
 import { pause } from '../../client/pause.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'

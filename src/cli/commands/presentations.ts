@@ -1,4 +1,3 @@
-/** Arguments, options and hooks that commands add to the declarations of operations. Each hook is loaded when it runs. */
 import type { AnyOperation } from '../../framework/operation.js'
 import type { OperationName } from '../../operations/all.js'
 import type { Presentation } from '../task.js'

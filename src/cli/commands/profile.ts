@@ -68,7 +68,6 @@ function requireProfile({ profiles }: UserSettings, name: string): Texts {
   throw usage(`There is no profile "${name}". ${known}. ${advice}`)
 }
 
-/** Lists the profiles with their settings (an API key concealed), and marks the default one. */
 export async function listProfiles(context: CommandContext): Promise<void> {
   const { profile, profiles } = await readUserSettings(context.config.directory)
   const rows = Object.entries(profiles).map(([name, texts]) => {

@@ -1,4 +1,3 @@
-/** `coffer formula check | install` and `reactor dev`: code from files. */
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { pause } from '../../client/pause.js'
@@ -50,7 +49,6 @@ async function readFormula({ input, cwd }: CommandContext, path: string) {
   return { ...formula, code: await input.readFile(resolve(cwd, dirname(path), code), 'the file of the code') }
 }
 
-/** Runs a file as a reactor, with `--watch` again on every save. */
 export const develop: Hooks = {
   gather: async (context, [file = ''], { args, configuration }) => ({
     code: await context.input.readFile(file, 'the file'),
@@ -74,7 +72,6 @@ export const develop: Hooks = {
   },
 }
 
-/** Resolves when the file has another time of modification, or with the signal. */
 async function waitForSave(path: string, signal: AbortSignal): Promise<void> {
   const savedAt = () => statSync(path, { throwIfNoEntry: false })?.mtimeMs
   const before = savedAt()

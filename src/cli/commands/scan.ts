@@ -129,10 +129,7 @@ interface Value {
   foundBy: number
 }
 
-/**
- * Finds values of tokens in text, even with separators between digits, in base64, URL encoding or JSON escapes, or in two of
- * these encodings. Text is UTF-8 with one character for each byte (`latin1`), so that any file can be searched.
- */
+/** Finds values as they are, or encoded. Text is `latin1`, so that any bytes can be searched. */
 export class ValueFinder {
   /** The number of values that are too short to be looked for. */
   omitted = 0
@@ -142,7 +139,6 @@ export class ValueFinder {
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
-  /** Adds all texts and numbers in the data of a token. */
   add(id: string, data: unknown): void {
     if (typeof data === 'object' && data !== null)
       for (const inner of Object.values(data)) this.add(id, inner)
@@ -197,7 +193,6 @@ export class ValueFinder {
   }
 }
 
-/** Decodes the text, or parts of it, from each encoding that they may be in. */
 function* decodings(text: string): Generator<string> {
   for (const [run] of text.matchAll(DIGITS)) {
     const digits = run.replaceAll(/\D/g, '')

@@ -1,4 +1,3 @@
-/** The commands without an operation. The code of each is loaded when it runs. */
 import { VERSION } from '../../version.js'
 import { TOPIC_NAMES } from '../context.js'
 import { write } from '../output/terminal.js'

@@ -1,4 +1,3 @@
-/** Asks for what the input of an operation lacks, by its schema. Each answer is checked at once. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -17,7 +16,7 @@ import { identify, type ListNoun } from './names.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './options.js'
 import { ask, type Choice } from './prompt.js'
 
-export interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env'> {
+interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env'> {
   list: ListNoun
   tools: CheckTools
 }
@@ -34,7 +33,7 @@ const HINTS: Readonly<Record<string, string>> = {
 /** Takes the value of an answer; resolves to true, or to why it is refused. */
 type Take = (value: unknown) => Promise<true | string>
 
-/** Its functions throw CofferError `interrupted` if the person leaves a question. */
+/** Asks for what an input lacks; checks each answer at once. Throws `interrupted` if a question is left. */
 export class Form {
   readonly #io: FormIo
   readonly #definition: RegisteredOperation
@@ -44,7 +43,6 @@ export class Form {
     this.#definition = definition
   }
 
-  /** The input with what was missing. */
   async complete(input: OperationInput, missing: readonly Flag[]): Promise<OperationInput> {
     const { needsOneOf: names = [] } = this.#definition.input as ObjectSchema
     let now = input
@@ -56,7 +54,6 @@ export class Form {
     return this.#ask(listFlags(this.#definition).find(({ property }) => property === chosen)!, now)
   }
 
-  /** The value of a positional argument, as text. */
   async askArg(name: string, description: string): Promise<string> {
     const schema: Schema = this.#definition.input.properties?.[name] ?? { type: 'string', description }
     return String((await this.#ask({ ...toFlag(name, schema), name: `<${name}>` }, {}))[name])
@@ -95,7 +92,6 @@ export class Form {
     return now
   }
 
-  /** Asks for the members of a value one by one. */
   async #askMembers(flag: Flag, members: Readonly<Record<string, Schema>>, input: OperationInput) {
     let now = placeAt(input, flag.property, {})
     for (const [name, schema] of Object.entries(members)) {
@@ -182,10 +178,8 @@ function findEditor({ VISUAL, EDITOR }: Environment): string | undefined {
 }
 
 /**
- * Has a person write text in their editor, in a file that only they can read. `draft`: the text to begin with. Resolves to
- * the saved text without its last line break. What the editor keeps beside the file is removed with it. This process waits
- * for the editor, so a signal that ends it meanwhile ends it when the file is removed.
- * @throws CofferError `usage` if the editor fails, `too_large`
+ * Text from the person's editor, without its last line break. Synchronous, so that a signal ends this process
+ * only when the private file is removed. @throws CofferError `usage` if the editor fails, `too_large`
  */
 export function editText(env: Environment, ending: 'js' | 'json', draft = ''): string {
   // The usual place for such files is in memory.

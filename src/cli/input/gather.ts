@@ -1,7 +1,4 @@
-/**
- * Builds the input of an operation. Each step adds to a draft: arguments, flags, the body in a file or on standard input,
- * answers to questions, ids for names. Flags override the body, and arguments override both.
- */
+/** Builds the input of an operation in steps. Flags override the body, and arguments override both. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
 import { decodeUtf8, isObject, parseJson } from '../../domain/json/json.js'
@@ -54,14 +51,8 @@ export function gatherInputs(
   options: Options,
   own?: OperationInput,
 ): Promise<Draft> {
-  const draft: Draft = {
-    definition,
-    flags: listFlags(definition),
-    args,
-    options,
-    texts: {},
-    inputs: [own ?? {}],
-  }
+  const flags = listFlags(definition)
+  const draft: Draft = { definition, flags, args, options, texts: {}, inputs: [own ?? {}] }
   const steps = own === undefined ? STEPS : STEPS.slice(-2)
   return steps.reduce(async (before, step) => step(await before, io), Promise.resolve(draft))
 }
@@ -108,7 +99,6 @@ async function readFlags(draft: Draft, { terminal, input }: InputIo): Promise<Dr
   return { ...draft, texts }
 }
 
-/** The values of a flag, with sources replaced by their contents. */
 export async function readTexts(
   input: InputReader,
   flag: Pick<Flag, 'name' | 'shape'>,
@@ -127,10 +117,7 @@ function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
   return shape === 'map' && !text.trimStart().startsWith('{') ? text.indexOf('=') + 1 : 0
 }
 
-/**
- * Reads standard input only if it is not a terminal and a required property, or all flags, are missing. Otherwise a
- * command could wait for an input that is never closed.
- */
+/** Reads standard input only if it is no terminal and something is missing: it may never be closed. */
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
   const { wholeBody } = definition
@@ -165,7 +152,6 @@ function parseBody(text: string, source: string): OperationInput {
   throw new CofferError('validation', `${source} must contain one JSON object.`)
 }
 
-/** Puts the values of flags, and arguments without a flag, into each input. */
 function mergeFlags(draft: Draft, io: InputIo): Draft {
   const { definition, flags, args, texts } = draft
   const { positionals, sentBody, input } = definition
@@ -214,10 +200,7 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   return { ...draft, inputs }
 }
 
-/**
- * Makes an input of each id of a command with several, or with `-`. Ids on standard input are read to the end before the
- * vault is opened, because the command that writes them may wait for the same vault. @throws CofferError `too_large`
- */
+/** Makes an input of each id, or of each line of `-`. @throws CofferError `too_large` */
 async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const { definition, args, inputs } = draft
   const property = definition.positionals.at(-1)!
@@ -225,6 +208,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   const isRead = ids.length === 1 && ids[0] === '-'
   if (!takesMany(definition) || (ids.length < 2 && !isRead)) return draft
   if (isRead) {
+    // Read before the vault is opened, because the command that writes the ids may wait for it.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
     const bytes = await collectBytes(chunks, MOST_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')
@@ -234,7 +218,6 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   return { ...draft, inputs: ids.map((id) => ({ ...inputs[0], [property]: id })), names: ids }
 }
 
-/** Replaces names by the ids that they stand for. */
 async function findIds(draft: Draft, { list }: InputIo): Promise<Draft> {
   if (list === undefined) return draft
   const { properties = {} } = draft.definition.input

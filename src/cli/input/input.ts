@@ -1,4 +1,3 @@
-/** Reads values from files, standard input and descriptors, limits their size and decodes them. */
 import {
   closeSync,
   constants,
@@ -32,7 +31,6 @@ export function isSource(text: string): boolean {
   return text === '-' || (text.startsWith('@') && !text.startsWith('@@'))
 }
 
-/** Warns that the values of `names`, which are secret, are on the command line. */
 export function warnOfArguments(terminal: Terminal, names: readonly string[]): Promise<void> {
   const advice = `Give ${names[0]} as @FILE, or on standard input.`
   return printWarning(terminal, `${EXPOSED_ARGUMENTS} (${names.join(', ')}). ${advice}`)
@@ -58,8 +56,7 @@ export class InputReader {
   }
 
   /**
-   * The text of a source: `@path` reads a file, `-` or `@-` standard input, `@@x` is `@x`, any other source is the text
-   * itself. Removes a byte order mark and one final line break of a file or standard input.
+   * `@path` reads a file, `-` or `@-` standard input, without BOM and last line break; `@@x` is text: `@x`.
    * @throws CofferError `usage`, `too_large` beyond {@link VALUE_LIMIT_BYTES}, `validation` for invalid UTF-8
    */
   async readValue(source: string, flag: string): Promise<string> {
@@ -81,10 +78,7 @@ export class InputReader {
     }
   }
 
-  /**
-   * The bytes of a file, or of standard input (`-`), as they come. `name` is that of messages. `close` also ends a read
-   * that is waiting, with an error. @throws CofferError `usage`
-   */
+  /** `name`: for messages. `close` also fails a read that is waiting. @throws CofferError `usage` */
   async openStream(path: string, flag: string) {
     if (path === '') throw usage(`${flag} names no file.`)
     const place = path === '-' ? 'standard input' : path
@@ -137,10 +131,7 @@ export class InputReader {
     return readFirstLine(guard(stream, name), name)
   }
 
-  /**
-   * The value in `given` (see {@link readValue}); without it, asks for the value, or reads standard input if nobody can be
-   * asked. `name` is the name of the value in messages.
-   */
+  /** Without `given` (see {@link readValue}), asks, or reads standard input if nobody can be asked. */
   async readGiven(
     { terminal }: { terminal: Terminal },
     given: string | undefined,

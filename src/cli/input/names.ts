@@ -1,4 +1,3 @@
-/** Finds the ids that names and beginnings of ids stand for, and tells of misspelled names of properties. */
 import { isObject } from '../../domain/json/json.js'
 import { suggestName } from '../../domain/text/nearest.js'
 import { CofferError, usage } from '../../errors.js'
@@ -12,7 +11,7 @@ import type { Terminal } from '../output/terminal.js'
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 /** A shorter beginning of an id is a name only. */
 const LEAST_BEGINNING = 4
-/** What is listed of an ambiguous name; and the ignored properties that one command tells of, with the columns of each. */
+/** Lines of one message: matches of an ambiguous name; ignored properties, with the columns of each. */
 const MOST_TOLD = 10
 const MOST_COLUMNS = 50
 
@@ -37,10 +36,7 @@ export async function resolveNames(
   return resolved
 }
 
-/**
- * The id that `given` stands for; unchanged if it is an id, or stands for nothing. A filter may name what there is not.
- * @throws CofferError `usage` for one that stands for several, `not_found` for one that is close to a name
- */
+/** `given` if it matches nothing. @throws CofferError `usage` if ambiguous, `not_found` if misspelled */
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
   // A caller that may not list has to give ids.
@@ -73,10 +69,7 @@ export function identify(thing: unknown): { id: string; names: string[] } {
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }
 }
 
-/**
- * Tells of each property in `bodies` of `definition` that is ignored once, and of none that its answers have: those may be
- * given back.
- */
+/** Tells of each ignored property once, but of none that answers have: those may be given back. */
 export function createUnknownNotice(terminal: Terminal, definition: RegisteredOperation) {
   const { name: command, input, output, sentBody } = definition
   const names = Object.keys(input.properties ?? {})

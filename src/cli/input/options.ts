@@ -1,7 +1,3 @@
-/**
- * Derives the flags of a command from the input schema of its operation, and parses their values. A flag may have the command
- * perform another operation: a form of the command.
- */
 import { type Command, Option } from 'commander'
 import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
@@ -65,7 +61,6 @@ export function isTextOf({ schema }: Flag, given: Options): boolean {
   return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 
-/** The positional arguments of the operation's command, in commander's syntax. */
 export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {
   const { positionals, input } = definition
   const { properties = {}, required = [] } = input
@@ -117,11 +112,7 @@ export function addFlags(command: Command, definition: RegisteredOperation): voi
   }
 }
 
-/**
- * The operation that a command performs with these options, and the options for it: the flag of a form may be without a
- * value.
- * @throws CofferError `usage` for a flag of another one
- */
+/** Leaves out a form's flag without a value. @throws CofferError `usage` for a flag of another form */
 export function chooseVariant(
   definition: RegisteredOperation,
   forms: readonly RegisteredOperation[],

@@ -1,21 +1,13 @@
-/** Escapes untrusted text for a terminal, measures, wraps and truncates it. */
-
 const PRINTABLE_ASCII = /^[\x20-\x7e\n]*$/
 
-/**
- * Replaces controls (C0, DEL, C1) but line breaks, format characters (bidi overrides and isolates, zero-width, tags), line
- * and paragraph separators, lone surrogates, and other characters that Unicode defines as invisible.
- */
+/** Escapes what Unicode defines as controls, format characters or invisible, except line breaks. */
 function escapeInvisible(text: string, spell: (character: string) => string): string {
   // Most text has none, and the tables of Unicode take a command 5 ms to load.
   if (PRINTABLE_ASCII.test(text)) return text
   return text.replace(/(?!\n)[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, spell)
 }
 
-/**
- * Text as one line: a line break becomes `↵`; characters that move the cursor, change colours or are invisible become
- * `\u{..}`. Contract: untrusted text is printed only through this, {@link displayLines} or {@link toJson}.
- */
+/** One line. Contract: untrusted text is printed only by this, {@link displayLines} or {@link toJson}. */
 export function display(text: string): string {
   return escapeInvisible(text, toVisible).replaceAll('\n', '↵')
 }
@@ -83,11 +75,9 @@ export function measureWidth(text: string): number {
   return width
 }
 
-/**
- * Combining marks, Hangul vowels and final consonants have no width. Two columns: East Asian Width W and F (Unicode Annex
- * 11), and emoji; a flag is two characters of one column.
- */
+/** East Asian Width W and F (Unicode Annex 11) and emoji are wide; a flag is two characters of one column. */
 function widthOf(character: string): number {
+  // Combining marks, Hangul vowels and final consonants.
   if (/[\p{Mn}\p{Me}\u1160-\u11ff]/u.test(character)) return 0
   const isWide =
     /(?![\u{1f1e6}-\u{1f1ff}])[\p{Emoji_Presentation}\u1100-\u115f\u2329\u232a\u2e80-\u303e\u3041-\ua4cf\ua960-\ua97f\uac00-\ud7a3\uf900-\ufaff\ufe10-\ufe19\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6\u{16fe0}-\u{1b2ff}\u{1f200}-\u{1f2ff}\u{20000}-\u{3fffd}]/u

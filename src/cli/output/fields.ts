@@ -1,4 +1,3 @@
-/** Takes answers apart: their items, fields by path (`id`, `data.number`, `metadata.a.b`), and cells of CSV. */
 import { isObject } from '../../domain/json/json.js'
 import type { List } from '../../framework/page.js'
 import { toJson } from './display.js'
@@ -12,13 +11,11 @@ export function isStream(result: unknown): result is AsyncIterable<unknown> {
   return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
 }
 
-/** The items of a list or an array; any other value is the only item. */
 export function itemsOf(result: unknown): readonly unknown[] {
   if (isList(result)) return result.data
   return Array.isArray(result) ? result : [result]
 }
 
-/** The names of all fields, in order of first occurrence. */
 export function namesOf(items: readonly unknown[]): string[] {
   return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]
 }

@@ -1,4 +1,3 @@
-/** Prints results, notices, warnings and problems. chalk is imported here only, on first use. */
 import type { Config } from '../../config.js'
 import { type Problem, usage } from '../../errors.js'
 import { FORMATS, type Format } from '../../global-flags.js'
@@ -17,10 +16,7 @@ import {
 import { describePage, drawMany, drawOne } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
-/**
- * `columns`: the columns of a table or CSV; empty means every field. `fields`: the value of `--fields`, which replaces
- * the columns and selects fields in JSON. `hints`: the notices for an empty list, and for an operation without a result.
- */
+/** `fields` replaces `columns` (empty: all), in JSON too. `hints`: for an empty list, for no result. */
 export interface PrintOptions {
   format: Format
   columns?: readonly string[]
@@ -36,7 +32,6 @@ export function chooseFormat(terminal: Terminal, asked: string | undefined): For
   return format
 }
 
-/** Prints a result in the format and with the fields of this run. */
 export async function printForRun(
   { terminal, config }: { terminal: Terminal; config: Pick<Config, 'output' | 'fields'> },
   result: unknown,
@@ -47,10 +42,8 @@ export async function printForRun(
 }
 
 /**
- * Prints the answer of an operation: any JSON value, a list, undefined (only a notice on a terminal) or, as `ndjson`,
- * `id` and `value` only, an async iterable of items. Stops without an error when the reader closes the stream. JSON is
- * indented on a terminal and one line elsewhere; `ndjson`, `id` and `csv` are one line per item.
- * @throws CofferError `usage` if an item has no id in the format `id`
+ * `result`: JSON, a list, undefined (prints a notice), or for `ndjson`, `id` and `value` an async iterable.
+ * Stops without an error when the reader closes the stream. @throws CofferError `usage` if an item has no id
  */
 export async function printResult(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
   const { stdout, stderr } = terminal
@@ -125,14 +118,12 @@ function widthOf(stream: OutputStream): number {
   return isTerminal(stream) && stream.columns ? stream.columns : Number.POSITIVE_INFINITY
 }
 
-/** Prints to standard error, unless `--quiet`. */
 export async function printNotice({ stderr, quiet }: Terminal, text: string): Promise<void> {
   if (quiet) return
   // The command goes on if a notice cannot be written, as on a full disk: often nobody awaits it.
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
-/** Prints a warning to standard error, unless `--quiet`. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
   if (!terminal.quiet) await printMarked(terminal, 'warning:', text)
 }

@@ -1,4 +1,3 @@
-/** A progress bar on standard error. */
 import { display, truncate } from './display.js'
 import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from './terminal.js'
 
@@ -29,7 +28,6 @@ export function createProgress(
       // A line as wide as the terminal would wrap and could not be erased.
       await write(stderr, ERASE_LINE + truncate(line, Math.max(1, (stderr.columns || DEFAULT_COLUMNS) - 1)))
     },
-    /** Replaces the bar by one line with the count. */
     finish: async (): Promise<void> => {
       const seconds = ((clock() - startedMs) / 1000).toFixed(1)
       if (isShown) await write(stderr, `${ERASE_LINE}${name}: ${formatCount(done)} in ${seconds} s\n`)

@@ -1,4 +1,3 @@
-/** Lays out answers for people: a list as a table, one object as its fields. cli-table3 is imported here, on first use. */
 import { isObject } from '../../domain/json/json.js'
 import type { List } from '../../framework/page.js'
 import { display, displayLines, indent, measureWidth, toJson, truncate } from './display.js'
@@ -17,7 +16,6 @@ const MOST_LABEL = 24
 /** A time as the API formats it. */
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
-/** One value on one line. */
 function textOf(value: unknown): string {
   if (value === undefined) return ''
   if (typeof value === 'string') return display(value)
@@ -94,10 +92,7 @@ const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `
 const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
 const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
 
-/**
- * Draws a table without borders, so that it can be searched and pasted. cli-table3 measures widths by an old Unicode
- * version, so it lays out placeholders of the right width, which are then replaced by the cells in reading order.
- */
+/** cli-table3 measures by an old Unicode, so it lays out stand-ins, which the cells replace in order. */
 async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
   const { default: Table } = await import('cli-table3')
   const [heads = [], ...others] = rows

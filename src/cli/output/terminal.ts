@@ -1,4 +1,3 @@
-/** The standard streams, their capabilities, and writing to them. */
 import type { Readable, Writable } from 'node:stream'
 import type { Config, Environment } from '../../config.js'
 import { CofferError, codeOf } from '../../errors.js'
@@ -22,7 +21,6 @@ export interface Streams {
 export const DEFAULT_COLUMNS = 80
 
 export interface Terminal extends Streams {
-  /** Whether to write colours to the stream. */
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
   /** Disables notices, warnings and progress, but not errors. */
   readonly quiet: boolean
@@ -30,10 +28,7 @@ export interface Terminal extends Streams {
   readonly mayPrompt: boolean
 }
 
-/**
- * Determines the capabilities of the streams. Colour, by the first rule that applies: `--color always|never`; off with a
- * non-empty `NO_COLOR`; on for a terminal whose `TERM` is not `dumb`.
- */
+/** Colour, by the first rule that applies: `--color`; a non-empty `NO_COLOR`; a terminal, not `dumb`. */
 export function detectTerminal(
   streams: Streams,
   env: Environment,
@@ -68,11 +63,7 @@ export function isTerminal(stream: { readonly isTTY?: boolean | undefined }): bo
 /** Codes of an error after which nobody reads. `EOF` is `EPIPE` on Windows. The third follows on further writes. */
 const READER_GONE = ['EPIPE', 'EOF', 'ERR_STREAM_DESTROYED']
 
-/**
- * Writes and waits for the stream, so that a slow reader does not fill memory. Resolves to false if the reader closed
- * the stream (`… | head -1`), after which more output is useless.
- * @throws CofferError `storage_failed` if writing fails for another reason, such as a full disk
- */
+/** Waits for the stream. Resolves to false if its reader is gone. @throws CofferError `storage_failed` */
 export function write(stream: OutputStream, text: string): Promise<boolean> {
   if (text === '') return Promise.resolve(true)
   // Node also emits `error`, which would end the process without a listener.

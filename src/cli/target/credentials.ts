@@ -1,4 +1,3 @@
-/** Finds the vault of this run and the key file or passphrase that opens it. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -39,11 +38,7 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
   return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
 }
 
-/**
- * The vault of this run: from the settings, which may also name the directory that it is in, or a store; else `.coffer`,
- * or a demo vault, in the current or the nearest parent directory.
- * @throws CofferError `vault_missing`, `usage` when a server is named instead
- */
+/** By settings; else `.coffer` or a demo vault, here or above. @throws CofferError `vault_missing`, `usage` */
 export function findVaultDirectory(context: CommandContext): string {
   const found = locateVault(context)
   if (found !== undefined) return found
@@ -78,7 +73,6 @@ export function requireVault(context: CommandContext): void {
     throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
 }
 
-/** The default path of the key file of a vault. */
 export function keyFilePath({ config }: CommandContext, vault: string): string {
   return join(config.directory, 'keys', `${vault}.key`)
 }
@@ -123,19 +117,16 @@ async function noticeOnce({ terminal, typed }: CommandContext, text: string): Pr
   await printNotice(terminal, text)
 }
 
-/** A vault location with the effects of this run. */
 export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
   const storePassword = () => readStorePassword(context)
   const notice = (text: string) => void noticeOnce(context, text)
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
 
-/** The place of a vault, for an answer. */
 export function describePlace(place: string): { directory: string } | { store: string } {
   return isStore(place) ? { store: place } : { directory: place }
 }
 
-/** Asks the vault of this run as its owner. */
 export async function askOwned(context: CommandContext, operation: string): Promise<unknown> {
   const as = { reveal: false, tenant: await findTenantChoice(context) }
   return context.reachVault(async (vault) => (await vault.ask({ operation, input: {}, as })).result)
@@ -152,7 +143,7 @@ async function readStorePassword({ config, input, typed }: CommandContext): Prom
   return typed.storePassword
 }
 
-/** Tells, before the store is asked anything, what is less than it should be about the way to it. */
+/** Warns, before the store is connected to, of a visible password and of a weaker connection. */
 export async function warnOfStore(context: CommandContext): Promise<void> {
   const { store } = context.config
   if (store === undefined) return
@@ -193,7 +184,6 @@ export async function chooseOpener(context: CommandContext, { id, slots }: Locke
   throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
 }
 
-/** The passphrase from the file, descriptor or command in the settings; undefined without one. */
 export async function readGivenPassphrase({ config, input }: CommandContext): Promise<string | undefined> {
   const { passphraseFile, passphraseFd, passphraseCommand } = config
   if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
@@ -224,7 +214,6 @@ async function runPassphraseCommand(command: string): Promise<string> {
   throw usage('The first line of output of the passphrase command is empty.')
 }
 
-/** Prompts twice for a new passphrase. */
 export async function askNewPassphrase(
   { terminal }: CommandContext,
   missing = '--passphrase-file, --passphrase-fd or --passphrase-command',

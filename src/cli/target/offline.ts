@@ -1,4 +1,3 @@
-/** Performs operations that run without an open vault, with the effects of this run. */
 import { usage } from '../../errors.js'
 import type { AnyOperation, OfflineSession, OperationInput } from '../../framework/operation.js'
 import { performOffline } from '../../framework/perform.js'
@@ -31,7 +30,6 @@ import {
 } from './credentials.js'
 import { reactorOptions } from './reactor-options.js'
 
-/** @throws CofferError those of the operation */
 export async function askOffline(
   context: CommandContext,
   definition: AnyOperation,
@@ -83,13 +81,8 @@ function createOfflineVault(
       const damage: CopyDamage | undefined = skipsDamaged ? { findings: [], skipped: {} } : undefined
       const { copyVault } = await import('../../vault/copy.js')
       const { count, digest } = await copyVault(source, target, choose, show('Copying'), damage)
-      return {
-        ...describePlace(target.directory),
-        copied_from: source.directory,
-        rows: count,
-        digest,
-        ...damage,
-      }
+      const place = describePlace(target.directory)
+      return { ...place, copied_from: source.directory, rows: count, digest, ...damage }
     },
     rekey: async () => {
       const place = placeOf(context)

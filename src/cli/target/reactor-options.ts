@@ -1,4 +1,3 @@
-/** Reactor code on this machine: the options of its runtime, and its confinement. */
 import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ReactorOptions } from '../../framework/ports/reactors.js'
@@ -6,7 +5,6 @@ import { CORE_DANGER, harden } from '../../vault/app.js'
 import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
 
-/** The hosts, modules and authorities that the flags of this run give to reactor code and proxies. */
 export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
   const { allowNet, modules, ca: file } = config
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')

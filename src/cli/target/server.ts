@@ -1,4 +1,3 @@
-/** A server of the interface in the place of a vault: the target of `--url`. */
 import { createHttpClient } from '../../client/http-client.js'
 import { pause } from '../../client/pause.js'
 import { createSocketFetch, readServerUrl } from '../../client/socket-fetch.js'

@@ -1,7 +1,4 @@
-/**
- * `coffer completion`: scripts for shells, which ask this program at each press of the key, and its answer: words,
- * flags, values of enumerations, and names and ids of all but tokens from the vault. Failures are silent, and nothing is asked.
- */
+/** Scripts for shells, and the words that these ask for. Failures are silent, and nothing is asked. */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { readConfig } from '../../../config.js'

@@ -1,4 +1,3 @@
-/** `coffer help`: prints the help of a command or a topic, or all commands as JSON. */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
@@ -29,7 +28,6 @@ export async function printHelp(context: CommandContext, args: Args, { json }: O
   await write(stdout, folded ?? context.describeCommand(words))
 }
 
-/** The commands that begin with `path`, and what holds for all. */
 function describeTree(context: CommandContext, path: string): object {
   const program = context.listCommands()
   const walk = (command: Command, words: readonly string[]): object[] => [

@@ -1,4 +1,3 @@
-/** Prints, when `coffer serve` is ready, the address, the keys, and command lines to paste. */
 import type { ControlState } from '../../../control/control-state.js'
 import { quoteWord } from '../../../domain/text/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
@@ -10,7 +9,6 @@ import { printNotice } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
 import type { ServeOptions } from './serve-options.js'
 
-/** A vault to be served. */
 export interface Opened {
   control: ControlState
   /** By type, or by name. */
@@ -22,7 +20,7 @@ export interface Opened {
 
 type Announced = Opened & Record<'pageUrl' | 'controlKey', string | undefined> & { url: string }
 
-/** Prints it in the format of the configuration, and what weakens the server on standard error. */
+/** Prints the address, keys and commands to paste; on standard error, a danger of the server. */
 export async function announce(
   { terminal, config, program }: CommandContext,
   { prefix, isRemote, tls }: ServeOptions,

@@ -1,13 +1,9 @@
-/** Upkeep while a server runs: purges expired tokens, which reads ignore before that, and delivers mail that is due. */
 import { pause } from '../../../client/pause.js'
 import type { App } from '../../../vault/app.js'
 
 const SWEEP_MS = 30_000
 
-/**
- * Sweeps until nothing is left and delivers mail, and again every 30 s until `signal`; resolves after the last sweep.
- * A sweep that fails is reported and repeated.
- */
+/** Sweeps and delivers mail every 30 s until `signal`. A failed sweep is reported and repeated. */
 export async function sweepRegularly(
   app: Pick<App, 'sweep' | 'mail'>,
   signal: AbortSignal,

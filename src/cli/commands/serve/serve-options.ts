@@ -1,4 +1,3 @@
-/** The flags of `serve` and `openapi`. */
 import type { Config } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { usage } from '../../../errors.js'

@@ -1,4 +1,3 @@
-/** `coffer serve`: opens a vault and answers HTTP until it is stopped. */
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { ControlState, openControlled } from '../../../control/control-state.js'
@@ -62,12 +61,8 @@ async function describeFound(context: CommandContext, { wantsSamples }: ServeOpt
     [store === undefined ? '--vault' : '--store']: findVaultDirectory(context),
     ...omitUndefined({ '--store-password-file': storePasswordFile, '--key-file': keyFile }),
   }
-  return {
-    control: new ControlState(app),
-    samples,
-    place: app.header?.vault ?? '',
-    flags: Object.entries(flags).flat(),
-  }
+  const place = app.header?.vault ?? ''
+  return { control: new ControlState(app), samples, place, flags: Object.entries(flags).flat() }
 }
 
 async function openInMemory({ clock, input }: CommandContext, { seed: path }: ServeOptions) {
@@ -152,9 +147,8 @@ function describeFault(error: unknown, traceId: string): string {
 }
 
 /**
- * Makes V8 allocate every object in the young generation. While the server starts, objects live long, so V8 would learn
- * to allocate at the same sites in the old generation, where the garbage of requests is expensive to collect. Measured:
- * 5 to 18 % more requests per second. Contract: only in a process of our own. V8 ignores an unknown flag with a message.
+ * Keeps V8 from learning during the start to allocate in the old generation, where garbage is expensive:
+ * 5 to 18 % more requests per second. For a process of our own only. V8 reports and ignores an unknown flag.
  */
 export function disablePretenuring(): void {
   setFlagsFromString('--no-allocation-site-pretenuring')
