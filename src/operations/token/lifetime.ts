@@ -35,12 +35,21 @@ export async function settleCreation(
   if (state === 'gone' || expires_at !== undefined) await putActivity(store, tenant, activity)
   else if ((await store.get('activity', tenant, activity.id)) !== undefined)
     await store.remove('activity', tenant, activity.id)
-  if (state !== 'new') await recordLast(store, tenant, token)
+  if (state === 'changed') await recordLast(store, tenant, token)
+  if (state === 'gone') await recordLastGone(store, tenant, token)
 }
 
 /** Remembers when a token that will be, or is, gone was created, if it was the last of its type. */
 function recordLast(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
+}
+
+/** Only if no newer one is left: else every deletion would write the same record. */
+async function recordLastGone(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
+  const where = { field: 'type', value: token.type }
+  const [location] = await store.seek('token', tenant, { size: 1, where })
+  const newest = location && (await store.open(location))
+  if (newest === undefined || newest.created_at < token.created_at) await recordLast(store, tenant, token)
 }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
@@ -130,7 +139,7 @@ export async function purgeToken(store: StoreWriter, tenant: number, id: string,
   if (record === undefined) return
   await removeLinks(store, tenant, id)
   await removeAnswersAbout(store, tenant, 'token', id)
-  await recordLast(store, tenant, record)
+  await recordLastGone(store, tenant, record)
   await store.log(tenant, {
     tenant_id: record.tenant_id,
     actor_type: 'system',

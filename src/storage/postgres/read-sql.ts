@@ -40,6 +40,10 @@ export function rowOf(found: FoundRow): Row {
   return found.sealed === null && found.bytes !== undefined ? { ...row, unread: found.bytes } : row
 }
 
+export function rowsOf(found: readonly FoundRow[]): Row[] {
+  return found.filter(({ kind }) => kind !== null).map(rowOf)
+}
+
 export function getStatement(kind: number, tenant: number, id: RowId): Statement {
   return {
     name: 'get',

@@ -12,7 +12,7 @@ import { dropTenantStatements, type WriteOptions, type Writes, writeStatement } 
 export interface UnitOptions {
   /** It may write. */
   isChange: boolean
-  /** It reads in one transaction from the beginning. */
+  /** It reads in one transaction of one moment, from the beginning. */
   isTransaction?: boolean
   /** It moves or deletes many rows: its statements may take long, and each sees what is committed by then. */
   isBulk?: boolean
@@ -77,7 +77,7 @@ export class Session {
   async read(statement: Statement, { isCached = false, begins = false } = {}): Promise<QueryResult['rows']> {
     if (this.collision !== undefined) throw this.collision
     const isAlone = !this.isTransaction && !begins
-    const isFirst = isAlone || this.#connection === undefined
+    const isFirst = this.#options.isTransaction !== true || this.#connection === undefined
     if (isCached) this.relies = true
     else if (isFirst && this.#moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
     return this.#confirm(isAlone ? this.#shared.pool.share('read', statement) : this.#send([statement]))
@@ -117,6 +117,10 @@ export class Session {
     await this.#release()
   }
 
+  get hasRead(): boolean {
+    return this.#moments > 0
+  }
+
   /** Whether its statements are in one transaction from here on. */
   get isTransaction(): boolean {
     return this.#options.isTransaction === true || this.#connection !== undefined || this.#held.length > 0
@@ -130,8 +134,10 @@ export class Session {
 
   /** Sends what was held and the statements, in the transaction, and returns the last answer. */
   async #send(statements: readonly Statement[]): Promise<QueryResult> {
-    const { isBulk: isSlow = false, isChange } = this.#options
-    const level = isSlow ? 'read committed' : isChange ? 'serializable' : 'repeatable read'
+    const { isBulk: isSlow = false, isChange, isTransaction } = this.#options
+    // A transaction that has begun with a write sees what others commit until it searches.
+    const atOnce = isChange ? 'serializable' : 'repeatable read'
+    const level = isTransaction === true && !isSlow ? atOnce : 'read committed'
     const begin = this.#connection === undefined ? [{ text: `begin isolation level ${level}` }] : []
     this.#connection ??= this.#shared.pool.connect()
     const all: Statement[] = [...begin, ...this.#held.splice(0), ...statements]

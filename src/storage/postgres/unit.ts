@@ -2,17 +2,7 @@
 import type { QueryResult } from 'pg'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type {
-  Draft,
-  EngineWriter,
-  LogEntry,
-  PendingEntries,
-  Query,
-  Row,
-  RowId,
-  RowPage,
-  SeekQuery,
-} from '../engine.js'
+import type * as port from '../engine.js'
 import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
@@ -21,16 +11,16 @@ import { Collision, isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
 import { randomRev, randomStep } from './tables.js'
-import { type Change, createChange, INSERT, REMOVE, REPLACE } from './write-sql.js'
+import { type Change, createChange, createCheck, INSERT, keyTexts, REMOVE, REPLACE } from './write-sql.js'
 
 /** The most pending entries that a list reads. */
 const MOST_PENDING = 10_000
 
-export class Unit implements EngineWriter {
+export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
   /** Entries that nobody waits for. */
-  readonly entries: LogEntry[] = []
+  readonly entries: port.LogEntry[] = []
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
@@ -40,13 +30,15 @@ export class Unit implements EngineWriter {
   #times: Times
   /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
-  /** The names of those that are neither cached nor read in a transaction. */
-  readonly #unchanged = new Set<string>()
+  /** Checks of those that are not cached. */
+  readonly #unchanged = new Map<string, Change>()
+  /** Keys that it searched for. */
+  readonly #searched = new Set<string>()
   /** By the names of rows, because one statement changes a row once. */
   readonly #changes = new Map<string, Change>()
-  readonly #pending: PendingEntries[] = []
+  readonly #pending: port.PendingEntries[] = []
   /** Pending entries that the unit has put into a chain. */
-  readonly #chained: PendingEntries[] = []
+  readonly #chained: port.PendingEntries[] = []
   readonly #changedKinds = new Set<number>()
   #batches: readonly Batch[] = []
   /** Whether entries were in this process only when the unit began: it may have read before they were stored. */
@@ -65,33 +57,38 @@ export class Unit implements EngineWriter {
     this.#times = advanceTimes(shared.state, this.now)
   }
 
-  async get(kind: number, tenant: number, id: RowId, { expired = false } = {}): Promise<Row | undefined> {
+  async get(
+    kind: number,
+    tenant: number,
+    id: port.RowId,
+    { expired = false } = {},
+  ): Promise<port.Row | undefined> {
     const found = await this.#readRow(kind, tenant, id)
     const isGone = found === undefined || (!expired && found.expires !== 0 && found.expires <= this.now)
     return isGone ? undefined : sql.rowOf(found)
   }
 
-  async find(query: Query): Promise<RowPage> {
+  async find(query: port.Query): Promise<port.RowPage> {
     const found = await this.#search(query)
-    return { rows: rowsOf(found), total: found[0].total }
+    return { rows: sql.rowsOf(found), total: found[0].total }
   }
 
-  async seek(query: SeekQuery): Promise<Row[]> {
-    return rowsOf(await this.#search(query))
+  async seek(query: port.SeekQuery): Promise<port.Row[]> {
+    return sql.rowsOf(await this.#search(query))
   }
 
-  async findExpired(limit: number): Promise<Row[]> {
+  async findExpired(limit: number): Promise<port.Row[]> {
     const statement = sql.findExpiredStatement(limit, this.clock.purgeBefore)
-    return rowsOf(await this.#read(statement, () => true, { begins: true }))
+    return sql.rowsOf(await this.#read(statement, () => true, { begins: true }))
   }
 
-  async pendingEntries(tenant: number): Promise<readonly (LogEntry | undefined)[]> {
+  async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
     if (!this.#options.hasSent && this.#hadUnsent) {
       await this.#logs.send()
       this.#options.hasSent = true
       throw this.#session.collide('conflict')
     }
-    const found: LogEntry[] = []
+    const found: port.LogEntry[] = []
     let unreadable = 0
     const rows = await this.#readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     for (const row of rows.sort((one, other) => one.written - other.written)) {
@@ -103,16 +100,16 @@ export class Unit implements EngineWriter {
     return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
   }
 
-  readChain(page: sql.ChainPage): Promise<PendingEntries[]> {
+  readChain(page: sql.ChainPage): Promise<port.PendingEntries[]> {
     return this.#readPending(sql.readChainStatement(page))
   }
 
-  async #readPending(statement: Statement): Promise<PendingEntries[]> {
+  async #readPending(statement: Statement): Promise<port.PendingEntries[]> {
     return (await this.#read(statement, () => true)).filter(({ id }) => id !== null)
   }
 
   /** Removes pending entries, which the unit puts into a chain. */
-  endPending(pending: readonly PendingEntries[]): void {
+  endPending(pending: readonly port.PendingEntries[]): void {
     this.#write()
     this.#chained.push(...pending)
   }
@@ -120,8 +117,7 @@ export class Unit implements EngineWriter {
   async storePending(batch: Batch): Promise<void> {
     const { id, tenant, chain, written, entries } = batch
     const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
-    // The tenant was deleted.
-    if (sealed === undefined) return
+    if (sealed === undefined) return // The tenant was deleted.
     this.#write()
     this.#pending.push({ id, tenant, chain, written, sealed })
   }
@@ -132,23 +128,29 @@ export class Unit implements EngineWriter {
     return this.#session.state.changes
   }
 
-  async put({ seal, seq, created = seq === undefined ? this.now : -1, ...content }: Draft): Promise<void> {
+  async put({
+    seal,
+    seq,
+    created = seq === undefined ? this.now : -1,
+    ...content
+  }: port.Draft): Promise<void> {
     const { kind, tenant, id } = content
     const rev = randomRev(this.#shared.random)
     const row = { ...content, seq: seq ?? 0, rev, created, sealed: content.keys }
     checkRow(row)
+    this.#refuseSkew(row.keys)
     const known = seq === undefined ? undefined : await this.#readRow(kind, tenant, id)
     if (seq !== undefined && known === undefined) throw this.#session.collide('conflict')
     const sealed = { ...row, seq: known?.seq ?? 0, sealed: seal(rev) }
     this.#change(createChange(known === undefined ? INSERT : REPLACE, sealed, known))
   }
 
-  async remove(kind: number, tenant: number, id: RowId): Promise<void> {
+  async remove(kind: number, tenant: number, id: port.RowId): Promise<void> {
     const known = await this.#readRow(kind, tenant, id)
     if (known !== undefined) this.#change(createChange(REMOVE, sql.rowOf(known), known))
   }
 
-  append(entry: LogEntry): void {
+  append(entry: port.LogEntry): void {
     this.#refuseLate()
     this.entries.push(entry)
   }
@@ -162,7 +164,7 @@ export class Unit implements EngineWriter {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.#write()
-    this.#flush()
+    this.#session.hold(this.#takeWrites())
     this.#rows.clear()
     this.#session.holdDrop(tenant)
   }
@@ -175,18 +177,19 @@ export class Unit implements EngineWriter {
   }
 
   /**
-   * Rows that the unit changes are compared with what it read, and cached records by their counter. A unit that has read
-   * other rows needs a transaction.
+   * Rows that the unit changes are compared with what it read. So are rows that it has only read, because it may have based
+   * a decision on them; cached records are compared by their counter.
    */
   async commit(): Promise<void> {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
     const { isChange, isBulk } = this.#options
-    const isLoose = this.#changedKinds.size === 0 ? session.isLoose : this.#unchanged.size > 0
-    if (isLoose && !isBulk) throw session.collide('moments')
+    if (this.#changedKinds.size === 0 && session.isLoose && !isBulk) throw session.collide('moments')
     if (isChange || this.hasWritten) await this.#storeEntries(this.entries.splice(0))
     if (!this.hasWritten && !this.#isNoted) return session.endReading()
     const { remembered, random } = this.#shared
+    if (this.#changedKinds.size > 0 && !isBulk)
+      for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
     const step = isCached ? randomStep(random) : undefined
     await session.commit(this.#takeWrites(), { times: this.#isNoted ? this.#times : undefined, step })
@@ -215,13 +218,13 @@ export class Unit implements EngineWriter {
     this.#logs.end(this.#batches, this.#batches.length > 0)
   }
 
-  async #storeEntries(entries: readonly LogEntry[]): Promise<void> {
+  async #storeEntries(entries: readonly port.LogEntry[]): Promise<void> {
     if (entries.length === 0) return
     this.#batches = this.#logs.begin(entries, await this.#logs.claim())
     for (const batch of this.#batches) await this.storePending(batch)
   }
 
-  async #readRow(kind: number, tenant: number, id: RowId): Promise<sql.FoundRow | undefined> {
+  async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
     const name = rowName(kind, tenant, id)
     if (this.#rows.has(name)) return this.#rows.get(name)
     const isCached = this.#shared.remembered.has(kind)
@@ -230,22 +233,34 @@ export class Unit implements EngineWriter {
     })
     const row = found.kind === null ? undefined : found
     if (this.#options.isChange) this.#rows.set(name, row)
-    if (!isCached && !this.#session.isTransaction) this.#unchanged.add(name)
+    if (!isCached) this.#unchanged.set(name, createCheck({ kind, tenant, id }, row?.rev))
     return row
   }
 
-  /** What a change has searched for is not compared when it commits, so it needs a transaction. */
-  #search(query: Query | SeekQuery): Promise<QueryResult['rows']> {
-    const isCached = this.#shared.remembered.has(query.kind)
-    const sees = (name: string) => name.startsWith(`${query.kind}/`)
-    const options = { isCached, begins: this.#options.isChange }
-    return this.#read(sql.searchStatement(query, this.now), sees, options)
+  /**
+   * A change that begins with a search may put what it did not find, so it is one transaction. One that removes a parent
+   * sends that before it searches children, so it sees all of them.
+   */
+  #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
+    const { where, all, kind } = query
+    if (this.#options.isChange && !this.hasWritten && !this.#session.hasRead)
+      this.#options.isTransaction = true
+    const keys = sql.searchedKeys(where)
+    for (const key of keys.length === 0 ? [toText(all)] : keys) this.#searched.add(key)
+    const isCached = this.#shared.remembered.has(kind)
+    return this.#read(sql.searchStatement(query, this.now), () => true, { isCached })
+  }
+
+  /** Two units that search for a key, find nothing and put a row with it would both commit, were they not serializable. */
+  #refuseSkew(keys: Uint8Array): void {
+    if (this.#searched.size === 0 || this.#options.isTransaction === true) return
+    if (keyTexts(keys).some((key) => this.#searched.has(key))) throw this.#session.collide('moments')
   }
 
   /** Sends first what the unit has written, if the statement is to see it. */
   #read(statement: Statement, sees: (name: string) => boolean, options: Parameters<Session['read']>[1] = {}) {
     this.#refuseLate()
-    if ([...this.#changes.keys()].some(sees)) this.#flush()
+    if ([...this.#changes.keys()].some(sees)) this.#session.hold(this.#takeWrites())
     return this.#session.read(statement, options)
   }
 
@@ -257,7 +272,7 @@ export class Unit implements EngineWriter {
       throw this.#session.collide('moments')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#flush()
+    if (this.#changes.has(name)) this.#session.hold(this.#takeWrites())
     this.#changes.set(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
@@ -273,10 +288,6 @@ export class Unit implements EngineWriter {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
-  #flush(): void {
-    this.#session.hold(this.#takeWrites())
-  }
-
   #takeWrites() {
     const changes = [...this.#changes.values()]
     this.#changes.clear()
@@ -284,10 +295,6 @@ export class Unit implements EngineWriter {
   }
 }
 
-function rowName(kind: number, tenant: number, id: RowId): string {
+function rowName(kind: number, tenant: number, id: port.RowId): string {
   return `${kind}/${tenant}/${toText(id)}`
-}
-
-function rowsOf(found: QueryResult['rows']): Row[] {
-  return found.filter(({ kind }) => kind !== null).map(sql.rowOf)
 }

@@ -10,11 +10,13 @@ const KEY_BYTES = 8
 export const INSERT = 1
 export const REPLACE = 2
 export const REMOVE = 3
+/** The row stays as it was read until the commit; or there is none. */
+const CHECK = 4
 
 /** One change of one row. A new row has the `seq` 0; a row of another vault keeps its own. */
 export interface Change extends Row {
   action: number
-  /** The `rev` of the row as it was read; 0 of a new one. */
+  /** The `rev` of the row as it was read; 0 if there was none. */
   was: number
   /** The keys that lead to the row from now on, and those that no longer do, one after another. */
   added: Uint8Array
@@ -93,6 +95,9 @@ select ${STATE}, 1 / (case when s.is_current and ${counts.join(' + ')} = $3 then
 const IS_ROW = 'r.tenant = d.tenant and r.kind = d.kind and r.id = d.id and r.rev = d.was'
 const INSERT_TEXT = insertion(INSERTED) + check(['inserted'])
 const WRITE_TEXT = `${insertion(CHANGED)},
+locked as (select 1 from coffer_rows r, d where d.action = ${CHECK} and ${IS_ROW} for share of r),
+absent as (select 1 from d where d.action = ${CHECK} and d.was = 0 and (select 1 from coffer_rows r
+  where r.tenant = d.tenant and r.kind = d.kind and r.id = d.id limit 1) is null),
 replaced as (update coffer_rows r set rev = d.rev, ${CONTENT.map((column) => `${column} = d.${column}`).join(', ')}
   from d where d.action = ${REPLACE} and ${IS_ROW} returning 1),
 removed as (delete from coffer_rows r using d where d.action = ${REMOVE} and ${IS_ROW} returning 1),
@@ -105,7 +110,7 @@ stated as (update coffer_state t set changes = t.changes + $${FIRST_STATE},
   ${TIMES.map((name, at) => `${name} = coalesce($${FIRST_STATE + 1 + at}, t.${name})`).join(', ')} from s
   where t.id = 1 and s.is_current and ($1::bigint is null or t.changes = $1)
   and $${FIRST_STATE}::bigint is not null returning 1)
-${check(['inserted', 'replaced', 'removed', 'chained', 'stated'])}`
+${check(['inserted', 'locked', 'absent', 'replaced', 'removed', 'chained', 'stated'])}`
 
 export function writeStatement(
   { changes, pending = [], chained = [] }: Writes,
@@ -128,6 +133,17 @@ export function createChange(action: number, row: Row, before?: Pick<Row, 'rev' 
   const { rev: was, keys } = before ?? { rev: 0, keys: NOTHING }
   const sealed = action === REMOVE ? NOTHING : row.sealed
   return { ...row, sealed, action, was, added: difference(row.keys, keys), gone: difference(keys, row.keys) }
+}
+
+/** A check of the row with this `rev`; without one, that there is none. */
+export function createCheck(name: Pick<Row, 'kind' | 'tenant' | 'id'>, rev = 0): Change {
+  const none = { seq: 0, created: 0, modified: 0, expires: 0, keys: NOTHING, sealed: NOTHING }
+  return createChange(CHECK, { ...none, ...name, rev }, { rev, keys: NOTHING })
+}
+
+/** All keys, as texts. */
+export function keyTexts(keys: Uint8Array): string[] {
+  return [toText(keys, 0, KEY_BYTES), ...splitKeys(keys).keys()]
 }
 
 /** All keys but the first, which is that of the kind and has an index of its own; each once. */
