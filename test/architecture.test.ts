@@ -257,10 +257,10 @@ const BUDGETS: Record<string, number> = {
   ipc: 214,
   library: 284,
   mail: 297,
-  operations: 6400,
+  operations: 6409,
   page: 943,
   reactor: 3668,
-  storage: 9155,
+  storage: 9198,
   vault: 1763,
 }
 
