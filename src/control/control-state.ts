@@ -47,7 +47,6 @@ export class ControlState implements ControlPlane {
   /** Requests share it, and a change of state has it alone: each sees the state before a change of it, or the one after. */
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
-  /** The ids and keys of a fork. */
   readonly fact: Fork | undefined
   readonly #inMemory: InMemory | undefined
   readonly #snapshots = new Map<string, MemoryState>()
@@ -63,7 +62,6 @@ export class ControlState implements ControlPlane {
     return this.#inMemory?.clock.now() ?? Date.now()
   }
 
-  /** A key of the control plane over HTTP. */
   createKey(): string {
     return randomKey(this.app.random, 'ctl_')
   }
@@ -244,7 +242,7 @@ class ReadersWriterLock {
   }
 }
 
-export class TestClock {
+class TestClock {
   readonly #real: Clock
   #offset = 0
   #frozen: number | undefined
@@ -277,7 +275,6 @@ export class TestClock {
     else this.#frozen += ms
   }
 
-  /** A clock of its own that shows the same. */
   copy(): TestClock {
     const copy = new TestClock(this.#real)
     copy.set(this.state.mode, this.now())

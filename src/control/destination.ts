@@ -15,7 +15,6 @@ import {
 } from '../framework/ports/outbound.js'
 import type { HttpResponse } from '../http/exchange.js'
 
-/** Resolves after `ms`, or rejects as soon as the signal is aborted. */
 export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
 
 /** `fault` as rules spell it. */

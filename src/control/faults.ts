@@ -1,5 +1,3 @@
-/** The rules by which requests fail on purpose, with counts of what they fit and applied to. */
-
 import { isObject } from '../domain/json/json.js'
 import { matchesName } from '../domain/reactor/formula.js'
 import type { CountedRule, FaultRule } from '../framework/ports/control.js'

@@ -1,7 +1,4 @@
-/**
- * The steps of a request to a vault with a control plane: the control plane under `/_coffer/` and the dashboard, for this
- * machine alone; the choice of a fork; the record of the request; and faults.
- */
+/** The control plane and the dashboard, both for this machine alone; forks, records of requests, faults. */
 import { setTimeout } from 'node:timers/promises'
 import { formatDate } from '../domain/dates.js'
 import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
@@ -48,7 +45,6 @@ interface RequestState {
   readonly decisions: Map<string, ExplainedDecision>
 }
 
-/** The decisions that are kept of a request. */
 const MOST_DECISIONS = 20
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)

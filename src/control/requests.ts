@@ -51,10 +51,7 @@ export class Requests {
   }
 }
 
-/**
- * Redacts a JSON body to the properties that are `known`, with values only if they name something. A body without known
- * properties, which may be any JSON, becomes the name of its type.
- */
+/** Keeps `known` properties, with values only if they name something. Any other JSON becomes its type. */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined
   const value = text.length > MOST_BODY_LENGTH ? undefined : tryJson(text)

@@ -1,4 +1,4 @@
-/** Serves a vault over HTTP, for the command line and the library. */
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { answerLater, DEFAULT_PREFIX, LOOPBACK, type SocketOptions, startServer } from '../http/server.js'
 import type { ControlState } from './control-state.js'
 import { Dashboard } from './dashboard.js'
@@ -13,10 +13,7 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   prepare?(): Promise<void>
 }
 
-/**
- * Resolves when requests are accepted; the code that answers them is loaded by the first one, or by `begin`. `pageUrl`: an
- * address of the page, which a server for other machines has not. @throws CofferError `unavailable`, `usage`
- */
+/** `begin`, or the first request, loads the code that answers. @throws CofferError `unavailable`, `usage` */
 export async function serveVault(control: ControlState, options: ServeOptions) {
   const { key, hostName = 'localhost', prepare, port, addresses = LOOPBACK, allowHosts = [], tls } = options
   const { prefix = DEFAULT_PREFIX } = options
@@ -29,11 +26,7 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
     const { createVaultAnswerer } = await import('./middleware.js')
     return createVaultAnswerer(options, { control, key, dashboard, prefix }, [hostName, ...allowHosts])
   })
-  const sockets = {
-    ...(port === undefined ? {} : { port }),
-    ...(tls === undefined ? {} : { tls }),
-    addresses,
-  }
+  const sockets = { ...omitUndefined({ port, tls }), addresses }
   const server = await startServer(answerer, { ...options, host: app }, sockets)
   const url = `${tls === undefined ? 'http' : 'https'}://${hostName}:${server.port}`
   control.listenAt(url)

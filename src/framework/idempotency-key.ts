@@ -1,4 +1,3 @@
-/** Idempotency keys: their form, and the operations that take one. */
 import type { AnyOperation } from './operation.js'
 
 /** The name under which an error of the key itself is listed. */

@@ -1,7 +1,4 @@
-/**
- * Stores the answer to a request with an idempotency key for 24 hours, in the unit of work that does what was asked. Each
- * answer lists the records that it describes, and is deleted with any of them.
- */
+/** Answers are stored in the unit that does what was asked, and deleted with any record they describe. */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
 import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
@@ -41,10 +38,7 @@ interface KeyedRequest {
   limits: ResponseLimits
 }
 
-/**
- * Replays the answer stored for the key, else runs `work`, which stores its answer by the {@link IdempotentAnswer}.
- * @throws CofferError `conflict` while the first request runs, `forbidden` if the caller has lost access, those of `work`
- */
+/** @throws CofferError `conflict` while the first request runs, `forbidden` if the caller has lost access */
 export async function runIdempotent(
   host: Host,
   caller: Caller,
@@ -120,7 +114,6 @@ function replay({ status, headers, body }: AnswerRecord, limits: ResponseLimits)
   return { ...answer, result: limits.wantsEncoded && headers === undefined ? json : json.toJSON() }
 }
 
-/** Stores the answer of one operation, and collects what the answer is about. */
 export class IdempotentAnswer {
   /** Whether a unit of work that stores the answer was committed. */
   isStored = false
@@ -140,10 +133,7 @@ export class IdempotentAnswer {
     this.#earlier.push(...recorded)
   }
 
-  /**
-   * Stores the answer in the unit of work of `context`; not an error, and not an answer about something that is gone.
-   * @throws CofferError `validation` for one that is too large, `conflict` if another server has stored one meanwhile
-   */
+  /** Skips errors, and answers about what is gone. @throws CofferError `validation`: too large, `conflict` */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
     if (status >= 300) return

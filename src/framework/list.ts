@@ -25,11 +25,7 @@ export interface Listing<K extends Kind, View> {
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
-/**
- * Returns a page of the records, newest first, with their exact number. Records that are removed meanwhile are missing
- * from it. A refused page is not logged.
- * @throws CofferError `validation` for a page that is too large, `unavailable`
- */
+/** Newest first. A refused page is not logged. @throws CofferError `validation`, `unavailable` */
 export async function readList<K extends Kind, View>(
   session: Session,
   listing: Listing<K, View>,
@@ -47,9 +43,8 @@ export async function readList<K extends Kind, View>(
 }
 
 /**
- * Returns the page after the cursor `start`, newest first, at the same cost at any depth. Records that are created later
- * are in no page that follows, and removed ones move no other. `about`: what a cursor is bound to besides the tenant.
- * @throws CofferError as {@link readList}; `validation` for a `start` that is not a cursor of this list
+ * Newest first, at the same cost at any depth. `about`: binds a cursor, besides the tenant. @throws
+ * CofferError as {@link readList}; `validation` for another `start`
  */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,
@@ -126,10 +121,7 @@ async function filter<K extends Kind>(
   return found
 }
 
-/**
- * Opens records, up to {@link BYTES_AT_ONCE}, and returns the locations that are left. `take` returns how many bytes it
- * made of the record.
- */
+/** Opens up to {@link BYTES_AT_ONCE}, and returns the rest. `take` returns the bytes it made of a record. */
 async function openSome<K extends Kind>(
   store: StoreReader,
   locations: readonly RecordLocation<K>[],
@@ -157,13 +149,8 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
     const { locations, ...rest } = await locate(context)
     const logs: ((context: Context) => Promise<void>)[] = []
     const left: readonly RecordLocation<K>[] = locations
-    return {
-      items: [] as (View | EncodedJson)[],
-      logs,
-      bytes: new EncodedJson(form([], rest)).bytes,
-      left,
-      rest,
-    }
+    const { bytes } = new EncodedJson(form([], rest))
+    return { items: [] as (View | EncodedJson)[], logs, bytes, left, rest }
   }
   let progress: Awaited<ReturnType<typeof begin>> | undefined
   do

@@ -1,7 +1,4 @@
-/**
- * The declaration of an operation, from which the command, the route, the permission check, the validation, the help
- * and the log record are derived. `perform` runs it.
- */
+/** The declaration of an operation, from which everything else is derived; `perform` runs it. */
 import type { RandomSource } from '../crypto/ports.js'
 import type { Permission, Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
@@ -41,10 +38,7 @@ export interface Effects {
 }
 
 export interface Audit {
-  /**
-   * Has `perform` write a log record for this entity in the same transaction; with null for `as` none. `transform`: how a
-   * token's data was shown, or used.
-   */
+  /** Logged in the same transaction; null: not. `transform`: how a token's data was shown or used. */
   record(entityType: EntityType, entityId: string, as?: LogEntry | null, transform?: Transform): void
 }
 
@@ -58,10 +52,7 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /**
-   * Returns these tools for another caller, whose records are logged as `log` unless told otherwise; null: not at all. They
-   * are added to `recorded`, or else to those of the unit.
-   */
+  /** These tools for another caller, logged as `log` (null: not) in `recorded`, else with the unit. */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
@@ -89,10 +80,7 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly limits: ResponseLimits
   /** Runs `work` as a transaction with log records. Durability `soon`: synced a moment after it resolves, for reads. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
-  /**
-   * Like `write`, for the unit whose result is the answer of the operation. The answer for an idempotency key is stored
-   * in this unit. Without such a unit it is stored in one of its own, after the operation.
-   */
+  /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
   /** Checks another operation's input; what it gives runs it as `caller` in a unit. @throws CofferError as `perform` */
@@ -140,7 +128,6 @@ export interface CheckTools extends Pick<Effects, 'expressions' | 'turns'> {
   now(): Promise<number>
 }
 
-/** The path below which the control plane is. */
 export const CONTROL_PATH = '/_coffer'
 
 export interface Operation<
@@ -189,12 +176,10 @@ export interface Operation<
   readonly sentBody?: string
   /** The content type of the body, if not `application/json`. */
   readonly contentType?: string
-  /** A second content type that the body may have. */
   readonly alsoContentType?: string
   readonly columns?: readonly string[]
   /** Command lines that succeed in a new vault when run in this order. */
   readonly examples: readonly string[]
-  /** The command has `--explain`. */
   readonly isExplainable?: true
   readonly mayAnswerExisting?: true
   readonly mayAnswerHttp?: true
@@ -204,9 +189,8 @@ export interface Operation<
   /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
   /**
-   * Validates what a schema cannot express, without stored data. Its errors and those of the schema are reported
-   * together; properties that the schema refused are missing from `input`. The result is passed to `run`.
-   * @throws CofferError `validation`
+   * Validates what a schema cannot express, without stored data. Its errors are reported with those of the
+   * schema, whose properties `input` lacks. The result is passed to `run`. @throws CofferError `validation`
    */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   run?(

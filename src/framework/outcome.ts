@@ -1,4 +1,3 @@
-/** The answer of an operation, and its two forms that are more than a result. */
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 
 export interface Outcome<Result = unknown> {

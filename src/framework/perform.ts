@@ -96,7 +96,8 @@ export async function performRelay(
   request: RelayRequest,
   traceId: string,
 ): Promise<OutboundAnswer> {
-  return definition.relay!.run(createSession(localFacts(host, caller, definition, traceId)), request)
+  const facts = { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
+  return definition.relay!.run(createSession(facts), request)
 }
 
 /** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
@@ -109,10 +110,6 @@ export async function performOffline(
   const complete = completeValue(definition.input, input) as OperationInput
   validate(definition, complete)
   return definition.runOffline!(session, complete)
-}
-
-function localFacts(host: Host, caller: Caller, definition: AnyOperation, traceId: string): Facts {
-  return { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
 }
 
 function createSession(facts: Facts): Session {
@@ -182,11 +179,7 @@ function nowOf({ store }: Host): CheckTools['now'] {
   return () => store.read(async ({ now }) => now)
 }
 
-/**
- * Reports all errors of the input together: of parsing, of the schema and of the operation's `check`. For one property
- * the errors of the earliest of these steps are reported, because the later ones follow from them. Undefined for an
- * operation without `check`.
- */
+/** Reports all errors together; of one property those of the earliest step. Undefined without a `check`. */
 export function checkInput(
   host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
   now: CheckTools['now'],

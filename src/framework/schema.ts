@@ -1,7 +1,4 @@
-/**
- * The subset of JSON Schema in which operations declare their input and output, the TypeScript type of each schema, and
- * parsing a value from text (a flag, a query parameter).
- */
+/** The subset of JSON Schema in which operations declare input and output, and the type of each schema. */
 import { isObject } from '../domain/json/json.js'
 
 /** Annotations of any schema; of these only `nullable` affects validation. */

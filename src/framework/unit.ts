@@ -1,5 +1,3 @@
-/** One unit of work of an operation: its context, its log records, and the answer that is stored in it. */
-
 import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
@@ -38,7 +36,7 @@ export async function runUnit<T>(
   let recorded: AuditEntry[] = []
   const out = await host.store.write(async (store) => {
     recorded = []
-    requireGeneration(host, generation)
+    if (host.generation !== generation) throw staleWorkError()
     if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
     const context = new UnitContext(host, store, caller, definition.log, recorded)
     const out = await work(context)
@@ -54,12 +52,6 @@ export async function runUnit<T>(
   else answer?.addRecorded(recorded)
   outer?.addRecorded(recorded)
   return out
-}
-
-/** @throws CofferError `conflict` for work that began before the data of `host` was replaced */
-export function requireGeneration(host: Pick<Host, 'generation'>, generation: number): void {
-  if (host.generation === generation) return
-  throw staleWorkError()
 }
 
 export function staleWorkError(): CofferError {

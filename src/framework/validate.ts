@@ -1,7 +1,4 @@
-/**
- * Validates inputs with the functions that ajv compiled at build time (`build.ts`), so that commands start without ajv,
- * and turns failures into messages per property, without any value.
- */
+/** ajv compiles the validators at build time, so that commands start without it. Messages have no values. */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
@@ -15,7 +12,6 @@ export function validateInput({ name }: { name: string }, input: Record<string, 
   refuseErrors(describeFailures(validate.errors ?? [], input))
 }
 
-/** ajv's failures as messages per property, keyed by its path in `input`. */
 export function describeFailures(failures: readonly ErrorObject[], input: unknown): PropertyErrors {
   const errors: PropertyErrors = Object.create(null)
   for (const failure of failures) {

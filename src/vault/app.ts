@@ -49,7 +49,6 @@ const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
 const SWEPT_AT_ONCE = 2000
 
-/** An open vault in this process. */
 export interface App extends Host, Vault {
   readonly mail: MailQueue
   readonly header: Header | undefined
@@ -57,10 +56,7 @@ export interface App extends Host, Vault {
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** The tenant of this name or id (default: the oldest). */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /**
-   * Sets options for the reactor runtime; effective until its first use, merged with earlier options. `confinement`: how its
-   * guests are confined; probed at first use if absent.
-   */
+  /** Effective until first use, merged with earlier options. `confinement`: of guests; probed if absent. */
   configureReactors(options: RuntimeOptions): void
   /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
@@ -197,7 +193,6 @@ function createRuntime() {
   }
 }
 
-/** Performs or explains an operation as the owner, or as the application with the given key. */
 async function answerRequest<Name extends string>(
   app: App,
   { operation, input, as, explain, idempotencyKey }: OperationRequest<Name>,

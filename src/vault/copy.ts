@@ -25,7 +25,6 @@ import { ReadableRows } from './readable-rows.js'
 import { connectStore, usingStore } from './store-vault.js'
 import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withNewDirectory } from './unlock.js'
 
-/** The rows of an unlocked vault. */
 interface Source {
   header: Header
   keyring: Keyring
@@ -38,10 +37,8 @@ interface Copied extends Source {
 }
 
 /**
- * Copies the vault at `source` to `target`. The rows that arrived are read again and compared with the rows that were
- * sent; the vault exists only after that. After an interruption there is no vault, and a copy begins anew. With `damage`,
- * copies each row that opens into a directory, adds what is left out to `damage`, and begins each log anew.
- * @throws CofferError `conflict` if there is a vault at `target`, and those of opening the source
+ * The vault at `target` exists once the rows that arrived were compared with those sent. With `damage`,
+ * copies each row that opens, and counts the rest. @throws CofferError `conflict`
  */
 export function copyVault(
   source: VaultLocation,
@@ -98,11 +95,8 @@ async function fillVault(
   if (damage !== undefined) {
     const readable = new ReadableRows(rows, reseal, effects.random, damage)
     const complete = ({ store }: { store: Store }) => readable.mend(store)
-    return createInDirectory(
-      effects,
-      { ...source, rows: { ...rows, rows: () => readable.rows() }, complete },
-      progress,
-    )
+    const mended = { ...source, rows: { ...rows, rows: () => readable.rows() }, complete }
+    return createInDirectory(effects, mended, progress)
   }
   const keyed = withKeys(rows, createReseal(reseal))
   if (!isStore(effects.directory)) {

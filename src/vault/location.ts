@@ -1,4 +1,3 @@
-/** The address of a vault, and the effects of a run on it. */
 import { resolve } from 'node:path'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { createRandom } from '../crypto/random.js'

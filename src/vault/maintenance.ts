@@ -1,4 +1,3 @@
-/** Maintenance of an open vault: status, verification, compaction, backup and replacing its header. */
 import { describeSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
 import { conflict } from '../errors.js'
@@ -65,7 +64,6 @@ export function createMaintenance(
 /** A page beyond the end of every list, to read a total alone. */
 const BEYOND = { page: 2 ** 31, size: 1 }
 
-/** The log records of all tenants, and the rows that they are in. */
 async function countLogs(reader: StoreReader): Promise<{ records: number; rows: number }> {
   const counts = { records: 0, rows: 0 }
   for await (const { number } of eachRecord(reader, 'tenant', 0)) {

@@ -1,4 +1,3 @@
-/** A vault in memory, whose state can be saved, restored and forked. */
 import type { Keyring } from '../crypto/keyring.js'
 import type { Clock, RecordKeys } from '../crypto/ports.js'
 import { API_KEY } from '../domain/access/application.js'

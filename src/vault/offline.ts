@@ -1,4 +1,3 @@
-/** Work on a vault that is not open in this process: its key slots, its lock, and verifying it at rest. */
 import {
   checkSlotCount,
   createSlot,
@@ -48,11 +47,7 @@ export async function listKeySlots(location: VaultLocation): Promise<SlotFacts[]
   return describeSlots(await readHeaderAt(location))
 }
 
-/**
- * Keeps the key slots that `choose` selects and adds one for `added`. Writes only the header, and a record to the log of
- * `tenant` (name or id; default: the first).
- * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
- */
+/** Writes only the header and a log record of `tenant` (default: first). @throws CofferError `conflict` */
 export async function changeKeySlots(
   location: VaultLocation,
   chooseOpener: ChooseOpener,

@@ -40,12 +40,7 @@ const SERVER_PAUSE_MS = 200
 /** Imported on first use, because most vaults are directories. */
 const loadStore = () => import('./store-vault.js')
 
-/**
- * Creates a vault at `location.directory`, with one tenant and its owner, and opens it. With the address `memory:` the
- * vault is in memory and lost when closed.
- * @throws CofferError `conflict` if one exists, `usage` for a passphrase that is too short and for an address with an
- * unknown scheme
- */
+/** A vault at `memory:` is lost when it is closed. @throws CofferError `conflict` if one exists, `usage` */
 export async function createVault(
   location: VaultLocation,
   tenantName: string,
@@ -100,9 +95,8 @@ export async function identifyVault(location: VaultLocation): Promise<string> {
 }
 
 /**
- * Opens the vault at `location.directory`, after waiting for the lock.
- * @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`, `vault_unsupported`, `vault_damaged`,
- * `unavailable` if another process keeps the lock, `usage` for an address with an unknown scheme
+ * Waits for the lock. @throws CofferError `vault_missing`, `vault_locked`, `vault_exposed`,
+ * `vault_unsupported`, `vault_damaged`, `unavailable` if another process keeps the lock, `usage`
  */
 export async function openVault(location: VaultLocation, choose: ChooseOpener): Promise<App> {
   const kind = kindOfAddress(location.directory)

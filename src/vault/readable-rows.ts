@@ -85,7 +85,6 @@ export class ReadableRows {
     await writer.insert('settings', 0, { id: 'vault', secrets_key, owner_id, next_tenant, values: {} })
   }
 
-  /** Removes associations of tokens that are missing. */
   async #removeLooseLinks(store: Store, tenant: number): Promise<void> {
     const links = await readAll(store, 'association', tenant)
     await store.write(async (writer) => {

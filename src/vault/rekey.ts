@@ -1,4 +1,3 @@
-/** Changes every key of a vault. */
 import { createSlot, parseSlots, sealHeader } from '../crypto/key-slot.js'
 import { createKeyring } from '../crypto/keyring.js'
 import { deriveKey, KEY_BYTES } from '../crypto/primitives.js'
@@ -14,23 +13,11 @@ import { createSearchRenderer } from './copy.js'
 import { completeEffects, type Effects, isStore, type VaultLocation } from './location.js'
 import { askSecret, type ChooseOpener, runUnlocked, type Unlocked, unlock } from './unlock.js'
 
-/** `resealed`: the number of rows. To create a dropped slot again, its own secret is needed. */
-interface Rekeyed {
-  resealed: number
-  dropped: { id: string; kind: string }[]
-}
-
 /**
- * Changes every key of the vault: the root key, the tenants' and the engine's. Fingerprint keys stay, because callers
- * store fingerprints. The secret that opens the vault stays too. After a crash the vault opens, with its old or new keys.
- * Servers of a store answer 503 from the beginning on.
- * @throws CofferError `conflict`, `unavailable`, and those of opening the vault
+ * Fingerprint keys stay, because callers store fingerprints; so does the secret that opens the vault. After a
+ * crash it opens with old or new keys. Servers of a store answer 503. @throws CofferError `conflict`
  */
-export async function rekey(
-  location: VaultLocation,
-  choose: ChooseOpener,
-  progress: Progress,
-): Promise<Rekeyed> {
+export async function rekey(location: VaultLocation, choose: ChooseOpener, progress: Progress) {
   const effects = completeEffects(location)
   let resealed = 0
   const counted: Progress = (done, total) => {

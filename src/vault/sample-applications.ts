@@ -1,4 +1,3 @@
-/** Fills a new vault: with a seed, or with sample applications, one of each type with every permission of the type. */
 import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import type { Seed } from '../operations/seed/seed-schema.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'

@@ -1,7 +1,4 @@
-/**
- * Claims that all servers of a store see: records with a lease, which the claimant renews. If the claimant dies, its claim
- * is free after the lease.
- */
+/** Records with a lease, which the claimant renews. If it dies, its claim is free after the lease. */
 import type { AnswerRecord } from '../domain/records/answer-record.js'
 import type { Host } from '../framework/operation.js'
 import { type Claim, type Claims, createClaims } from '../framework/ports/background.js'

@@ -1,4 +1,3 @@
-/** Creates and opens vaults in PostgreSQL, which any number of processes may have open. */
 import { readFile } from 'node:fs/promises'
 import { isSealedHeader, parseSlots } from '../crypto/key-slot.js'
 import { usage } from '../errors.js'
@@ -41,12 +40,8 @@ export async function createInStore(effects: Effects, tenantName: string, opener
       yield* memory.rows()
     }
     const source = { times: createCounters(), pending: [], count: 0, rows }
-    await fillStore(pool, source, {
-      header,
-      random: effects.random,
-      mac: keyring.engine.chain,
-      progress: () => {},
-    })
+    const options = { header, random: effects.random, mac: keyring.engine.chain, progress: () => {} }
+    await fillStore(pool, source, options)
     return createApp({ ...effects, ...unlocked, engine: await openEngine(effects, pool, unlocked) })
   })
 }

@@ -1,4 +1,3 @@
-/** Unlocking a vault: its lock, the secrets and key slots that open it, and its keyring. */
 import {
   checkNewPassphrase,
   createSlot,
@@ -49,12 +48,10 @@ export type NewOpener =
 
 export type ChooseOpener = (vault: LockedVault) => Promise<Opener>
 
-/** A header and the keys that it was opened with. */
 export interface Unlocked {
   header: Header
   keyring: Keyring
   primitives: Primitives
-  /** The slot that was opened. */
   slot: Slot
   secret: Secret
 }
@@ -107,7 +104,6 @@ export async function unlock(
   return { header: current, keyring, primitives, slot, secret }
 }
 
-/** Asks for the secret that opens the header. */
 export async function askSecret(choose: ChooseOpener, header: Header): Promise<Secret> {
   return parseOpener(await choose(describeLocked(header)))
 }
@@ -128,10 +124,7 @@ export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
   return upgradeCrypto(nativePrimitives, pause.then(loadSodium))
 }
 
-/**
- * Takes the lock and runs `work`, whose result must release it; releases it if `work` fails.
- * @throws CofferError `unavailable`, at once if a server has the vault open and `checkHolder` says so
- */
+/** The result of `work` must release the lock. @throws CofferError `unavailable`, at once beside a server */
 export async function withLock<T>(
   effects: Effects,
   work: (lock: Lock) => Promise<T>,
@@ -177,20 +170,11 @@ function refuseServer({ pid, host, since, isServer }: LockHolder): void {
   throw new CofferError('unavailable', `${who}, and commands reach it there. ${end}`)
 }
 
-/** A vault in a directory that no other process has open. */
-export interface OwnedDirectory extends Unlocked {
-  /** The options of its LSM tree. */
-  lsm: ReturnType<typeof lsmOptions>
-}
-
-/**
- * Asks for the secret of a vault in a directory, then holds its lock while `work` runs with its keys.
- * @throws CofferError `unavailable`, at once beside a server
- */
+/** Asks before it takes the lock. @throws CofferError `unavailable`, at once beside a server */
 export async function runUnlocked<T>(
   effects: Effects,
   choose: ChooseOpener,
-  work: (owned: OwnedDirectory) => Promise<T>,
+  work: (owned: Unlocked & { lsm: ReturnType<typeof lsmOptions> }) => Promise<T>,
 ): Promise<T> {
   const secret = await askSecret(choose, await readHeader(effects.files, effects.directory))
   return withLock(effects, async (lock) => {

@@ -6,14 +6,12 @@ import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { VaultSocketClient } from '../ipc/vault-socket.js'
 import type { ResultOf } from '../operations/all.js'
 
-/** A request to perform an operation as the owner of the vault, or as the application with this key. */
 export interface OperationRequest<Name extends string = string> {
   operation: Name
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
   /** Explains the operation instead, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined; reveal: boolean }
-  /** As in {@link PerformOptions}. */
   idempotencyKey?: PerformOptions['idempotencyKey']
 }
 

@@ -10,11 +10,7 @@ import { type Caller, decideBy } from './caller.js'
 
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
 
-/**
- * Returns the application or the session that `key` belongs to, as a caller. With `allowsCached` the caller may be out of
- * date: for operations of one unit of work, in `retryIfStale`.
- * @throws CofferError `unauthenticated`, with the same message for every reason, so that it tells nothing about keys.
- */
+/** `allowsCached`: for a unit in `retryIfStale`. @throws CofferError `unauthenticated`, without a reason */
 export async function authenticate(
   host: Host,
   key: string,

@@ -1,7 +1,4 @@
-/**
- * Callers by API key, so that not every request reads the records of its application. In a store that other processes
- * change, a cached caller may be out of date: the first unit of work compares the version, and the door retries once.
- */
+/** A cached caller may be out of date: the first unit compares the version, and the door retries once. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'

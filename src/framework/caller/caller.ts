@@ -1,4 +1,3 @@
-/** The caller of an operation and its permissions; the same for commands, HTTP requests and reactor code. */
 import {
   decideTransform,
   dependsOnId,
@@ -15,20 +14,13 @@ import {
 } from '../../domain/access/permissions.js'
 import type { CachedCaller } from './cached-caller.js'
 
-export interface Actor {
-  type: 'application' | 'user' | 'system'
-  id: string
-}
-
-/** Grants, and whose they are where more than one decides. */
-export interface DecidingGrants extends Grants {
-  of?: 'session' | 'authorizer'
-}
+/** Grants, and whose they are if more than one decides. */
+export type DecidingGrants = Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
   /** The number of the caller's tenant; an operation accesses no other. */
   tenant: number
-  actor: Actor
+  actor: { type: 'application' | 'user' | 'system'; id: string }
   /** The application whose key is used; absent for the owner. */
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */

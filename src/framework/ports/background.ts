@@ -90,12 +90,8 @@ export interface Claim {
 }
 
 export interface Claims {
-  /**
-   * Claims `name` in a tenant; undefined while another has it. `isLong`: for work of several units, which a unit of work
-   * does not keep apart; where servers share a store, only such claims are seen by the others.
-   */
+  /** Undefined while another has it. `isLong`: for several units; only such are seen by other servers. */
   take(tenant: number, name: string, options?: { isLong?: boolean }): Promise<Claim | undefined>
-  /** Whether somebody has a long claim on `name`. */
   has(tenant: number, name: string): Promise<boolean>
 }
 
@@ -106,11 +102,7 @@ export function createClaims(): Claims {
       const claimed = `${tenant}/${name}`
       if (taken.has(claimed)) return undefined
       taken.add(claimed)
-      return {
-        end() {
-          taken.delete(claimed)
-        },
-      }
+      return { end: () => void taken.delete(claimed) }
     },
     has: async (tenant, name) => taken.has(`${tenant}/${name}`),
   }

@@ -1,4 +1,3 @@
-/** The port of the control plane, by which tests put a vault into a known state and watch it. */
 import type { ExplainedDecision } from '../caller/decisions.js'
 import { anyJson, count, date, enumOf, number, object, text, textMap, texts, uuid } from '../output.js'
 import type { Infer } from '../schema.js'
@@ -26,9 +25,8 @@ export const faultRule = {
     times: most(1_000_000),
     every: most(1_000_000),
     /**
-     * `status`: a problem instead of the answer; `delay`: `delay_ms` before the work; `drop`: the connection, before the
-     * work; `cut`: the answer, after `bytes`; `lose`: the connection, after the work; `destination`: that of a proxied
-     * request does what `destination` says.
+     * `status`: a problem as the answer; `delay`: by `delay_ms`; `drop`, `lose`: the connection, before or
+     * after the work; `cut`: the answer, after `bytes`; `destination`: that of a proxied request fails.
      */
     kind: { type: 'string', enum: FAULT_KINDS },
     status: { type: 'integer', minimum: 400, maximum: 599 },

@@ -1,4 +1,3 @@
-/** Sends committed mail in the background. */
 export interface MailPort {
   /** The URL of the server of this vault, which links begin with; undefined without one. */
   readonly publicUrl: string | undefined

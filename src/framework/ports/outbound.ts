@@ -1,4 +1,3 @@
-/** The port through which operations send requests to other servers, where the vault's owner allows it. */
 import type { HeaderMap } from '../../domain/proxy/code-answer.js'
 import { CofferError } from '../../errors.js'
 
@@ -35,18 +34,12 @@ export interface Sending {
 }
 
 export interface Destination {
-  /**
-   * Connects to an address that is allowed, and follows no redirect. Ends as soon as nobody waits for the answer.
-   * @throws CofferError `forbidden` for an address that is not, `bad_gateway` without an answer or for an unknown name, `request_timeout` for a late one, `interrupted`
-   */
+  /** Follows no redirect. @throws CofferError `forbidden`, `bad_gateway`, `request_timeout`, `interrupted` */
   send(request: OutboundRequest, sending: Sending): Promise<OutboundAnswer>
 }
 
 export interface Outbound {
-  /**
-   * Judges the host of `url`. The addresses of a name are judged when it is connected to.
-   * @throws CofferError `forbidden` for one that is not allowed
-   */
+  /** The addresses of a name are judged when it is connected to. @throws CofferError `forbidden` */
   reach(url: URL): Destination
 }
 

@@ -1,4 +1,3 @@
-/** The port through which operations run reactor code: invocations and their results. */
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
 import type { CofferError } from '../../errors.js'
 
@@ -95,11 +94,7 @@ export interface Sandbox {
 
 export interface ReactorRuntime {
   readonly sandbox: Sandbox
-  /**
-   * Errors of the code are a `failure` with `reactor_timeout`, `reactor_failed` or `formula_invalid`.
-   * @throws CofferError `unavailable` if no child can be started or the queue is full; `rate_limited` if the caller
-   * has too many runs in the queue, or one waited too long.
-   */
+  /** Errors of the code are a `failure`. @throws CofferError `unavailable`, `rate_limited` in the queue */
   run(invocation: Invocation): Promise<ReactorRun>
   /** Compiles and loads code without calling it. @throws CofferError the one that a run would end with */
   check(code: string): Promise<void>

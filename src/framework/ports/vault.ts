@@ -1,7 +1,3 @@
-/**
- * The ports through which the owner's operations access the vault as a whole: {@link OpenVault} while it is open,
- * {@link OfflineVault} for operations that need exclusive access to it or run before it is opened.
- */
 import type { TenantKeyBytes } from '../../domain/records/records.js'
 import type { Store } from '../../storage/store.js'
 import { arrayOf, type Closed, count, date, enumOf, object, text, texts } from '../output.js'
@@ -26,7 +22,6 @@ export const vaultFacts = {
     segment_bytes: count,
   }),
 } as const
-export type VaultFacts = Infer<Closed<typeof vaultFacts>>
 
 export const findings = arrayOf(object({ place: text, problem: text }))
 
@@ -45,7 +40,7 @@ export type Verification = Infer<Closed<typeof verification>>
 export type VaultHeader = object & { mac: string }
 
 export interface VaultMaintenance {
-  describe(): Promise<VaultFacts>
+  describe(): Promise<Infer<Closed<typeof vaultFacts>>>
   /** Reads and checks every byte in use. */
   verify(): Promise<Verification>
   /** Flushes and compacts until nothing is due. */
@@ -61,10 +56,7 @@ export interface OpenVault {
   /** @throws CofferError `unprocessable` for a vault in memory */
   maintenance(): VaultMaintenance
   generateTenantKeys(): TenantKeyBytes
-  /**
-   * Declares that an API key is about to exist that somebody chose, and others may know.
-   * @throws CofferError `unprocessable` for a vault on disk, or one that other machines can reach
-   */
+  /** For an API key that others may know. @throws CofferError `unprocessable` on disk or if exposed */
   admitChosenKeys(): void
   sandbox(): Promise<Sandbox>
   /** Makes an address of the page at `/` that signs in once, within two minutes; set by a server that has the page. */
@@ -105,10 +97,7 @@ export interface OfflineVault {
   /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
   restore(file: string): Promise<Place & { restored_from: string }>
-  /**
-   * Creates a vault at `to` (a directory, or the address of a store) with all that this one holds, or with all of it that
-   * can be read. The present vault is not changed.
-   */
+  /** Copies all, or all that can be read, to a directory or the address of a store. */
   copy(
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
@@ -116,10 +105,6 @@ export interface OfflineVault {
   /** Changes every key of the vault. After an interruption, another call completes it. */
   rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
-  /**
-   * Keeps the slots that `choose` selects and adds `added`. Writes only the header and a log record; works while a
-   * server runs.
-   * @throws CofferError `conflict` if the slots changed meanwhile, or none would remain
-   */
+  /** Writes only the header and a log record; works while a server runs. @throws CofferError `conflict` */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>
 }
