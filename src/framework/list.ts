@@ -43,8 +43,8 @@ export async function readList<K extends Kind, View>(
 }
 
 /**
- * Newest first, at the same cost at any depth. `about`: binds a cursor, besides the tenant. @throws
- * CofferError as {@link readList}; `validation` for another `start`
+ * Newest first, at the same cost at any depth. `about`: binds a cursor, besides the tenant.
+ * @throws CofferError as {@link readList}; `validation` for another `start`
  */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,

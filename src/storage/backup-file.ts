@@ -28,10 +28,7 @@ interface About {
   pending: (Omit<PendingEntries, 'id' | 'sealed'> & { id: string; sealed: string })[]
 }
 
-/**
- * Writes a backup, reads it again, and returns its length in bytes.
- * @throws CofferError `conflict` when there is something at `path`, `storage_failed`; then it leaves no file.
- */
+/** Returns the length in bytes. A failure leaves no file. @throws CofferError `conflict`, `storage_failed` */
 export async function writeBackup(
   { files, keys }: { files: Files; keys: EngineKeys },
   path: string,
@@ -69,7 +66,6 @@ export async function writeBackup(
   }
 }
 
-/** The plain bytes of each frame. */
 async function* framesOf({ times, count, pending }: VaultRows, rows: AsyncIterable<Row>) {
   const encoded = pending.map(({ id, sealed, ...rest }) => {
     return { ...rest, id: toBase64(id), sealed: toBase64(sealed) }
@@ -97,10 +93,7 @@ export function readBackupHeader(files: Files, path: string): Header {
   }
 }
 
-/**
- * Contract: `keys` were opened by the header of the backup.
- * @throws CofferError `vault_damaged` if a frame does not open, is missing or is out of place
- */
+/** Contract: `keys` were opened by the header of the backup. @throws CofferError `vault_damaged` */
 export function readBackup(files: Files, keys: EngineKeys, path: string): VaultRows {
   const first = readFrames(files, keys, path).next().value!
   const about = JSON.parse(asBuffer(first).toString()) as About

@@ -1,5 +1,3 @@
-/** Encodings of numbers, ids and lists of row numbers in the vault's files. */
-
 export const MAX_U48 = 2 ** 48 - 1
 
 /** A Buffer over the same memory, for its little-endian reads and writes. */

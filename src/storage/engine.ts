@@ -1,7 +1,4 @@
-/**
- * The port of storage engines: sealed rows, in units of work. An engine may be part of this process, or reached over a
- * network. The port above it is `store.ts`; `barrier/` translates between the two.
- */
+/** The port of storage engines, whose port above is `store.ts`; `barrier/` translates between the two. */
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Times } from './time.js'
@@ -107,9 +104,8 @@ export function logUnavailable(reason: string): CofferError {
 /** Implemented by the barrier: puts log entries into sealed rows. */
 export interface LogSealer {
   /**
-   * Puts rows that hold these entries, in order. Entries of tenants that do not exist any more are left out. An engine
-   * of several processes passes a chain, from 1 on, that only this process adds to now, and the batches that held the
-   * entries.
+   * Puts rows that hold these entries, in order, without those of tenants that are gone. An engine of several
+   * processes passes a chain that only it adds to now, and the batches that held the entries.
    */
   seal(
     writer: EngineWriter,
@@ -123,10 +119,7 @@ export interface LogSealer {
     batch: PendingBatch,
     entries: readonly LogEntry[],
   ): Awaitable<Uint8Array | undefined>
-  /**
-   * Returns the entries of a batch; none if they are in a chain already. Undefined if they do not open, if the tenant
-   * does not exist any more, or if it is unknown whether they are in a chain.
-   */
+  /** None if a chain has them. Undefined if they do not open, the tenant is gone, or it is unknown. */
   openPending(
     reader: EngineReader,
     batch: PendingBatch,
@@ -150,26 +143,19 @@ export interface EngineReader {
   findExpired(limit: number): Awaitable<Row[]>
   /** Entries of committed units that are in no chain yet, oldest first; undefined in the place of what cannot be read. */
   pendingEntries?(tenant: number): Awaitable<readonly (LogEntry | undefined)[]>
-  /**
-   * {@link Engine.changeCounter} as of the state that this unit reads; undefined once this unit, or an uncommitted one
-   * that it sees, changed rows of the kind.
-   */
+  /** {@link Engine.changeCounter} as of this unit; undefined once it sees uncommitted changes. */
   changeCounter?(kind: number): number | undefined
 }
 
-/**
- * Writes take effect in the order of the calls. An engine may send them together when the unit reads or ends: a failed
- * write may then surface in a later call or as the failure of the unit.
- */
+/** Writes take effect in order. A failed one may surface in a later call, or as the failure of the unit. */
 export interface EngineWriter extends EngineReader {
   /** A new row (no `seq`) must not exist, not even expired; any other replaces the row that it was read from. */
   put(draft: Draft): Awaitable<void>
   /** Changes nothing if there is no such row. */
   remove(kind: number, tenant: number, id: RowId): Awaitable<void>
   /**
-   * Adds an entry to a log; it is sealed in the commit of this unit, together with entries of other units. If the unit
-   * writes nothing else and nobody waits for the sync, it may be sealed up to 50 ms later. An engine of several
-   * processes may first commit it as a {@link PendingBatch}.
+   * Sealed in the commit of this unit; up to 50 ms later if the unit writes nothing else and nobody waits for
+   * the sync. An engine of several processes may first commit it as a {@link PendingBatch}.
    */
   append(entry: LogEntry): Awaitable<void>
   /** Removes every row of the tenant, logs included. */
@@ -179,11 +165,9 @@ export interface EngineWriter extends EngineReader {
 }
 
 /**
- * Keeps sealed rows, and assigns their `seq` and their `rev`.
- *
- * Units of work are serializable: the outcome is as if they had run one after another, and a unit sees every unit that
- * resolved before it was asked for. If units collide, an engine discards a run and calls its work again, with a new
- * reader or writer. So a work has no effect except through its writer until the unit has resolved.
+ * Units of work are serializable, and a unit sees every unit that resolved before it was asked for. If units
+ * collide, an engine discards a run and calls its work again. So a work has no effect except through its
+ * writer until the unit has resolved.
  */
 export interface Engine {
   read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T>
@@ -191,15 +175,9 @@ export interface Engine {
   write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** Contract: called once, before any unit of work that appends. */
   attach(sealer: LogSealer): void
-  /**
-   * Differs after any committed change to rows of this kind; process-local, O(1). Callers cache what they read until it
-   * differs, so an engine has it only if it sees the changes of every process.
-   */
+  /** Differs after a committed change of the kind by any process, so callers may cache until then. O(1). */
   changeCounter?(kind: number): number
-  /**
-   * For an engine of several processes: the last known {@link EngineReader.changeCounter}. A unit that reads the latter
-   * verifies it before the unit resolves or fails.
-   */
+  /** The last known {@link EngineReader.changeCounter}; a unit that reads that verifies it before it ends. */
   cachedCounter?(kind: number): number | undefined
   /** Resolves if a read and a write would be answered now. @throws CofferError that says why not */
   checkReady?(): Promise<void>
@@ -223,10 +201,7 @@ export interface VaultRows {
   pending: readonly PendingEntries[]
   /** Approximate. */
   count: number
-  /**
-   * Every call returns equal rows in equal order. `skip` receives the kind, if known, of each row of a damaged vault
-   * that cannot be read. Rows of files have no keys, which only the index has.
-   */
+  /** Equal at every call. `skip` receives the kind, if known, of an unreadable row. Files have no keys. */
   rows(skip?: (kind: number | undefined) => void): AsyncIterable<Row>
 }
 

@@ -1,11 +1,9 @@
-/** The port through which the engine uses the disk, the errors of its failures, and operations made of its parts. */
 import { dirname } from 'node:path'
 import { CofferError, codeOf, damaged } from '../errors.js'
 
 /** Describes a path, without following a link. */
 export interface FileStat {
   kind: 'file' | 'directory' | 'link' | 'other'
-  /** Permission bits. */
   mode: number
   /** User id. */
   owner: number

@@ -1,7 +1,4 @@
-/**
- * The lock of a vault: one process at a time may open its files. A crash cannot leave the lock file half written. If
- * two processes find its holder dead, only one can break it.
- */
+/** One process at a time may open the files. Of two that find the holder dead, only one breaks the lock. */
 
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -62,13 +59,7 @@ const LONGEST_WAIT_MS = 20
 /** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
 const UNREADABLE = 'unreadable'
 
-type HolderState = 'alive' | 'dead' | 'unknown'
-
-/**
- * Acquires the lock, waiting up to `patienceMs` for each holder; breaks the lock of one that died.
- * @throws CofferError `unavailable` when it stays held or its holder is on another machine, `vault_missing`,
- * `storage_failed`.
- */
+/** Waits `patienceMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { files, directory, identity, random, clock } = options
   if (files.stat(directory) === undefined) throw noVault(directory)
@@ -123,9 +114,8 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
 }
 
 /**
- * Removes the lock that a dead process left at `path`. Only the holder of a claim on its nonce may do so: if two
- * processes found it dead, the slower one cannot remove the lock that the faster one has made since. A claim is a lock
- * too, and is broken in the same way.
+ * Only the holder of a claim on the nonce may remove the lock of a dead process: of two that found it dead,
+ * the slower cannot remove the faster's lock. A claim is a lock too, and is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
   const { files, directory, identity } = options
@@ -141,7 +131,7 @@ function breakLock(options: LockOptions, own: string, path: string, nonce: strin
   return isStill
 }
 
-function stateOf(holder: LockHolder, identity: ProcessIdentity): HolderState {
+function stateOf(holder: LockHolder, identity: ProcessIdentity): 'alive' | 'dead' | 'unknown' {
   if (holder.nonce === UNREADABLE) return 'dead'
   if (holder.host !== identity.host) return 'unknown'
   if (holder.boot !== identity.boot) return 'dead'
@@ -208,7 +198,6 @@ function lockUnavailable({ files, directory, identity }: LockOptions, waitedMs: 
 /** Identifies processes, because a new process may have the number of a dead holder of a lock. */
 import type * as ChildProcess from 'node:child_process'
 
-/** @param pid the caller's own */
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }

@@ -1,4 +1,3 @@
-/** The port of files over node:fs: modes, links and errors of the operating system. */
 import * as fs from 'node:fs'
 import { open } from 'node:fs/promises'
 import { userInfo } from 'node:os'

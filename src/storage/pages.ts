@@ -1,13 +1,9 @@
-/** Reads all records that match, page by page, or the newest of them. */
 import type { Kind, RecordOf } from '../domain/records/records.js'
 import type { Condition, Store, StoreReader } from './store.js'
 
 const PAGE_SIZE = 1000
 
-/**
- * Every record that matches, newest first. A reader reads all pages in one unit of work; a store reads each page in its
- * own. Contract: the caller changes no record of this kind meanwhile.
- */
+/** Newest first. A store reads each page in a unit of its own. Contract: no such record changes meanwhile. */
 export async function* eachRecord<K extends Kind>(
   source: StoreReader | Store,
   kind: K,

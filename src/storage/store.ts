@@ -99,49 +99,32 @@ export interface StoreWriter extends StoreReader {
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>
-  /**
-   * Purges the record with this id if it has expired and the clock allows it: the id is free then. Returns the record;
-   * undefined when nothing was purged.
-   */
+  /** Frees the id: purges an expired record if the clock allows it. Undefined when nothing was purged. */
   purge<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Destroys a tenant: its keys with its record, and with them everything in it, logs included. */
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /**
-   * Appends a log record; it can never be replaced or removed. `at`: its `created_at`, ms since the epoch, if known.
-   * Returns a promise only if there is something to wait for.
-   */
+  /** Can never be replaced or removed. `at`: its `created_at` in ms, if known. A promise only for a wait. */
   log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined
-  /**
-   * Drops blocks of log records older than `before`, at most `limit` of each tenant, and returns their number. Records
-   * that do not fill a block yet stay.
-   */
+  /** Drops full blocks older than `before`, at most `limit` of each tenant, and returns their number. */
   dropLogs(before: number, limit: number): Promise<number>
   /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */
   fingerprint(tenant: number, text: string): Promise<string>
 }
 
 /**
- * Records in units of work, each all or nothing.
- *
- * If units collide, an engine discards a run and calls its work again. So a work has no effect of its own until its
- * unit is committed: it returns what must outlive it, and the caller applies that after `read` or `write` has resolved.
- * Drawing random values is no effect.
+ * Each unit is all or nothing. If units collide, an engine calls a work again. So a work has no effect of its
+ * own: it returns what must outlive it, which the caller applies after `read` or `write`. Drawing random
+ * values is no effect.
  */
 export interface Store {
   read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
   /** Resolves when the outcome is as durable as `durability` asks. A work that throws changes nothing. */
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
-  /**
-   * Differs after any committed change to records of these kinds; process-local, O(1). Undefined if the engine counts
-   * no changes: then nothing that was read may be cached for another unit of work.
-   */
+  /** Differs after any committed change of these kinds; O(1), local. Undefined: nothing may be cached. */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /**
-   * The last known change counter, in a store that other processes change. If {@link StoreReader.changeCounter} of a
-   * unit of work is equal, the unit proves, when it resolves or fails, that it still is.
-   */
+  /** The last known counter of a shared store. A unit with an equal change counter proves it when it ends. */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may have it open too. */
   readonly isShared: boolean

@@ -1,7 +1,4 @@
-/**
- * The vault's time. Expiry goes by the wall clock, order by sequence numbers. The times of changes are stored, so that a
- * jump of the clock is noticed and nothing is purged because of it.
- */
+/** Expiry goes by the wall clock, order by `seq`. Times are stored so that a jump purges nothing. */
 import { formatDate } from '../domain/dates.js'
 import type { ClockState } from './store.js'
 

@@ -1,4 +1,3 @@
-/** The header of a vault, `vault.json`, and the permissions that the files of a vault must have. */
 import type { Header, RandomSource } from '../crypto/ports.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, conflict } from '../errors.js'
@@ -15,10 +14,7 @@ const HEADER_LIMIT = 64 * 1024
 
 const EXPOSED = 0o077
 
-/**
- * Refuses a directory, `vault.json` or `state` that other users may read, that another user owns or that is a link.
- * @throws CofferError `vault_missing` when there is no vault, `vault_exposed` with the command that repairs it.
- */
+/** Refuses links, and what others own or may read. @throws CofferError `vault_missing`, `vault_exposed` */
 export function checkExposure(files: Files, directory: string): void {
   if (files.stat(directory) === undefined || !hasHeader(files, directory)) throw noVault(directory)
   checkPath(files, directory, 'directory')
@@ -66,11 +62,9 @@ export function beginVault(files: Files, directory: string): void {
   files.makeDirectory(`${directory}/segments`)
 }
 
-/**
- * Does not check the mac, which the keyring does.
- * @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`.
- */
+/** @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`. */
 export async function readHeader(files: Files, directory: string): Promise<Header> {
+  // The keyring checks the mac.
   checkExposure(files, directory)
   const path = `${directory}/${HEADER_FILE}`
   const bytes = readWhole(files, path, HEADER_LIMIT)

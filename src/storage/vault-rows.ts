@@ -1,4 +1,3 @@
-/** All rows of a vault, wherever they are kept: their checksum, and copying them. */
 import type { Mac } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import type { Row, VaultRows } from './engine.js'
@@ -7,17 +6,13 @@ const DIGEST_BYTES = 16
 const MASK = (1n << 128n) - 1n
 const STRIDE = 1000
 
-/** A new vault that takes rows. */
 export interface RowTarget {
   put(rows: AsyncIterable<Row>): Promise<void>
   /** The rows that are there now. */
   read(): AsyncIterable<Row>
 }
 
-/**
- * Number of rows, and a keyed digest of them that does not depend on their order. The digest omits `keys`, which files
- * have only in their index.
- */
+/** Independent of the order of rows, and of their `keys`, which files have only in their index. */
 export class RowChecksum {
   readonly #mac: Mac
   count = 0
@@ -43,10 +38,7 @@ export class RowChecksum {
 /** `total` is approximate. */
 export type Progress = (done: number, total: number) => void
 
-/**
- * Puts the rows, reads them again, and returns their checksum.
- * @throws CofferError `storage_failed` if they differ from what was sent
- */
+/** Reads the rows again after putting them. @throws CofferError `storage_failed` if they differ */
 export async function copyAndVerify(
   source: Pick<VaultRows, 'count' | 'rows'>,
   target: RowTarget,

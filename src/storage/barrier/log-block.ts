@@ -1,4 +1,3 @@
-/** Log records as lines of a block, the queries that match them, and lines that wait sealed for their block. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { formatDate } from '../../domain/dates.js'
 import type { LogHeadRecord, LogLines, LogShape } from '../../domain/records/log-record.js'

@@ -1,7 +1,4 @@
-/**
- * One chain of a tenant's log, in a unit of work: full blocks, which never change, and a head with the records that fill no
- * block yet. Each record's chain value is a keyed digest of the value before and the record.
- */
+/** Full blocks never change; the head has the rest. Values are digests of the one before and the record. */
 import type { BoundedMap } from '../../bounded-map.js'
 import type { RecordKeys } from '../../crypto/ports.js'
 import { logField } from '../../domain/records/index-fields.js'
@@ -111,10 +108,7 @@ export class LogChain {
     return gone - head.gone
   }
 
-  /**
-   * The matching records in portions, without the `skip` newest: the newest portion first, the oldest record of a portion
-   * first. Contract: if there is a `skip`, everything matches.
-   */
+  /** Newest portion first, oldest record of a portion first. Contract: with `skip` everything matches. */
   async *find(filter: LogFilter, skip = 0): AsyncGenerator<LogLine[]> {
     const { tail, blocks, gone } = await this.load()
     const newest = unpack(tail).filter(filter.matches)

@@ -1,4 +1,3 @@
-/** A tenant's log: finds records in all its chains and in what is pending, newest first, and verifies it. */
 import type { LogRecord } from '../../domain/records/records.js'
 import type { TakenBatches } from '../../domain/records/taken-batches.js'
 import { CofferError } from '../../errors.js'

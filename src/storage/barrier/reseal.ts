@@ -1,15 +1,9 @@
-/**
- * Taking a vault's rows from the keys it has to others: each record is opened, sealed and digested anew. It knows
- * records and keys; walking the files is the engine's.
- */
+/** Opens each record, and seals and digests it anew under other keys. Walking the files is the engine's. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { KINDS, kindOf, type RecordOf, type TenantKeyBytes } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import type { Awaitable, CheckRow, Resealed, Row, Verification } from '../engine.js'
 import { digestId, idOf, keysOfRecord, openIfWhole, openRecord, sealRecord } from './sealing.js'
-
-/** Search index values are kept as digests alone, so they have to be rendered again. */
-export type RenderSearch = (token: RecordOf['token']) => Promise<string[]>
 
 export interface ResealOptions {
   present: VaultKeys
@@ -18,7 +12,8 @@ export interface ResealOptions {
   tenants: ReadonlyMap<number, TenantKeyBytes>
   /** As its record will hold them, the same whenever it is called; default: as they are. */
   renew?(tenant: number, present: TenantKeyBytes): TenantKeyBytes
-  renderSearch: RenderSearch
+  /** Search index values are kept as digests alone, so they have to be rendered again. */
+  renderSearch(token: RecordOf['token']): Promise<string[]>
   /** Logs are not resealed but written anew, in the first chain alone. */
   logsAnew?: boolean
 }

@@ -1,7 +1,4 @@
-/**
- * The barrier between records and rows: above it records, below it sealed bytes and keyed digests. It never learns where
- * rows are kept.
- */
+/** The barrier between records and sealed rows. It never learns where rows are kept. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { VaultKeys } from '../../crypto/ports.js'
 import { isTaken, type TakenBatches } from '../../domain/records/taken-batches.js'

@@ -1,4 +1,3 @@
-/** Records in a unit of work: sealed into rows under their tenant's keys, found by keyed digests, and opened. */
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { containerSet, containerSetId } from '../../domain/access/container.js'
 import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../domain/records/records.js'

@@ -1,7 +1,4 @@
-/**
- * How a record becomes a row: sealed bytes, the digest of its id, and the digests of what it can be found by. The one
- * place that knows how the two belong together; it knows nothing of engines or units of work.
- */
+/** How a record becomes a row, and is found by digests. It knows nothing of engines or units of work. */
 import type { RecordKeys } from '../../crypto/ports.js'
 import { type IndexField, indexFieldsOf, searchField } from '../../domain/records/index-fields.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
@@ -18,12 +15,9 @@ const REVISION_BYTES = 8
 const HALF = 2 ** 32
 const HALF_BYTES = 4
 
-/** The version of a row that a seal belongs to. */
-type RowVersion = Pick<Row, 'id' | 'rev'>
 type SealedVersion = Pick<Row, 'id' | 'rev' | 'sealed'>
 
-/** The sealed bytes of `record` as the version `rev` of the row `id`. */
-export function sealRecord(keys: RecordKeys, { id, rev }: RowVersion, record: RecordOf[Kind]): Uint8Array {
+export function sealRecord(keys: RecordKeys, { id, rev }: Pick<Row, 'id' | 'rev'>, record: RecordOf[Kind]) {
   const plain = Buffer.from(JSON.stringify(record), 'utf8')
   const sealed = keys.data.seal(plain, associate(id, rev))
   plain.fill(0)
@@ -107,7 +101,6 @@ export function digestKey(keys: RecordKeys, kind: Kind, lookup: IndexField): Uin
   return digestLookup(keys, kind, lookup).subarray(0, KEY_BYTES)
 }
 
-/** The key that every record of a kind carries. */
 export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
@@ -146,7 +139,6 @@ function copyKey(digest: Uint8Array, target: Uint8Array, at: number): void {
   for (let index = 0; index < KEY_BYTES; index++) target[at + index] = digest[index]!
 }
 
-/** The row of a new record. */
 export function createDraft<K extends Kind>(
   keys: RecordKeys,
   { kind, tenant, id, record }: { kind: K; tenant: number; id: Uint8Array; record: RecordOf[K] },

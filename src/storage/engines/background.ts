@@ -1,7 +1,4 @@
-/**
- * Background jobs: flush, compaction, and reading all rows. In a server they run beside units of work, in small slices,
- * and put their results in place only while nothing else runs. Decides when a job runs; the tree does it.
- */
+/** In a server, jobs run in small slices beside units of work, and take effect while nothing else runs. */
 import type { Awaitable, VaultRows } from '../engine.js'
 import type { Size } from '../lsm/context.js'
 import { attempt } from '../lsm/group-commit.js'

@@ -244,11 +244,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 }
 
-/**
- * Makes a vault in `directory`, which may exist if it holds none. Contract: the caller has its lock (`lock.ts`).
- * The header is written last: until then there is no vault.
- * @throws CofferError `conflict` when there is a vault, `vault_exposed`, `storage_failed`.
- */
+/** Contract: the caller has the lock. The header is last. @throws CofferError `conflict`, `vault_exposed` */
 export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   const { files, directory, header, random } = options
   beginVault(files, directory)
@@ -263,10 +259,7 @@ export async function createFileEngine(options: FileEngineOptions): Promise<File
   }
 }
 
-/**
- * Opens the vault in `directory`, repairing what a crash left. Contract: the caller has its lock, and verified `header`.
- * @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `storage_failed`.
- */
+/** Repairs what a crash left. Contract: the caller has the lock, and has verified `header`. */
 export async function openFileEngine(options: FileEngineOptions): Promise<FileEngine> {
   checkExposure(options.files, options.directory)
   const tree = openLsmTree(options)

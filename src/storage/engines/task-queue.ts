@@ -74,10 +74,7 @@ export class TaskQueue {
     this.#running = undefined
   }
 
-  /**
-   * Runs the tasks that wait now: later ones must not delay the sync of these. Stops after a slice, because a round
-   * answers all its tasks in one turn of the event loop.
-   */
+  /** Later tasks must not delay the sync of these. Ends after a slice: a round is answered in one turn. */
   async #runWaiting(): Promise<void> {
     for (let left = this.#tasks.length; left > 0; left--) {
       const { run, refuse } = this.#tasks.shift()!

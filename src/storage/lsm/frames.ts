@@ -62,10 +62,7 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
   return plain && { plain, position: positionAfter(sealed!, frames, end) }
 }
 
-/**
- * Finds the first frame that opens after the broken one at `position`. A frame is chained to the 16 bytes before it,
- * and the bytes between limit its number.
- */
+/** The first frame after a broken one: chained to the bytes before it; those between limit its number. */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
   for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)

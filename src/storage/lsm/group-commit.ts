@@ -1,7 +1,4 @@
-/**
- * Group commit: transactions that come together share a frame and a sync, and each is answered when everything that it
- * saw and did is durable. The engine decides when to commit.
- */
+/** Transactions that come together share a frame and a sync. Each is answered once what it saw is durable. */
 import { CofferError } from '../../errors.js'
 import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'

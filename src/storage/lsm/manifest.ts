@@ -1,7 +1,4 @@
-/**
- * The sorted tables of a vault, and the `state` document that lists them. Tables are added, compacted, erased and
- * removed each by one new `state`: a file belongs to the vault once `state` names it.
- */
+/** The tables of a vault. A file belongs to it once `state`, which each change writes anew, names it. */
 import { CofferError } from '../../errors.js'
 import type { RowId } from '../engine.js'
 import { removeQuietly } from '../files.js'
@@ -34,19 +31,12 @@ export class Manifest {
     return this.contents.sstables
   }
 
-  /**
-   * Adds the tables that a memtable was written as, marks what it shadows in the older ones, and keeps only `wal`.
-   * Returns the tables that have no live rows left.
-   */
+  /** Marks what the memtable shadows in older tables, and keeps only `wal`. Returns all-dead tables. */
   addFlushed(memtable: Memtable, written: readonly LiveSSTable[], counters: Counters, wal: WalRef) {
     const { wals, sstables } = this.contents
     const older = sstables.map((live) => live.shadowedBy(memtable))
     const kept = older.filter((live) => live.hasLiveRows)
-    this.commit({
-      counters: { ...counters },
-      wals: [wal],
-      sstables: sortSSTables([...kept, ...written]),
-    })
+    this.commit({ counters: { ...counters }, wals: [wal], sstables: sortSSTables([...kept, ...written]) })
     for (const { id } of wals) if (id !== wal.id) removeWal(this.context, id)
     return older.filter((live) => !live.hasLiveRows)
   }
@@ -92,20 +82,14 @@ export class Manifest {
     })
   }
 
-  /**
-   * A compaction that is due, of at most `limit` bytes and without the tables whose paths are `busy`; undefined if none
-   * is. Its steps only write new files; the vault may change between them.
-   */
+  /** At most `limit` bytes, none of `busy`. Steps only write new files; the vault may change between them. */
   planCompaction(limit = Number.POSITIVE_INFINITY, busy: ReadonlySet<string> = new Set()) {
     const free = this.sstables.filter(({ sstable }) => !busy.has(sstable.path))
     const inputs = this.isSound ? chooseInputs(free, limit) : undefined
     return inputs && { inputs, steps: compactSSTables(this.context, inputs) }
   }
 
-  /**
-   * Replaces the inputs of a compaction by its output, with the rows that died since marked as dead. If an input is
-   * gone, the output is discarded. `removed` are ids whose rows may have been copied before they were overwritten.
-   */
+  /** Discards the output if an input is gone. `removed`: rows that were perhaps copied before erasure. */
   finishCompaction(
     inputs: readonly LiveSSTable[],
     { meta, maps }: Compacted,

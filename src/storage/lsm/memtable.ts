@@ -1,7 +1,4 @@
-/**
- * A memtable: rows in memory, by id and by key. It holds the rows of a write-ahead log, the changes of a transaction, or
- * all of an ephemeral vault. It shadows older memtables and tables: it knows which of their rows are gone.
- */
+/** Rows by id and by key: of a log, a transaction, or a vault in memory. Shadows older rows. */
 import { lowerBound, toText } from '../bytes.js'
 import { LOG_ROWS, type Row, type RowId, type SeekQuery, type Where } from '../engine.js'
 import { isWithin } from '../time.js'

@@ -93,10 +93,7 @@ function openWals(options: LsmOptions, { wals }: Contents) {
   throw damaged('The vault names no write-ahead log')
 }
 
-/**
- * Cuts off a torn tail after it set a copy of the whole log aside. The head is not synced, so it may be out of date:
- * bytes that do not open are never deleted on its word alone.
- */
+/** Sets the whole log aside first: its head is not synced, so bytes are never deleted on its word alone. */
 function repairTail(options: LsmOptions, wal: Wal, { torn, acknowledged }: WalContents): void {
   const isCovered = acknowledged?.end === wal.position.end
   if (torn > 0) {

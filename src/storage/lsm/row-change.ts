@@ -40,10 +40,7 @@ export const FRAME_HEAD = 16
 const CHANGE_HEAD = 1 + HEAD_BYTES + 5
 export const NOTHING = new Uint8Array(0)
 
-/**
- * The head of a row inside other bytes, decoded when a field is read: one buffer for many rows takes a fraction of the
- * memory that their fields would.
- */
+/** Decoded when a field is read: one buffer for many rows takes a fraction of the memory of their fields. */
 export class RowView implements RowHead {
   protected readonly bytes: Buffer
   protected readonly at: number

@@ -1,7 +1,4 @@
-/**
- * The `state` document, sealed and bound to the vault: it names the files that make up the vault. Each that it names must
- * exist; opening removes the others.
- */
+/** The `state` document names the files of the vault, each of which must exist; opening removes others. */
 import { LowSync } from 'lowdb'
 import { CofferError, damaged } from '../../errors.js'
 import { packRows, toBase64, toHex, unpackRows } from '../bytes.js'
@@ -80,10 +77,7 @@ export function readContents(context: LsmContext): Contents {
   return { headers, counters, wals: journals, sstables }
 }
 
-/**
- * Puts the next state in place of the present one. A crash may have interrupted a change of the root key after the new
- * header was in place. False if there is no next state that opens.
- */
+/** A crash may have ended a rekey after its new header was in place. False if no next state opens. */
 export function adoptNextState(context: LsmOptions): boolean {
   const { files, directory, keys } = context
   const sealed = readWhole(files, `${directory}/${NEXT_STATE_FILE}`, STATE_LIMIT)

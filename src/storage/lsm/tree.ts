@@ -1,7 +1,4 @@
-/**
- * The LSM tree on disk: changes are appended to the write-ahead log and kept in the memtable, which is flushed into
- * sorted tables. The engine decides which changes share a frame and when to flush.
- */
+/** Changes are appended to the log and kept in the memtable, which is flushed into sorted tables. */
 
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
@@ -67,10 +64,7 @@ export class LsmTree {
     return this.#frozen === undefined ? [this.memtable] : [this.memtable, this.#frozen.memtable]
   }
 
-  /**
-   * Writes changes as one frame and, when `isUrgent`, syncs it and all before it. On failure the log is as it was.
-   * @throws CofferError `storage_failed`.
-   */
+  /** One frame, synced if `isUrgent`. A failure changes nothing. @throws CofferError `storage_failed` */
   append(changes: readonly Change[], counters: Counters, isUrgent: boolean): void {
     this.manifest.refuseIfBroken()
     const { position } = this.#wal
@@ -97,11 +91,7 @@ export class LsmTree {
     }
   }
 
-  /**
-   * Syncs everything written so far and lets readers see it. A failed sync is never tried again, because what the disk
-   * holds is then unknown until the vault is opened anew.
-   * @throws CofferError `storage_failed`.
-   */
+  /** A failed sync is never repeated: the disk is unknown then. @throws CofferError `storage_failed` */
   sync(): void {
     this.manifest.refuseIfBroken()
     if (!this.isUnsynced) return
@@ -132,11 +122,7 @@ export class LsmTree {
     }
   }
 
-  /**
-   * Syncs everything written so far while other work runs. Resolves to a function that lets readers see it, or syncs
-   * anew if more was written meanwhile. Contract: that function is called between two units of work. A failure is left
-   * to {@link sync}, which meets it too.
-   */
+  /** Resolves to a function that publishes, or syncs again after later writes. Contract: called alone. */
   async syncBeside(): Promise<() => void> {
     const wal = this.#wal
     const { frames } = wal.position
@@ -160,10 +146,7 @@ export class LsmTree {
     this.finishFlush()
   }
 
-  /**
-   * Begins a new log and memtable, so that the present memtable can be flushed beside other work: by
-   * {@link advanceFlush} until it is true, then {@link finishFlush}. `state` names both logs meanwhile.
-   */
+  /** Begins a new log. The memtable is flushed by {@link advanceFlush}, then {@link finishFlush}. */
   freeze(): void {
     this.sync()
     const isEmpty = this.#wal.position.frames === 0
@@ -189,10 +172,7 @@ export class LsmTree {
     this.#wal = wal
   }
 
-  /**
-   * Does one step of flushing the frozen memtable; true when none is left. After a failed step the next call begins
-   * anew. @throws CofferError `storage_failed`
-   */
+  /** True if no step is left. A failed step begins the flush anew. @throws CofferError `storage_failed` */
   advanceFlush(): boolean {
     const frozen = this.#frozen
     if (frozen === undefined || frozen.written !== undefined) return true
@@ -217,10 +197,7 @@ export class LsmTree {
     this.manifest.cleanUp(unused)
   }
 
-  /**
-   * Overwrites the bytes of removed rows wherever they lie, before the removal is answered. If the log has a version of
-   * one of them, it is flushed. Contract: the removals are synced.
-   */
+  /** Overwrites removed rows before the removal is answered, with a flush if need be. Contract: synced. */
   eraseRemoved(ids: readonly RowId[]): void {
     const isFrozen = (id: RowId) => this.#frozen?.memtable.entry(toText(id))?.item !== undefined
     if (this.memtable.hasRemoved || ids.some(isFrozen)) this.flush()
@@ -234,10 +211,7 @@ export class LsmTree {
     this.manifest.finishCompaction(inputs, result, removed)
   }
 
-  /**
-   * Replaces `vault.json`. Meanwhile `state` accepts the old header and the new one, so that the vault opens
-   * after a crash at any moment.
-   */
+  /** Meanwhile `state` accepts the old header and the new one, so that the vault opens after any crash. */
   replaceHeader(header: Header): void {
     const { manifest, context } = this
     const { files, directory, random, keys } = context

@@ -1,8 +1,4 @@
-/**
- * The write-ahead log: sealed frames, each chained to the one before, in a file `journal-*`; and a file `head-*` with
- * its id, which says how far the frames were acknowledged. Both exist before `state` names the log, so a vault
- * without one of them is damaged.
- */
+/** `head-*` says how far the frames of `journal-*` were acknowledged. Both exist before `state` names it. */
 import { type CofferError, damaged } from '../../errors.js'
 import { asBuffer, fromBase64, toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly } from '../files.js'
@@ -129,10 +125,7 @@ export interface WalContents extends FoundFrames {
   problem: CofferError | undefined
 }
 
-/**
- * Reads a log that `state` names, whole. Acknowledged frames must open and be chained; a first broken frame after them
- * that no later frame is chained to is a torn tail. @throws CofferError `vault_damaged` when there is no file
- */
+/** A broken frame, not acknowledged and the last, is a torn tail. @throws CofferError `vault_damaged` */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)
   const bytes = readWhole(context.files, path, WAL_LIMIT)

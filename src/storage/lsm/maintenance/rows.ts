@@ -1,4 +1,3 @@
-/** Creates a vault's files from rows, reads the rows of a vault's files, and seals them anew under other keys. */
 import type { EngineKeys } from '../../../crypto/ports.js'
 import type { Resealed, Row } from '../../engine.js'
 import { createCounters, type Times } from '../../time.js'
@@ -49,11 +48,7 @@ export interface RekeyOptions {
   progress: Progress
 }
 
-/**
- * Changes the keys; nothing sealed under the present ones is left when it resolves. Contract: the caller has the lock
- * and no engine is open. Killed at any moment, the vault opens whole: with its present header, or with the new one.
- * @throws CofferError `vault_damaged`, `storage_failed`.
- */
+/** Leaves nothing under the old keys; killed, the vault opens whole. Contract: lock held, no engine open. */
 export async function rekeyVault({ present, header, keys, prepare, progress }: RekeyOptions): Promise<void> {
   const next = { ...present, header, keys }
   const context = createContext(next)

@@ -162,10 +162,7 @@ function openUnlisted(context: LsmContext, id: string): LiveSSTable {
   return new LiveSSTable(sstable)
 }
 
-/**
- * Reads every byte that a vault relies on, and reports what is damaged and what is readable. Contract: the caller has the
- * vault's lock, and all that was written is synced.
- */
+/** Reads every byte that a vault relies on. Contract: the caller has the lock; all is synced. */
 export async function verifyVault(options: LsmOptions, check: CheckRow): Promise<Verification> {
   const findings: Verification['findings'] = []
   const vault = new DamagedVault(options, findings)

@@ -1,4 +1,3 @@
-/** Reads tables from front to back, block by block and without the cache: live rows, and entries of indexes. */
 import { asBuffer } from '../../bytes.js'
 import type { Row } from '../../engine.js'
 import { bareRow } from '../row-change.js'

@@ -74,10 +74,7 @@ export function sstablePath(directory: string, id: string): string {
   return `${directory}/segments/${id}`
 }
 
-/**
- * The number of entries, of `width` bytes each, whose first two words are below these. Compares words, because a call of
- * `compare` for each of a dozen comparisons takes longer than the rest of a search.
- */
+/** Entries whose first two words are below these. Words: calls of `compare` would dominate a search. */
 export function countBelow(entries: Buffer, width: number, high: number, low: number): number {
   let from = 0
   let to = entries.length / width

@@ -64,12 +64,8 @@ export class LiveSSTable {
     const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
     const rows = this.hiddenBy(memtable)
     if (rows.length === 0 && tenants.length === 0) return this
-    return new LiveSSTable(
-      sstable,
-      addRows(dead, rows),
-      addRows(due, rows),
-      new Set([...dropped, ...tenants]),
-    )
+    const gone = new Set([...dropped, ...tenants])
+    return new LiveSSTable(sstable, addRows(dead, rows), addRows(due, rows), gone)
   }
 
   get hasLiveRows(): boolean {

@@ -137,10 +137,7 @@ export class SSTable {
     return new RowEntry(this.block(ROWS, blockOf(ROWS, row)), offsetOf(ROWS, row))
   }
 
-  /**
-   * The row as it was written, but without its keys. A row of more than `most` sealed bytes is left unread unless it is
-   * small enough to be cached.
-   */
+  /** Without keys. More than `most` sealed bytes are left unread, unless small enough to be cached. */
   row(number: number, most = Number.POSITIVE_INFINITY): Row {
     const entry = this.entry(number)
     const { offset, length } = entry
@@ -200,11 +197,8 @@ export class SSTable {
     const high = bytes.readUInt32BE(0)
     const low = bytes.readUInt32BE(4)
     const start = this.countBelow(KEYS, high, low)
-    const isCarried = low === 0xffffffff
-    return {
-      start,
-      count: this.countBelow(KEYS, isCarried ? high + 1 : high, isCarried ? 0 : low + 1) - start,
-    }
+    const end = low === 0xffffffff ? this.countBelow(KEYS, high + 1, 0) : this.countBelow(KEYS, high, low + 1)
+    return { start, count: end - start }
   }
 
   /** How many rows expired by `now`: they are the first of `EXPIRY`. */

@@ -1,7 +1,4 @@
-/**
- * Finds the rows of one sorted table that match a condition, by sets of rows and postings, rarest first, without rows that
- * are dead, expired or hidden by a memtable. `query.ts` orders and pages over several tables.
- */
+/** Finds matches by sets of rows and postings, rarest first. `query.ts` orders and pages. */
 import { lowerBound } from '../../bytes.js'
 import type { Query, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'

@@ -1,7 +1,4 @@
-/**
- * Writes sorted tables in small steps, between which other work can run: of rows in memory, or of older tables
- * (compaction). Chooses the tables to compact.
- */
+/** Writes tables in small steps, of rows in memory or of older tables, and chooses the tables to compact. */
 import type { Row } from '../../engine.js'
 import { inBatches } from '../../vault-rows.js'
 import type { LsmContext } from '../context.js'
@@ -106,10 +103,7 @@ const MANY_TABLES = 32
 /** Tables that are merged at once because there are many. */
 const MANY_WIDTH = 16
 
-/**
- * The tables to compact, of at most `limit` bytes in all: the smallest of too many, four of one size, or one with many
- * dead rows. Undefined when nothing is due.
- */
+/** At most `limit` bytes: the smallest of too many, four of one size, or one with many dead rows. */
 export function chooseInputs(tables: readonly LiveSSTable[], limit: number): LiveSSTable[] | undefined {
   const bySize = [...tables].sort((left, right) => left.sstable.meta.bytes - right.sstable.meta.bytes)
   if (tables.length > MANY_TABLES) {
@@ -144,10 +138,7 @@ function takeFitting(tables: readonly LiveSSTable[], width: number, limit: numbe
   return taken
 }
 
-/**
- * Rows that died since `inputs` were taken are dead and due in the new table too. `current`: the inputs now. `maps`: the
- * new numbers of their rows.
- */
+/** Rows that died meanwhile are dead and due in the new table too. `current`: the inputs now. */
 export function adoptCompacted(
   sstable: SSTable,
   maps: readonly Uint32Array[],
