@@ -260,7 +260,7 @@ const BUDGETS: Record<string, number> = {
   operations: 6409,
   page: 943,
   reactor: 3668,
-  storage: 9198,
+  storage: 8970,
   vault: 1696,
 }
 
