@@ -12,7 +12,6 @@ export interface AccessEntry {
 }
 
 export const LOG_FORMATS = ['text', 'json', 'none'] as const
-export type LogFormat = (typeof LOG_FORMATS)[number]
 
 export function formatEntry(entry: AccessEntry, time: number, format: 'text' | 'json'): string {
   const { method, route, status, traceId, applicationId } = entry

@@ -37,10 +37,7 @@ export interface AnswererOptions {
   authenticate(host: Host, key: string, how: { request: HttpRequest; allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
-  /**
-   * Checks the host name of the request first; absent if the caller has checked it. Returns a promise if it reads the
-   * settings. @throws CofferError `misdirected` for a host name that is not ours
-   */
+  /** Absent if the caller checked it. A promise if it reads settings. @throws CofferError `misdirected` */
   checkHost?(request: HttpRequest): Promise<void> | undefined
   pages: ReadonlyMap<string, Page>
   forms?: ReadonlyMap<string, Page>
@@ -82,7 +79,6 @@ class RequestState {
   readonly #request: HttpRequest
   readonly #traceId: string
   #route = '-'
-  /** Whether web pages of other origins may read the answer. */
   #isForPages: boolean
   #applicationId: string | undefined
   #wrap: ((problem: Problem) => object) | undefined

@@ -1,7 +1,4 @@
-/**
- * Bounds the work of all requests of a server: the bytes of bodies and responses in memory, also of each application, and
- * what begins in one iteration of the event loop. Requests that would exceed the bytes are refused before they are in memory.
- */
+/** Bounds the bytes of all requests in memory, also by application, and the work begun in one iteration. */
 import { CofferError } from '../errors.js'
 import { MOST_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 

@@ -79,10 +79,7 @@ export class Connection {
     else if (this.#refusal !== undefined) this.#send(this.#refusal)
   }
 
-  /**
-   * Answers invalid bytes with `error`, after the answers to the requests before them. If they are part of a body, fails
-   * the read of that body instead.
-   */
+  /** Answers after the requests before, or fails the read of a body that the bytes are part of. */
   refuse(error: CofferError, method = '-'): void {
     if (this.#isFaulty) return
     this.#isFaulty = true

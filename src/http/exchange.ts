@@ -1,4 +1,3 @@
-/** Requests and answers as plain objects, independent of sockets. */
 import { STATUS_CODES } from 'node:http'
 import type { HeaderMap } from '../domain/proxy/code-answer.js'
 import { type Problem, toProblem } from '../errors.js'

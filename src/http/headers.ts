@@ -3,10 +3,7 @@ import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js
 
 export type HeaderNames = ReturnType<typeof nameHeaders>
 
-/**
- * The names for a prefix, such as `svc`: `SVC-API-KEY`, `SVC-TRACE-ID`; in lower case.
- * @throws CofferError `usage` for a prefix that could be more than a part of a name, where a shell reads it
- */
+/** Lower-case names for a prefix such as `svc`. @throws CofferError `usage`: a shell may read the names */
 export function nameHeaders(prefix: string) {
   if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const start = prefix.toLowerCase()
@@ -49,10 +46,7 @@ const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
 export function nameCorsHeaders(prefix: string): Readonly<Record<string, string>> {
   const { traceId, destinationStatus } = nameHeaders(prefix)
   const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']
-  return {
-    'access-control-allow-origin': '*',
-    'access-control-expose-headers': exposed.join(', '),
-  }
+  return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed.join(', ') }
 }
 
 export function isPreflight({ method, headers }: HttpRequest): boolean {

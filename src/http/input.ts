@@ -1,4 +1,3 @@
-/** The input of an operation, from the body and the query string of a request. */
 import { decodeUtf8, isObject, MAX_JSON_VALUES, parseJson } from '../domain/json/json.js'
 import { collect } from '../domain/property-errors.js'
 import { suggestName } from '../domain/text/nearest.js'
@@ -11,10 +10,7 @@ import { readHeader } from './headers.js'
 
 const JSON_MEDIA_TYPE = 'application/json'
 
-/**
- * The properties of the body, to be merged with path and query. Content type, size and JSON are checked in this order.
- * @throws CofferError `unsupported_media_type`, `too_large`, `validation`
- */
+/** Checks in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
 export async function readBodyInput(
   request: HttpRequest,
   operation: AnyOperation,
@@ -63,11 +59,9 @@ function unsupported(message: string): CofferError {
 }
 
 /**
- * The query parameters of `endpoint` in `search` (without the question mark), and their syntax errors. Repeated names
- * give an array if the schema is one. `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map; the
- * first one of a key counts. Unknown parameters are ignored, except by the control plane, which refuses them. Text that is
- * not a number stays text, which validation then refuses.
- * @throws CofferError `validation` for invalid percent-encoding
+ * `metadata.k=v`, `metadata[k]=v` and `metadata={"k":"v"}` give entries of a map, the first one of a key.
+ * Only the control plane refuses unknown parameters. Text that is no number stays text, which validation
+ * refuses. @throws CofferError `validation` for invalid percent-encoding
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
   const input: Record<string, unknown> = {}

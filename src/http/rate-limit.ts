@@ -1,4 +1,3 @@
-/** A rate limit: one token bucket for each application or client. */
 import { BoundedMap } from '../bounded-map.js'
 import { usage } from '../errors.js'
 

@@ -1,4 +1,3 @@
-/** Finds the operation for a method and a path over the registry's routes. It knows neither keys nor bodies. */
 import { CofferError, validationError } from '../errors.js'
 import { CONTROL_PATH, type Relay } from '../framework/operation.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../framework/registry.js'
@@ -48,10 +47,7 @@ export function createRouter(registry: Registry) {
       return found && { ...found, rest: path.slice(found.relay.path.length) }
     },
 
-    /**
-     * For a path that is known, but not with this method: the methods it takes, as the header `Allow` lists them.
-     * @throws CofferError `not_found`, `not_emulated`
-     */
+    /** `allow`: the methods of a known path, as text. @throws CofferError `not_found`, `not_emulated` */
     match(method: string, path: string): Match | { allow: string } {
       const segments = splitPath(path)
       const found = findAll(segments)

@@ -1,4 +1,3 @@
-/** Assembles the HTTP service of an open vault. */
 import { isIPv4, isIPv6 } from 'node:net'
 import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
 import { collectBytes } from '../domain/proxy/collect-bytes.js'
@@ -35,7 +34,6 @@ export type CreateAnswerer = (
   changes: { [K in keyof ServiceOptions]?: ServiceOptions[K] | undefined },
 ) => Answerer
 
-/** The options of an answerer, completed with pages, rate limit and clock. */
 export function completeService(options: ServiceOptions): AnswererOptions {
   const { host, registry, version, rate, pages = [], forms = [], ...rest } = options
   const { prefix = DEFAULT_PREFIX, bodyLimitBytes = DEFAULT_BODY_LIMIT_BYTES, cors = true } = options
@@ -76,9 +74,9 @@ export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}):
 }
 
 /**
- * Protects against DNS rebinding: a web page can make a name of its own resolve to this machine. The requests of such a page
- * contain that name as host and are refused. IP addresses cannot be rebound, so all of them are accepted, as are `localhost`,
- * `names` (in any case) and the name in the vault's setting `public_url`.
+ * Against DNS rebinding: a web page makes a name of its own resolve to this machine, and its requests have
+ * that name as host. IP addresses cannot be rebound. Also accepts `localhost`, `names` and the setting
+ * `public_url`.
  */
 export function createHostCheck(
   { store }: Pick<Host, 'store'>,

@@ -1,11 +1,9 @@
-/** The requests of the page to its server: operations within its session, as their declarations type them. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 
-/** Facts that the page reads once it is signed in. */
 export interface Session {
   is_signed_in: true
   header: string

@@ -1,4 +1,3 @@
-/** The latest requests as they come: who asked for what, why it was refused, and which rules decided. */
 import { useEffect, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
 import type { ExplainedDecision } from '../framework/caller/decisions.js'

@@ -1,12 +1,8 @@
-/** Which parts of the interface are emulated, and how clients are pointed at this server: data in `fixtures/`. */
 import { existsSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { CofferError } from '../../errors.js'
 
-/**
- * An area of the interface. A part is `METHOD /path` (of several methods: `GET PUT /path`), `METHOD /path attribute`, `| name`
- * for a filter of expressions, or a text. `early`: parts of the interface of January 2023; `since`: those added later.
- */
+/** A part: `METHOD /path`, `METHOD /path attribute`, `| filter`, or a text; `early`: of January 2023. */
 export interface Area {
   area: string
   early?: string[]

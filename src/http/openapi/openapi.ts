@@ -151,15 +151,8 @@ function describeParameter(place: string, name: string, property: Schema, requir
 }
 
 function describeBody(operation: RoutedOperation): JsonSchema {
-  const {
-    input,
-    wholeBody,
-    contentType = 'application/json',
-    alsoContentType,
-    examples,
-    endpoint,
-  } = operation
-  const { body: properties } = endpoint
+  const { input, wholeBody, contentType = 'application/json', alsoContentType, examples } = operation
+  const { body: properties } = operation.endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
   const whole = wholeBody === undefined ? undefined : properties[wholeBody]
   const schema = toJsonSchema(whole ?? { ...input, properties, required })
@@ -212,13 +205,12 @@ const RELAYED = {
 /** The paths of a relay: any body, any answer; the problems of this server are inside another object. */
 function describeRelay(operation: RegisteredOperation, prefix: string) {
   const { relay, name, details = '', permissions } = operation
-  const header = (name: string) => ({ name: `${prefix}-proxy-${name}`.toUpperCase(), in: 'header' })
-  const optional = [header('key'), header('url')].map((each) => ({
-    ...each,
-    required: false,
-    schema: { type: 'string' },
-  }))
-  const rest = { name: 'path', in: 'path', required: true, schema: { type: 'string' } }
+  if (relay === undefined) return {}
+  const schema = { type: 'string' }
+  const optional = ['key', 'url'].map((word) => {
+    return { name: `${prefix}-proxy-${word}`.toUpperCase(), in: 'header', required: false, schema }
+  })
+  const rest = { name: 'path', in: 'path', required: true, schema }
   const describeMethods = (suffix: string, parameters: JsonSchema[]) => {
     const described = {
       ...describeCommon(operation),
@@ -230,18 +222,16 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
       security: [...permissions.map((permission) => ({ [API_KEY]: [permission] })), {}],
     }
     return Object.fromEntries(
-      relay!.methods.map((method) => {
+      relay.methods.map((method) => {
         const operationId = `${name.replaceAll(' ', '-')}-${method.toLowerCase()}${suffix}`
         return [method.toLowerCase(), { operationId, ...described }]
       }),
     )
   }
-  return relay === undefined
-    ? {}
-    : {
-        [relay.path]: describeMethods('', optional),
-        [`${relay.path}/{path}`]: describeMethods('-below', [rest, ...optional]),
-      }
+  return {
+    [relay.path]: describeMethods('', optional),
+    [`${relay.path}/{path}`]: describeMethods('-below', [rest, ...optional]),
+  }
 }
 
 /** The schemas that have a name of their own, at any depth of `schemas`. */

@@ -1,4 +1,3 @@
-/** The public pages: health, the OpenAPI document, and an HTML reference that is generated from it. */
 import { encodeHtml as encode } from '../../domain/text/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import {
@@ -140,7 +139,6 @@ function paragraphs(text: string): string {
   return all.join('')
 }
 
-/** How clients are pointed at this server. */
 export function renderClients(): string {
   const shown = readClients().map(({ name, package: source, code }) => {
     const from = source === undefined ? '' : ` <code class="dim">${encode(source)}</code>`

@@ -79,7 +79,7 @@ export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTab
   return { meta: yield* writeTable(context, addRows, entriesOf), maps }
 }
 
-/** What is held in memory before it is written. */
+/** The limits of a batch, which is held in memory before it is written. */
 const BATCH = { rows: 16_384, bytes: 16 * 1024 * 1024 }
 
 /** Writes rows in any order as tables, of a batch each. */
