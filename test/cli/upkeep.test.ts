@@ -149,7 +149,12 @@ t.test('after rekeying everything is there, under other keys, and still found', 
   ).key
   await bench.ask(['vault', 'backup', 'old'])
   const before = await bench.ask(withoutLog.token)
+  const listSlots = () => bench.ask(['vault', 'keys', 'list']) as Promise<{ id: string }[]>
+  const [oldSlot] = await listSlots()
   t.match(await bench.ask(['vault', 'rekey', '--yes']), { dropped_slots: [] })
+  const slots = await listSlots()
+  t.equal(slots.length, 1)
+  t.not(slots[0]?.id, oldSlot!.id, 'no slot gives the old root key')
   t.equal(existsSync(join(bench.vault, 'lock')), false, 'it lets go of the vault')
   t.same(await bench.ask(withoutLog.token), before, 'tokens, fingerprints included')
   t.match(

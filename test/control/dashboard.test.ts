@@ -79,6 +79,22 @@ async function open(t: Test, isPlain = false) {
   return { control, send, ask, api, draw, signIn, advance }
 }
 
+t.test('the key of the control plane is compared by the vault, in constant time', async (t) => {
+  const { control, api } = await open(t)
+  const { isEqualSecret } = control.app
+  const compared: [string, string][] = []
+  control.app.isEqualSecret = (a, b) => {
+    compared.push([a, b])
+    return isEqualSecret(a, b)
+  }
+  t.equal((await api('/_coffer/clock', 'ctl_test')).status, 200)
+  t.equal((await api('/_coffer/clock', 'ctl_tesu')).status, 401)
+  t.same(compared, [
+    ['ctl_test', 'ctl_test'],
+    ['ctl_tesu', 'ctl_test'],
+  ])
+})
+
 t.test('an address signs in once, within two minutes', async (t) => {
   const { send, draw, signIn, advance } = await open(t)
   t.match(await send('/_dashboard/session'), { status: 200, json: { is_signed_in: false } })

@@ -105,6 +105,25 @@ t.test('digests are equal only byte for byte', async (t) => {
   t.notOk(isEqualDigest(count(0, 16), count(0, 15)), 'a shorter one does not throw')
 })
 
+t.test('comparing digests takes as long if their first bytes differ', (t) => {
+  const [long, equal, other] = [0, 0, 1].map((first) => {
+    const bytes = new Uint8Array(8 * 1024 * 1024)
+    bytes[0] = first
+    return bytes
+  })
+  const measure = (bytes: Uint8Array) => {
+    const times = Array.from({ length: 9 }, () => {
+      const began = performance.now()
+      isEqualDigest(long!, bytes)
+      return performance.now() - began
+    })
+    return Math.min(...times)
+  }
+  const [whole, differing] = [measure(equal!), measure(other!)]
+  t.ok(differing > whole / 4, `${differing} ms, and ${whole} ms for equal ones`)
+  t.end()
+})
+
 t.test('both libraries give the same bytes and open what the other sealed', async (t) => {
   const { libsodium, native } = libraries as { libsodium: Primitives; native: Primitives }
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })

@@ -114,3 +114,12 @@ t.test('unlinking tells nobody whether tokens are linked that they may not delet
     statusOf(() => authenticate(app, key), 'token unlink', { parent_id: 'one', child_id })
   t.strictSame([await status('two'), await status('three')], [403, 403])
 })
+
+t.test('a duplicate becomes the child of a token only for a caller who may read it', async (t) => {
+  const { app, ask, statusOf, keys } = await open()
+  t.teardown(() => app.close())
+  await ask('token create', { id: 'parent', type: 'token', data: 'parent', containers: [OWN] })
+  const child = { parent_id: 'parent', ...wanted, deduplicate_token: true }
+  t.equal(await statusOf(() => authenticate(app, keys.backend), 'token create-child', child), 403)
+  t.equal((await ask('token children', { parent_id: 'parent' })).pagination.total_items, 0)
+})

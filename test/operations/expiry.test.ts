@@ -74,3 +74,19 @@ t.test('an id that is given again before the sweep starts anew: no links, its en
     ['Token created', 'Token expired', 'Token association created', 'Token created'],
   )
 })
+
+t.test('after a jump of the clock no log is dropped for an hour', async (t) => {
+  const { app, ask, clock } = await openTestVault()
+  await ask('config set', { name: 'logs.keep', value: '2d' })
+  await ask('token tokenize', { payload: Array.from({ length: 100 }, (_, index) => `text ${index}`) })
+  const count = async () => (await ask('log list', { size: 1 })).pagination.total_items
+  const before = await count()
+  clock.now += 30 * 24 * HOUR_MS
+  await app.sweep()
+  clock.now += HOUR_MS - 1
+  await app.sweep()
+  t.equal(await count(), before)
+  clock.now += 1
+  await app.sweep()
+  t.ok((await count()) < before - 50)
+})

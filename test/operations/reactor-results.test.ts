@@ -257,6 +257,22 @@ t.test('1,000 runs of an application wait, then 429; a few run at a time', async
   await world.app.close()
 })
 
+t.test('a run that is refused leaves no claim', async (t) => {
+  const world = new World()
+  await world.open()
+  const { createUuid, claims } = world.app
+  const ids: string[] = []
+  const remember = () => {
+    ids.push(createUuid())
+    return ids.at(-1)!
+  }
+  Object.assign(world.app, { createUuid: remember })
+  t.match(await world.ask('reactor react-async', { id: createUuid() }), { status: 404 })
+  t.not(ids.length, 0)
+  for (const id of ids) t.equal(await claims.has(1, id), false)
+  await world.app.close()
+})
+
 t.test('runs that wait keep a limited amount of data in memory', async (t) => {
   const world = new World()
   await world.open()

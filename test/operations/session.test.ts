@@ -6,6 +6,8 @@ import { isKey, randomKey } from '../../src/domain/text/base58.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { CallerCache } from '../../src/framework/caller/cached-caller.js'
 import { explain } from '../../src/framework/caller/explain.js'
+import { perform } from '../../src/framework/perform.js'
+import { inspectLink } from '../../src/operations/invite/accept-invitation.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import {
   openTestVault,
@@ -77,6 +79,31 @@ t.test('a nonce of another tenant is unknown', async (t) => {
   const { nonce } = await create()
   const authorize = { nonce, permissions: ['token:read'] }
   await t.rejects(askAs(theirs.key, 'session authorize', authorize), { code: 'not_found' })
+})
+
+t.test('keys, nonces and links are compared by the vault, in constant time', async (t) => {
+  const { app, ask, backend, create } = await open()
+  const { session_key, nonce } = await create()
+  const { id } = await ask('invite create', { email: 'ada@example.com' })
+  const { link } = (await ask('invite outbox', { id })) as { link: string }
+  let compared = 0
+  const isEqualSecret: typeof app.isEqualSecret = (a, b) => {
+    compared++
+    return app.isEqualSecret(a, b)
+  }
+  const host = { ...app, isEqualSecret }
+  const counting = async <T>(what: string, count: number, work: () => Promise<T>) => {
+    compared = 0
+    const result = await work()
+    t.equal(compared, count, what)
+    return result
+  }
+  const caller = await counting('an API key', 2, () => authenticate(host, backend.key))
+  const rights = { nonce, permissions: ['token:read'] }
+  const definition = requireOperation('session authorize')
+  await counting('a nonce', 1, () => perform(host, caller, definition, rights, 'trace'))
+  await counting('the key of a session', 1, () => authenticate(host, session_key))
+  await counting('a link', 1, () => inspectLink(host, new URL(link).searchParams.get('token')!))
 })
 
 t.test('a session ends with its tenant, at once', async (t) => {
