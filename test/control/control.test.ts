@@ -83,7 +83,7 @@ t.test('work under way when the data is replaced does not reach what comes after
           name: 'late',
           application: 'backend',
           code: `module.exports = async (req) => {
-            await new Promise((resolve) => setTimeout(resolve, 700))
+            await new Promise((resolve) => setTimeout(resolve, 1200))
             await req.svc.tokens.create({ type: 'token', data: 'from code' })
             return { tokenize: { type: 'token', data: 'of the answer' } }
           }`,
@@ -102,7 +102,7 @@ t.test('work under way when the data is replaced does not reach what comes after
       const vault = isFork ? await server.control.fork() : server
       const title = `${name}${isFork ? ' in a fork' : ''}`
       await vault.control.snapshots.create({ name: 'before' })
-      await vault.control.faults.set({ rules: [{ method: 'POST', kind: 'delay', delay_ms: 500 }] })
+      await vault.control.faults.set({ rules: [{ method: 'POST', kind: 'delay', delay_ms: 1000 }] })
       const headers = { 'svc-api-key': vault.keys.backend!, 'content-type': 'application/json' }
       const body = JSON.stringify({ id: 'late', type: 'token', data: 1 })
       const held = fetch(`${server.url}/tokens`, { method: 'POST', headers, body })
