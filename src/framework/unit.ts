@@ -164,9 +164,10 @@ export async function writeLog(
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */
 export async function requireRecord<
-  K extends 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'token',
+  K extends 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'token' | 'token_intent',
 >({ store, caller }: Context, kind: K, id: string): Promise<RecordOf[K]> {
   const record = await store.get(kind, caller.tenant, id)
-  if (record === undefined) throw new CofferError('not_found', `There is no ${kind} with this id.`)
+  if (record === undefined)
+    throw new CofferError('not_found', `There is no ${kind.replace('_', ' ')} with this id.`)
   return record
 }

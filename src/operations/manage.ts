@@ -12,7 +12,7 @@ import { type Answer, inputSchema, type Schema, type StringSchema } from '../fra
 import { requireRecord } from '../framework/unit.js'
 import type { Condition } from '../storage/store.js'
 
-type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
+type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula' | 'token_intent'
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
@@ -24,7 +24,7 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
-  permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
+  permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member' | 'token-intent'
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
