@@ -102,7 +102,7 @@ export async function sweepExpired(
     const isDue = await store.read(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
-    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid(), isOver)) : 0
+    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid, isOver)) : 0
     swept += count
   } while (count > 0 && swept < limit && !isOver())
   return swept
@@ -118,12 +118,12 @@ async function dropOldLogs(store: Host['store']): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(store: StoreWriter, limit: number, traceId: string, isOver: () => boolean) {
+async function purgeSome(store: StoreWriter, limit: number, createUuid: () => string, isOver: () => boolean) {
   if (store.clock.isJump) store.storeTime()
   let purged = 0
   for (const { kind, tenant, record } of await store.findExpired(limit)) {
     if (purged > 0 && isOver()) break
-    if (kind === 'token') await purgeToken(store, tenant, record.id, traceId)
+    if (kind === 'token') await purgeToken(store, tenant, record.id, createUuid)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     purged++
   }
@@ -134,13 +134,14 @@ async function purgeSome(store: StoreWriter, limit: number, traceId: string, isO
  * If the token has expired, purges it, its links and the answers stored about it, and logs the expiry.
  * Contract: called before an id is reused, so that no link of the old token leads to the new one.
  */
-export async function purgeToken(store: StoreWriter, tenant: number, id: string, traceId: string) {
+export async function purgeToken(store: StoreWriter, tenant: number, id: string, createUuid: () => string) {
   const record = await store.purge('token', tenant, id)
   if (record === undefined) return
   await removeLinks(store, tenant, id)
   await removeAnswersAbout(store, tenant, 'token', id)
   await recordLastGone(store, tenant, record)
   await store.log(tenant, {
+    id: createUuid(),
     tenant_id: record.tenant_id,
     actor_type: 'system',
     entity_type: entityTypeOf(record),
@@ -148,7 +149,7 @@ export async function purgeToken(store: StoreWriter, tenant: number, id: string,
     operation: 'delete',
     message: 'Token expired',
     created_at: formatDate(store.now),
-    trace_id: traceId,
+    trace_id: createUuid(),
   })
 }
 

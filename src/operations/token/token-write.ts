@@ -60,7 +60,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
   const id = chosen ?? context.createUuid()
-  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
+  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid)
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -172,7 +172,8 @@ async function showDuplicate(context: Context, original: TokenRecord): Promise<T
   const shown = stricterTransform('mask', transform ?? 'redact')
   recordToken(context, original, READ, shown)
   const view = viewToken(original, shown)
-  const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } = view
+  const { data, metadata, privacy, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } =
+    view
   const extras = { deduplicated: true, deduplication_behavior: 'read_existing' } as const
   return addExtras(transform === undefined ? redacted : view, extras)
 }
