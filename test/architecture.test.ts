@@ -246,21 +246,21 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 377,
+  '.': 381,
   cli: 5966,
   client: 543,
   control: 1045,
   crypto: 640,
-  domain: 4632,
-  framework: 2684,
-  http: 2339,
+  domain: 4766,
+  framework: 2709,
+  http: 2350,
   ipc: 214,
   library: 284,
   mail: 297,
-  operations: 6409,
+  operations: 6495,
   page: 940,
-  reactor: 3668,
-  storage: 8970,
+  reactor: 3734,
+  storage: 8994,
   vault: 1696,
 }
 
