@@ -4,7 +4,9 @@ import type { AnyOperation } from '../../src/framework/operation.js'
 import { itemOutput } from '../../src/framework/page.js'
 import type { RegisteredOperation, Registry } from '../../src/framework/registry.js'
 import { findUnknownName, type ObjectSchema, type Schema } from '../../src/framework/schema.js'
+import { ALL_SETTINGS } from '../../src/global-flags.js'
 
+const GLOBAL_FLAGS = ALL_SETTINGS.map(({ word }) => word)
 const NAME = /^[a-z]+( [a-z]+)?( [a-z]+(-[a-z]+)*)$/
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -66,6 +68,9 @@ function findFaults(
       ({ type }) => type !== undefined,
     ),
     'a positional is not in its query or body': positionals.every((each) => free.includes(each)),
+    'a property has the flag of a global one': free.every(
+      (each) => !GLOBAL_FLAGS.includes(`--${properties[each]?.flag ?? each.replaceAll('_', '-')}`),
+    ),
     'a column is not in its output': columns.every(
       (column) => findUnknownName(itemOutput(output as Schema), column) === undefined,
     ),

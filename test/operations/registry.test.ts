@@ -99,6 +99,8 @@ t.test('faults of a declaration are found', async (t) => {
     ['a route for the owner alone', { audience: 'owner' }, /an audience has no route/],
     ['a route without permissions', { permissions: undefined }, /permissions are needed/],
     ['a word that is in the path', { positionals: ['id'] }, /positional is not in its query or body/],
+    ['a flag that is global', object({ color: id }), /flag of a global one/],
+    ['a global flag by its own name', object({ c: { ...id, flag: 'vault' } }), /flag of a global one/],
     ['a second content type on GET', { alsoContentType: 'application/x' }, /needs a body/],
     ['a content type on GET', { contentType: 'application/x' }, /only PATCH/],
   ]
