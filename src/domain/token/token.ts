@@ -7,7 +7,7 @@ import type { Expressions } from '../expression/expression.js'
 import { canonicalJson, isObject, mergePatch } from '../json/json.js'
 import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
-import type { TokenRecord } from '../records/records.js'
+import type { Audit, TokenRecord } from '../records/token-record.js'
 import {
   type GivenId,
   type Rendering,
@@ -30,10 +30,7 @@ export interface TokenRules {
 }
 
 export interface TokenDraft {
-  record: Omit<
-    TokenRecord,
-    'id' | 'tenant_id' | 'fingerprint' | 'created_by' | 'created_at' | 'modified_by' | 'modified_at'
-  >
+  record: Pick<TokenRecord, Attribute>
   /** Absent if the vault generates the id, and after a patch. */
   id?: GivenId
   fingerprintText: string
@@ -44,9 +41,14 @@ export interface TokenDraft {
 }
 
 type Input = Readonly<Record<string, unknown>>
+type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | keyof Audit>
 
 /** The requested attributes with defaults filled in, before validation. undefined: absent. */
-type RequestedToken = Input & { type: TokenType; expires: number | undefined }
+type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
+  id?: unknown
+  type: TokenType
+  expires: number | undefined
+}
 
 /** A null attribute is absent, but `mask: null` means no mask. @throws CofferError `validation` by path */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
@@ -97,6 +99,7 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
     patch[name] === undefined ? record[name] : mergePatch(record[name], patch[name])
   const replaced = (name: keyof TokenRecord, absent?: unknown) =>
     patch[name] === undefined ? record[name] : (patch[name] ?? absent)
+  const kept = record.expires_at === undefined ? undefined : Date.parse(record.expires_at)
   const requested: RequestedToken = {
     type,
     data: merged('data'),
@@ -106,8 +109,7 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
     search_indexes: replaced('search_indexes'),
     fingerprint_expression: replaced('fingerprint_expression', type.fingerprint_expression),
     deduplicate_token: replaced('deduplicate_token'),
-    expires:
-      patch.expires_at === undefined ? keptExpiry(record) : readExpiry(patch.expires_at, rules.now, errors),
+    expires: patch.expires_at === undefined ? kept : readExpiry(patch.expires_at, rules.now, errors),
   }
   return settle(requested, rules, errors)
 }
@@ -124,10 +126,6 @@ function refuseUnsupported(input: Input, errors: PropertyErrors): void {
 function readExpiry(given: unknown, now: number, errors: PropertyErrors): number | undefined {
   if (given === undefined || given === null) return undefined
   return collect(errors, 'expires_at', () => parseExpiry(typeof given === 'string' ? given : '', now))
-}
-
-function keptExpiry({ expires_at: text }: TokenRecord): number | undefined {
-  return text === undefined ? undefined : Date.parse(text)
 }
 
 async function settle(
@@ -148,7 +146,7 @@ async function settle(
   const rendered = await renderFingerprint(rendering, fingerprint_expression, type.fingerprint_expression)
   const searchValues = await renderSearchIndexes(rendering, search_indexes)
   refuseErrors(errors)
-  const record = {
+  const record: Record<Attribute, unknown> = {
     type: type.name,
     data,
     mask,
