@@ -20,12 +20,12 @@ export interface Setting {
 }
 
 /** `COFFER_VAULT` of `--vault <directory>`. */
-function nameVariable(flag: string): string {
+function variableOf(flag: string): string {
   return `COFFER_${flag.split(' ')[0]!.slice(2).replaceAll('-', '_').toUpperCase()}`
 }
 
 function flag<More extends Partial<Setting>>(text: string, description: string, more?: More) {
-  const named = { flag: text, description, word: text.split(' ')[0]!, variable: nameVariable(text) }
+  const named = { flag: text, description, word: text.split(' ')[0]!, variable: variableOf(text) }
   return { ...named, ...more } as Setting & More
 }
 

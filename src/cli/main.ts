@@ -68,7 +68,7 @@ class CommandLine {
       findTerminalCommand: program.findTerminalCommand,
       describeCommand: (words) => program.describeCommand(registry, words, columns),
     })
-    // The signal may have come while the command was loaded; nobody is told of it again.
+    // A signal may have arrived before the listener below exists.
     if (signal.aborted) throw interrupted()
     const end = new Promise<never>((_, reject) => {
       const interrupt = () => {

@@ -17,8 +17,8 @@ import { listAll, printPages } from './pages.js'
 import { readApiKey, requireVault, warnOfStore } from './target/credentials.js'
 import { type Args, createTasks, type Hooks, type Options, type Task } from './task.js'
 
-/** Flags that have no meaning for several inputs. */
-const OF_ONE = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
+/** Flags that are refused with several inputs. */
+const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 /** A longer command without output shows its progress. */
 const MOST_SILENT = 100
 
@@ -149,7 +149,7 @@ async function runEach(
   hooks: Hooks,
 ): Promise<void> {
   const { definition, format, context, options } = whole
-  for (const flag of OF_ONE)
+  for (const flag of SINGLE_INPUT_FLAGS)
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)
   const isStreamed = format !== 'table' && format !== 'csv'
   const isLong = tasks.length > MOST_SILENT

@@ -6,7 +6,7 @@ import { IDEMPOTENCY_KEY, takesIdempotencyKey } from '../framework/idempotency-k
 import type { OperationInput } from '../framework/operation.js'
 import type { Outcome } from '../framework/outcome.js'
 import type { RoutedOperation } from '../framework/registry.js'
-import { nameHeaders } from '../http/headers.js'
+import { headerNames } from '../http/headers.js'
 import { formatRequest } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
 
@@ -48,7 +48,7 @@ const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 export function createHttpClient(options: HttpClientOptions) {
   const { key, prefix = 'svc', signal = new AbortController().signal } = options
   if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
-  const names = nameHeaders(prefix)
+  const names = headerNames(prefix)
   return {
     /** @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted` */
     async call(
@@ -116,13 +116,13 @@ async function send(
     const doubt = method === 'GET' ? '' : ' It may have performed the request: look before you repeat it.'
     const [code, message] = late.aborted
       ? (['request_timeout', `The server did not answer within ${timeoutMs / 1000} s.`] as const)
-      : (['unavailable', `The connection to the server failed (${nameFailure(error)}).`] as const)
+      : (['unavailable', `The connection to the server failed (${describeFailure(error)}).`] as const)
     throw new CofferError(code, message + doubt, { cause: error })
   }
 }
 
 /** The name of a failure, without its message, which may quote the request. */
-function nameFailure(error: unknown): string {
+function describeFailure(error: unknown): string {
   const { code, cause, name } = error as { code?: unknown; cause?: { code?: unknown }; name?: unknown }
   const known = [code, cause?.code, name].find((each) => typeof each === 'string' && /^\w{1,60}$/.test(each))
   return String(known ?? 'unknown reason')

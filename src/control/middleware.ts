@@ -13,7 +13,7 @@ import { staleWorkError } from '../framework/unit.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
 import type { HttpRequest, HttpResponse } from '../http/exchange.js'
 import { answerProblem, HEALTH_PATH } from '../http/exchange.js'
-import { type HeaderNames, nameHeaders, readHeader } from '../http/headers.js'
+import { type HeaderNames, headerNames, readHeader } from '../http/headers.js'
 import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/server.js'
 import { type CreateAnswerer, createServiceAnswerer, type ServiceOptions } from '../http/start.js'
@@ -78,7 +78,7 @@ class ControlMiddleware {
     const { control, dashboard, prefix } = options
     this.#options = options
     this.#create = create
-    this.#names = nameHeaders(prefix)
+    this.#names = headerNames(prefix)
     const noOperations = { ...registry, operations: [], routed: [] }
     const pages = { host: control.app, registry: noOperations, cors: false, record: undefined }
     this.#answerDashboard = dashboard && create({ ...pages, ...dashboard.handlers })

@@ -24,7 +24,7 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
     logChain: createMac(primitives, fingerprint),
     fingerprint: (text) => primitives.blake2b(FINGERPRINT_BYTES, Buffer.from(text), fingerprint),
   })
-  const drawKey = () => Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
+  const newKey = () => Buffer.from(random.bytes(KEY_BYTES)).toString('base64')
   const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, 'base64'))
   return {
     engine: {
@@ -39,7 +39,7 @@ export function createKeyring(primitives: Primitives, random: RandomSource, root
     /** Proves to another process that this one holds the vault's key; see `ipc/vault-socket.ts`. */
     socketProof: createMac(primitives, derive('handover')),
     vault: openKeys(derive('vault/data'), derive('vault/index'), derive('vault/fingerprint')),
-    generateTenant: (): TenantKeys => ({ data: drawKey(), index: drawKey(), fingerprint: drawKey() }),
+    generateTenant: (): TenantKeys => ({ data: newKey(), index: newKey(), fingerprint: newKey() }),
     openTenant: ({ data, index, fingerprint }: TenantKeys) =>
       openKeys(bytesOf(data), bytesOf(index), bytesOf(fingerprint)),
     /** Zeroes the vault's raw keys, as far as the language allows. */

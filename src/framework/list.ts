@@ -21,7 +21,7 @@ export interface Listing<K extends Kind, View> {
   matches?: ((record: RecordOf[K], context: Context) => boolean) | undefined
   /** Returns the record as the caller sees it; undefined if the caller may no longer see it. */
   show(context: Context, record: RecordOf[K]): View | undefined | Promise<View | undefined>
-  /** Returns the logging of a record, called after the whole page was accepted. Contract: it references nothing large. */
+  /** Returns a function that logs the record once the whole page is accepted. Contract: it does not hold the record. */
   log?(record: RecordOf[K]): (context: Context) => Promise<void>
 }
 
@@ -137,7 +137,7 @@ async function openSome<K extends Kind>(
   return locations.slice(next)
 }
 
-/** Reads what `locate` finds; `form` makes a page of the items and of what else was found, the items last. */
+/** Opens and shows what `locate` finds. `form` makes a page whose last member is the items; encoded if `limits` want it. */
 async function readItems<K extends Kind, View, Found extends { locations: RecordLocation<K>[] }, Page>(
   { inUnit, limits }: Session,
   { show, log }: Listing<K, View>,

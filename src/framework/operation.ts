@@ -52,7 +52,7 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** These tools for another caller, logged as `log` (null: not) in `recorded`, else with the unit. */
+  /** The same tools for another caller. They log as `log` (null: not), into `recorded` (default: with the unit). */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
@@ -83,7 +83,7 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
-  /** Checks another operation's input; what it gives runs it as `caller` in a unit. @throws CofferError as `perform` */
+  /** Checks the input of another operation. The returned function runs it as `caller`. @throws CofferError as `perform` */
   prepare(
     caller: Caller,
     definition: AnyOperation,
@@ -141,7 +141,7 @@ export interface Operation<
   readonly name: Name
   readonly summary: string
   readonly details?: string
-  /** `owner`: only that of the vault. `command`: who has the permissions, but not over HTTP. Absent: also over HTTP. */
+  /** `owner`: only the vault's owner. `command`: callers with the permissions, but not over HTTP. Absent: also over HTTP. */
   readonly audience?: 'owner' | 'command'
   /** `vault`: concerns the whole vault, and works when the tenant that the owner chose is deleted. */
   readonly scope?: 'vault'
@@ -161,7 +161,7 @@ export interface Operation<
   readonly success?: 200 | 201 | 202
   /** Properties that are positional arguments, in order: with a route after those of its path, and flags as well. */
   readonly positionals?: readonly string[]
-  /** A form of another operation's command, which performs it when given this flag, and has its flags too. */
+  /** With `flag`, the command of another operation performs this one. That command has the flags of both. */
   readonly form?: { readonly command: string; readonly flag: string }
   /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
   readonly isInternal?: true
@@ -172,7 +172,7 @@ export interface Operation<
   readonly ignoresIdempotencyKey?: true
   /** The property that is the whole body, for a body that may be any JSON. */
   readonly wholeBody?: string
-  /** The property that gets the body as it was sent, because those in the path replace its properties of their names. */
+  /** The property that gets the body as sent. In the input, parameters of the path replace properties with their names. */
   readonly sentBody?: string
   /** The content type of the body, if not `application/json`. */
   readonly contentType?: string
@@ -200,7 +200,7 @@ export interface Operation<
   ): Promise<Answer<O> | Existing<Answer<O>> | HttpAnswer>
   /** Instead of `run`: takes several transactions. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
-  /** Runs without an open vault, in the owner's process: instead of both, or when the vault is too damaged to open. */
+  /** Runs in the owner's process without an open vault. Beside another handler: if the vault is too damaged to open. */
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }
 

@@ -17,12 +17,12 @@ import {
 } from './operation.js'
 import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
-import { completeValue, keepFitting } from './schema.js'
-import { type Facts, requireOwner, runUnit } from './unit.js'
+import { completeValue, dropMistyped } from './schema.js'
+import { type Execution, requireOwner, runUnit } from './unit.js'
 
 export interface PerformOptions {
   /** Errors of properties that could not be parsed; reported together with those of validation. */
-  misspelled?: Readonly<PropertyErrors>
+  parseErrors?: Readonly<PropertyErrors>
   /** Limits the size of the answer; the transaction of a refused answer is rolled back. */
   limits?: ResponseLimits | undefined
   idempotencyKey?: string | undefined
@@ -35,17 +35,17 @@ export function perform(
   definition: AnyOperation,
   input: OperationInput,
   traceId: string,
-  { misspelled, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
+  { parseErrors, limits = LOCAL_LIMITS, idempotencyKey: key }: PerformOptions = {},
 ): Promise<Outcome> {
   // Written out: V8 gives an object that is spread with another member a slow form, which costs microseconds.
   const { generation } = host
-  const runAs = (answer?: IdempotentAnswer, errors = misspelled) =>
+  const runAs = (answer?: IdempotentAnswer, errors = parseErrors) =>
     run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
     const wrong = checkIdempotencyKey(key)
-    if (wrong !== undefined) return runAs(undefined, { ...misspelled, [IDEMPOTENCY_KEY]: [wrong] })
+    if (wrong !== undefined) return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
     return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
   }
   return runOnce()
@@ -53,20 +53,20 @@ export function perform(
 
 const keepAll = (outcome: Outcome) => outcome
 
-async function run(facts: Facts, input: OperationInput, misspelled?: Readonly<PropertyErrors>) {
-  const { host, caller, definition, limits, answer } = facts
+async function run(execution: Execution, input: OperationInput, parseErrors?: Readonly<PropertyErrors>) {
+  const { host, caller, definition, limits, answer } = execution
   authorize(caller, definition)
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
-  const checking = checkInput(host, nowOf(host), definition, complete, misspelled)
+  const checking = checkInput(host, nowOf(host), definition, complete, parseErrors)
   const checked = checking === undefined ? undefined : await checking
   const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
   if (definition.runDetached !== undefined) {
-    const session = createSession(facts)
+    const session = createSession(execution)
     const result = await definition.runDetached(session, complete, checked)
     if (isLoggedOnce) await session.inUnit(recordTenant)
     const outcome = toOutcome(result, success)
-    if (answer?.isStored === false) await runUnit(facts, async () => outcome, 'now', keepAll)
+    if (answer?.isStored === false) await runUnit(execution, async () => outcome, 'now', keepAll)
     return outcome
   }
   const { run } = definition
@@ -79,7 +79,7 @@ async function run(facts: Facts, input: OperationInput, misspelled?: Readonly<Pr
     const result = toAnswer(isExisting ? out.result : out, limits)
     return { status: isExisting ? 200 : success, result }
   }
-  return runUnit(facts, work, undefined, keepAll)
+  return runUnit(execution, work, undefined, keepAll)
 }
 
 function toOutcome(result: unknown, success: number): Outcome {
@@ -96,8 +96,8 @@ export async function performRelay(
   request: RelayRequest,
   traceId: string,
 ): Promise<OutboundAnswer> {
-  const facts = { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
-  return definition.relay!.run(createSession(facts), request)
+  const execution = { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
+  return definition.relay!.run(createSession(execution), request)
 }
 
 /** Runs `definition` without an open vault, as the owner. @throws CofferError `validation`, those of the operation */
@@ -112,8 +112,8 @@ export async function performOffline(
   return definition.runOffline!(session, complete)
 }
 
-function createSession(facts: Facts): Session {
-  const { host, caller, definition, traceId, generation, limits, answer, outer } = facts
+function createSession(execution: Execution): Session {
+  const { host, caller, definition, traceId, generation, limits, answer, outer } = execution
   const success = successOf(definition)
   return {
     caller,
@@ -127,9 +127,11 @@ function createSession(facts: Facts): Session {
     turns: host.turns,
     background: host.background,
     claims: host.claims,
-    inUnit: (work, durability) => runUnit(facts, work, durability),
+    inUnit: (work, durability) => runUnit(execution, work, durability),
     conclude: (work, durability) =>
-      runUnit(facts, work, answer === undefined ? durability : 'now', (result) => toOutcome(result, success)),
+      runUnit(execution, work, answer === undefined ? durability : 'now', (result) =>
+        toOutcome(result, success),
+      ),
     vault: () => requireOwner(host, caller),
     control: () => {
       const control = requireOwner(host.control, caller)
@@ -179,17 +181,17 @@ function nowOf({ store }: Host): CheckTools['now'] {
   return () => store.read(async ({ now }) => now)
 }
 
-/** Reports all errors together; of one property those of the earliest step. Undefined without a `check`. */
+/** Reports all errors together, but for each property only those of its first failed step. Undefined without `check`. */
 export function checkInput(
   host: Pick<Host, 'validate' | 'expressions' | 'turns'>,
   now: CheckTools['now'],
   definition: AnyOperation,
   input: OperationInput,
-  misspelled: Readonly<PropertyErrors> = {},
+  parseErrors: Readonly<PropertyErrors> = {},
 ): Promise<unknown> | undefined {
   const errors: PropertyErrors = {}
   collect(errors, '', () => host.validate(definition, input))
-  Object.assign(errors, misspelled)
+  Object.assign(errors, parseErrors)
   if (definition.check !== undefined)
     return runCheck(definition, input, { expressions: host.expressions, turns: host.turns, now }, errors)
   refuseErrors(errors)
@@ -205,7 +207,7 @@ async function runCheck(
   const isFit = Object.keys(errors).length === 0
   let checked: unknown
   try {
-    checked = await definition.check!(isFit ? input : keepFitting(definition.input, input), tools)
+    checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
     refuseErrors({ ...errors, ...error.errors, ...errors })

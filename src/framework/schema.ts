@@ -17,7 +17,7 @@ interface Annotations {
   /** For an output: the columns of a table (default: all); dots separate the names of nested properties. */
   columns?: readonly string[]
   examples?: readonly unknown[]
-  /** For an output: a secret that is shown once, so that no kept answer contains it. */
+  /** For an output: a secret that is shown once, so that no stored answer contains it. */
   isShownOnce?: true
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
@@ -213,13 +213,13 @@ export function completeValue(schema: Schema, value: unknown): unknown {
 }
 
 /** `value` without the parts that have the wrong type; in an array they become undefined. */
-export function keepFitting(schema: Schema, value: unknown): unknown {
+export function dropMistyped(schema: Schema, value: unknown): unknown {
   if (schema.type === undefined || (value === null && schema.nullable)) return value
   if (schema.type === 'array') {
     const isFit = Array.isArray(value) && value.length <= (schema.maxItems ?? Number.POSITIVE_INFINITY)
-    return isFit ? mapMembers(schema, value, keepFitting) : undefined
+    return isFit ? mapMembers(schema, value, dropMistyped) : undefined
   }
-  if (schema.type === 'object') return isObject(value) ? mapMembers(schema, value, keepFitting) : undefined
+  if (schema.type === 'object') return isObject(value) ? mapMembers(schema, value, dropMistyped) : undefined
   if (schema.type === 'string' && schema.enum !== undefined)
     return schema.enum.includes(value as string) ? value : undefined
   const isOfType = schema.type === 'integer' ? Number.isInteger(value) : typeof value === schema.type

@@ -1,7 +1,7 @@
 import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
-import type { LogRecord, RecordOf } from '../domain/records/records.js'
+import type { Kind, LogRecord } from '../domain/records/records.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
@@ -12,8 +12,8 @@ import type { ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, LogEntry } from './operation.js'
 import type { Outcome } from './outcome.js'
 
-/** A caller, who has the permissions of the operation, and what its run needs besides the input. */
-export interface Facts {
+/** One run of an operation, without its input. The permissions of the caller are checked. */
+export interface Execution {
   host: Host
   caller: Caller
   definition: AnyOperation
@@ -26,7 +26,7 @@ export interface Facts {
 
 /** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
 export async function runUnit<T>(
-  { host, caller, definition, traceId, generation, answer, outer }: Facts,
+  { host, caller, definition, traceId, generation, answer, outer }: Execution,
   work: (context: Context) => Promise<T>,
   durability?: Durability,
   toOutcome?: (out: T) => Outcome,
@@ -134,7 +134,7 @@ class UnitContext implements Context {
   }
 }
 
-/** Contract: once for what one operation recorded, in its unit. */
+/** Contract: called once for each operation, in its unit of work. */
 export async function writeLog(
   { store, caller, now, date }: Context,
   recorded: readonly AuditEntry[],
@@ -163,10 +163,8 @@ export async function writeLog(
 }
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */
-export async function requireRecord<
-  K extends 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'token',
->({ store, caller }: Context, kind: K, id: string): Promise<RecordOf[K]> {
-  const record = await store.get(kind, caller.tenant, id)
+export async function requireRecord<K extends Kind>(context: Context, kind: K, id: string) {
+  const record = await context.store.get(kind, context.caller.tenant, id)
   if (record === undefined) throw new CofferError('not_found', `There is no ${kind} with this id.`)
   return record
 }

@@ -18,10 +18,10 @@ import {
 } from './exchange.js'
 import {
   answerPreflight,
+  createCorsHeaders,
   type HeaderNames,
+  headerNames,
   isPreflight,
-  nameCorsHeaders,
-  nameHeaders,
   readHeader,
   readTraceId,
 } from './headers.js'
@@ -62,8 +62,8 @@ export function createAnswerer(options: AnswererOptions): Answerer {
   const parts: Parts = {
     ...options,
     router: createRouter(options.registry),
-    names: nameHeaders(options.prefix),
-    corsHeaders: nameCorsHeaders(options.prefix),
+    names: headerNames(options.prefix),
+    corsHeaders: createCorsHeaders(options.prefix),
   }
   return (request) => new RequestState(parts, request).answer()
 }
@@ -198,7 +198,7 @@ class RequestState {
       const query = readQuery(endpoint, search)
       const input = { ...body, ...query.input, ...parameters() }
       const limits = request.lease ?? ENCODED_LIMITS
-      const options = { misspelled: query.misspelled, limits, idempotencyKey }
+      const options = { parseErrors: query.parseErrors, limits, idempotencyKey }
       const outcome = await retryIfStale(caller, (current) =>
         perform(host, current, operation, input, this.#traceId, options),
       )
@@ -208,7 +208,7 @@ class RequestState {
       if (isReplayed) answer.headers[names.replayed] = 'true'
       return answer
     } catch (error) {
-      throw nameAsWritten(error, endpoint, names)
+      throw renameAsSent(error, endpoint, names)
     }
   }
 
@@ -252,7 +252,7 @@ function hideReason(error: CofferError): CofferError {
 }
 
 /** Renames properties in errors to what the caller wrote: `size` to `query.size`, the idempotency key to its header. */
-function nameAsWritten(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
+function renameAsSent(error: unknown, { query }: Endpoint, { idempotencyKey }: HeaderNames): unknown {
   if (!(error instanceof CofferError) || error.errors === undefined) return error
   const entries = Object.entries(error.errors).map(([path, messages]) => {
     if (path === IDEMPOTENCY_KEY) return [idempotencyKey.toUpperCase(), messages] as const

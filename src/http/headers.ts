@@ -1,10 +1,10 @@
 import { usage } from '../errors.js'
 import { answerResult, type HttpRequest, type HttpResponse } from './exchange.js'
 
-export type HeaderNames = ReturnType<typeof nameHeaders>
+export type HeaderNames = ReturnType<typeof headerNames>
 
 /** Lower-case names for a prefix such as `svc`. @throws CofferError `usage`: a shell may read the names */
-export function nameHeaders(prefix: string) {
+export function headerNames(prefix: string) {
   if (!PREFIX.test(prefix)) throw usage('The prefix takes a letter and up to 19 letters or digits.')
   const start = prefix.toLowerCase()
   return {
@@ -42,9 +42,9 @@ export function readCookie({ headers }: HttpRequest, name: string): string | und
 const MAX_AGE_SECONDS = 600
 const NAMES = /^[\w!#$%&'*+.^`|~, -]+$/
 
-/** The headers of every answer that pages may read. `prefix` as in {@link nameHeaders}. */
-export function nameCorsHeaders(prefix: string): Readonly<Record<string, string>> {
-  const { traceId, destinationStatus } = nameHeaders(prefix)
+/** The headers of every answer that pages may read. `prefix` as in {@link headerNames}. */
+export function createCorsHeaders(prefix: string): Readonly<Record<string, string>> {
+  const { traceId, destinationStatus } = headerNames(prefix)
   const exposed = [traceId.toUpperCase(), destinationStatus.toUpperCase(), 'Retry-After']
   return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed.join(', ') }
 }

@@ -65,19 +65,19 @@ function unsupported(message: string): CofferError {
  */
 export function readQuery({ query, path }: Endpoint, search: string) {
   const input: Record<string, unknown> = {}
-  const misspelled: PropertyErrors = {}
+  const parseErrors: PropertyErrors = {}
   for (const pair of search === '' ? [] : search.split('&')) {
     const at = pair.indexOf('=')
     const name = decode(at === -1 ? pair : pair.slice(0, at))
     const text = at === -1 ? '' : decode(pair.slice(at + 1))
     const property = /^[^.[]*/.exec(name)![0]
     if (Object.hasOwn(query, property))
-      collect(misspelled, property, () => addValue(input, name, text, property, query[property]!))
+      collect(parseErrors, property, () => addValue(input, name, text, property, query[property]!))
     // A test that misspells a filter would wait for the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
-      misspelled[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
+      parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
   }
-  return { input, misspelled }
+  return { input, parseErrors }
 }
 
 /** @throws CofferError `validation` if the form of the parameter does not fit its schema */

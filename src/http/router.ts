@@ -86,7 +86,7 @@ function bucketOf(segments: Segments): string {
   return `${segments.length}/${segments[0]}`
 }
 
-/** `GET /tokens/search` would be a token called search, so a fixed segment wins where both have the method. */
+/** Sorts fixed segments before parameters, so that a word such as `search` is not read as an id. */
 function compareFixedness(a: RoutedOperation, b: RoutedOperation): number {
   const rank = ({ endpoint }: RoutedOperation) =>
     endpoint.segments.map((each) => (isParameter(each) ? '1' : '0')).join('')

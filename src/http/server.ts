@@ -8,7 +8,7 @@ import type { Host } from '../framework/operation.js'
 import type { Answerer, AnswererOptions } from './answerer.js'
 import { ByteBudget } from './byte-budget.js'
 import { Connection, describeParserError } from './connection.js'
-import { nameCorsHeaders, nameHeaders } from './headers.js'
+import { createCorsHeaders, headerNames } from './headers.js'
 import type { Service } from './served-request.js'
 
 export const DEFAULT_PORT = 4010
@@ -77,8 +77,8 @@ export async function startServer(
     stallMs: limits.stallMs,
     isStopping: false,
     budget: new ByteBudget(service.bodyLimitBytes),
-    traceHeader: nameHeaders(prefix).traceId,
-    headers: cors ? nameCorsHeaders(prefix) : {},
+    traceHeader: headerNames(prefix).traceId,
+    headers: cors ? createCorsHeaders(prefix) : {},
     keepAliveLines: createKeepAliveLines(limits.keepAliveMs),
     createTraceId: host.createUuid,
   })

@@ -12,7 +12,7 @@ import { type Answer, inputSchema, type Schema, type StringSchema } from '../fra
 import { requireRecord } from '../framework/unit.js'
 import type { Condition } from '../storage/store.js'
 
-type Kind = 'application' | 'invitation' | 'member' | 'proxy' | 'reactor' | 'formula'
+type Kind = Exclude<keyof RecordOf, 'log'>
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
@@ -24,7 +24,7 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
-  permission: 'application' | 'proxy' | 'reactor' | 'tenant:invitation' | 'tenant:member'
+  permission: { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
@@ -54,7 +54,7 @@ type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroy
 
 function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<string, string, K, O>) {
   const { kind, entity = kind as EntityType, view } = noun
-  const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind as 'proxy', id))
+  const find = noun.find ?? ((context: Context, id: string) => requireRecord(context, kind, id))
   const tenantOf = noun.tenantOf ?? (({ caller }: Context) => caller.tenant)
   return {
     require: (context: Context, id: string) => find(context, id) as Promise<RecordOf[K]>,
@@ -125,7 +125,7 @@ export function manage<
   return {
     ...records,
     one,
-    /** The beginnings of the declarations of its further operations. */
+    /** Parts of the declarations that the noun completes itself. */
     creating: {
       ...head('create', 'create', `POST ${path}` as const),
       ...log('create', 'created'),

@@ -38,7 +38,7 @@ export interface LockOptions {
   clock: Clock
   wait(ms: number): Promise<void>
   /** How long to wait for one holder. */
-  patienceMs: number
+  timeoutMs: number
   isServer?: boolean
   /** Throws, to end the wait at once, if it is in vain to wait for this living holder. */
   checkHolder?(holder: LockHolder): void
@@ -59,7 +59,7 @@ const LONGEST_WAIT_MS = 20
 /** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
 const UNREADABLE = 'unreadable'
 
-/** Waits `patienceMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
+/** Waits `timeoutMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
   const { files, directory, identity, random, clock } = options
   if (files.stat(directory) === undefined) throw noVault(directory)
@@ -83,7 +83,7 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
 }
 
 async function waitForLock(options: LockOptions, own: string): Promise<void> {
-  const { files, directory, identity, patienceMs, checkHolder } = options
+  const { files, directory, identity, timeoutMs, checkHolder } = options
   let waitedMs = 0
   let totalMs = 0
   let last: string | undefined
@@ -94,7 +94,7 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
       last = held.holder.nonce
       waitedMs = 0
     }
-    if (waitedMs >= patienceMs) throw lockUnavailable(options, totalMs)
+    if (waitedMs >= timeoutMs) throw lockUnavailable(options, totalMs)
     await options.wait(pauseMs)
     waitedMs += pauseMs
     totalMs += pauseMs

@@ -3,7 +3,7 @@ import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
-/** A condition over records. `field`/`value` pairs are those of `sealed-store`'s look-ups for the kind. */
+/** A condition over records. `field` and `value` are those of `domain/records/index-fields.ts` for the kind. */
 export type Condition =
   | { field: string; value: string }
   | { ids: readonly string[] }
@@ -124,7 +124,7 @@ export interface Store {
   write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
   /** Differs after any committed change of these kinds; O(1), local. Undefined: nothing may be cached. */
   changeCounter(kinds: readonly Kind[]): number | undefined
-  /** The last known counter of a shared store. A unit with an equal change counter proves it when it ends. */
+  /** The last known counter of a shared store. It may be old: a unit that ends with the same counter proves that it is not. */
   cachedCounter(kinds: readonly Kind[]): number | undefined
   /** Whether other processes may have it open too. */
   readonly isShared: boolean

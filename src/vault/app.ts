@@ -56,7 +56,7 @@ export interface App extends Host, Vault {
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
   /** The tenant of this name or id (default: the oldest). */
   tenant(nameOrId?: string): Promise<TenantRecord>
-  /** Effective until first use, merged with earlier options. `confinement`: of guests; probed if absent. */
+  /** Adds to earlier options; without effect once a reactor has run. `confinement`: of child processes; probed if absent. */
   configureReactors(options: RuntimeOptions): void
   /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
@@ -90,13 +90,13 @@ export function createApp(parts: {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
   }
-  const powers = { store, hashSecret, createUuid: () => createUuid(random) }
+  const storeTools = { store, hashSecret, createUuid: () => createUuid(random) }
   const app: App = {
-    ...powers,
+    ...storeTools,
     ...runtime,
     ...createAdmission(header),
     generation: 0,
-    claims: store.isShared ? createSharedClaims(powers) : createClaims(),
+    claims: store.isShared ? createSharedClaims(storeTools) : createClaims(),
     mail,
     header,
     random,

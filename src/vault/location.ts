@@ -5,7 +5,7 @@ import { CofferError, usage } from '../errors.js'
 import type { Files } from '../storage/files.js'
 import { nodeFiles } from '../storage/node-files.js'
 
-const PATIENCE_MS = 10_000
+const TIMEOUT_MS = 10_000
 
 /** Absent effects default to the real ones. */
 export interface VaultLocation {
@@ -19,7 +19,7 @@ export interface VaultLocation {
   /** The password of a store, whose address here has none. */
   storePassword?: () => Promise<string | undefined>
   /** How long to wait for the lock; default 10 s. */
-  patienceMs?: number
+  timeoutMs?: number
   files?: Files
   clock?: Clock
   random?: RandomSource
@@ -29,8 +29,8 @@ export type Effects = Required<Omit<VaultLocation, 'storePassword'>> & Pick<Vaul
 
 export function completeEffects(location: VaultLocation): Effects {
   const { files = nodeFiles(), clock = Date.now, random = createRandom(), role = 'command' } = location
-  const { patienceMs = PATIENCE_MS } = location
-  return { ...location, patienceMs, files, clock, random, role }
+  const { timeoutMs = TIMEOUT_MS } = location
+  return { ...location, timeoutMs, files, clock, random, role }
 }
 
 type PlaceKind = 'directory' | 'memory' | 'store'

@@ -149,7 +149,7 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
     try {
       return await withLock(effects, (lock) => openOwned(effects, lock, secret), leaveToServer(effects))
     } catch (error) {
-      const mostMs = Math.min(MOST_SERVER_MS, effects.patienceMs)
+      const mostMs = Math.min(MOST_SERVER_MS, effects.timeoutMs)
       if (!(error instanceof ServerFound) || waitedMs >= mostMs) throw error
       await new Promise((resolve) => setTimeout(resolve, SERVER_PAUSE_MS))
     }

@@ -1,10 +1,10 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { isTaken, nameBatch, type TakenBatches, takeBatches } from '../../src/domain/records/taken-batches.js'
+import { batchKey, isTaken, type TakenBatches, takeBatches } from '../../src/domain/records/taken-batches.js'
 
 const NONE: TakenBatches = { until: 0, by: {} }
 const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])
-const name = (index: number, number: number, at = number) => nameBatch(maker(index), number, at)
+const name = (index: number, number: number, at = number) => batchKey(maker(index), number, at)
 
 t.test('what was taken is known, in whatever order, and nothing else', async (t) => {
   const numbers = fc.uniqueArray(fc.integer({ min: 1, max: 40 }), { maxLength: 30 })

@@ -5,8 +5,8 @@ import {
   decodeFrame,
   encodeFrame,
   INSERT,
-  nameRow,
   REMOVE,
+  tombstone,
 } from '../../src/storage/lsm/row-change.js'
 
 const fill = (byte: number, length: number) => new Uint8Array(length).fill(byte)
@@ -16,7 +16,7 @@ t.test('a frame', (t) => {
   const row = { kind: 3, tenant: 0x0102, id: fill(0xaa, 16), rev: 9, ...numbers }
   const changes: Change[] = [
     { kind: INSERT, row: { ...row, keys: fill(0xbb, 16), sealed: fill(0xcc, 5) } },
-    { kind: REMOVE, row: nameRow(3, 1, fill(0x11, 16), 10) },
+    { kind: REMOVE, row: tombstone(3, 1, fill(0x11, 16), 10) },
   ]
   const plain = encodeFrame(changes, 0x1234)
   t.strictSame(encodeFrame(decodeFrame(plain).changes, 0x1234), plain, 'reads back as it was')

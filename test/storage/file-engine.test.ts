@@ -2,7 +2,7 @@
 import t from 'tap'
 import { CofferError } from '../../src/errors.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
-import { nameRow, REMOVE } from '../../src/storage/lsm/row-change.js'
+import { REMOVE, tombstone } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/write-tables.js'
 import { diskOptions, get, holds, idOf, keyOf, put, remove, replace, until, walsOf } from './disk.js'
 import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
@@ -185,7 +185,7 @@ t.test(
       const compacted = finish(steps)
       t.equal(holds(files, secretOf('b')).length, 2, 'in its table and in the copy')
       const counters = { ...tree.counters }
-      const removal = { kind: REMOVE, row: nameRow(3, 1, idOf('b'), counters.rev++) } as const
+      const removal = { kind: REMOVE, row: tombstone(3, 1, idOf('b'), counters.rev++) } as const
       tree.append([removal], counters, true)
       tree.eraseRemoved([removal.row.id])
       if (isFlushed) tree.flush()

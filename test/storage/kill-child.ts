@@ -60,7 +60,7 @@ for (let turn = 0; ; turn++) {
     random,
     clock: Date.now,
     wait,
-    patienceMs: 10_000,
+    timeoutMs: 10_000,
   })
   say(`waited ${Date.now() - asked}`)
   const header = await readHeader(files, directory)

@@ -140,7 +140,7 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
     }
     await herd.stop()
     const facts = readProcessIdentity(process.pid)
-    const lock = await acquireLock({ ...options, identity: facts, wait, patienceMs: 10_000 })
+    const lock = await acquireLock({ ...options, identity: facts, wait, timeoutMs: 10_000 })
     const left = files.list(directory).filter((name) => name.startsWith('lock'))
     if (left.length !== 1) herd.result.faults.push(`left over: ${left.join(', ')}`)
     const engine = await openFileEngine({ ...options, keys: engineKeys(random) })

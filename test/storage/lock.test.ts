@@ -29,7 +29,7 @@ function optionsFor(
 ): LockOptions {
   const random = repeatableRandom(`pid ${identity.pid}`)
   const wait = async () => undefined
-  return { files, directory: '/vault', identity, random, clock: () => 7, wait, patienceMs: 100, ...part }
+  return { files, directory: '/vault', identity, random, clock: () => 7, wait, timeoutMs: 100, ...part }
 }
 
 function makeDisk(): FakeFiles {
@@ -65,7 +65,7 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
     wait: async (ms) => {
       waitedMs += ms
     },
-    patienceMs: 10_000,
+    timeoutMs: 10_000,
   })
   await t.rejects(acquireLock(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
   t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
@@ -113,9 +113,9 @@ t.test('one that has waited longest is served next, however many came before and
   const clock = () => ++time
   const all = pids.map(async (pid) => {
     const wait = () => new Promise<void>((resolve) => setImmediate(resolve))
-    const lock = await acquireLock(optionsFor(files, machine(living, pid), { clock, wait, patienceMs: 500 }))
+    const lock = await acquireLock(optionsFor(files, machine(living, pid), { clock, wait, timeoutMs: 500 }))
     order.push(pid)
-    // Longer than `patienceMs` for all together, shorter for one holder.
+    // Longer than `timeoutMs` for all together, shorter for one holder.
     for (let rounds = 0; rounds < 10; rounds++) await wait()
     lock.release()
   })

@@ -19,7 +19,7 @@ const CLIENTS = 50
 /** Between two requests of a client: it is the faults that are looked at, not the load. */
 const PAUSE_MS = 2000
 /** Whoever has no answer for so long asks again. */
-const PATIENCE_MS = 30_000
+const TIMEOUT_MS = 30_000
 /** Tokens that were made between one fault and the next. */
 const BETWEEN = 15
 
@@ -184,7 +184,7 @@ class Run {
       const began = performance.now()
       try {
         if (url === undefined) throw new Error('It is not there.')
-        const signal = AbortSignal.timeout(PATIENCE_MS)
+        const signal = AbortSignal.timeout(TIMEOUT_MS)
         const answer = await fetch(`${url}${path}`, {
           method,
           headers,

@@ -4,7 +4,7 @@ import t, { type Test } from 'tap'
 import { createKeyring } from '../../src/crypto/keyring.js'
 import { createRandom } from '../../src/crypto/random.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
-import { nameBatch } from '../../src/domain/records/taken-batches.js'
+import { batchKey } from '../../src/domain/records/taken-batches.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { retryIfStale } from '../../src/framework/caller/cached-caller.js'
@@ -299,7 +299,7 @@ t.test(
     }
     const maker = new Uint8Array(16).fill(7)
     const leave = async (number: number) => {
-      const id = nameBatch(maker, number, Date.now())
+      const id = batchKey(maker, number, Date.now())
       const entries = [createEntry(tenant, record)]
       const sealed = await engine.read((reader) => sealer().sealPending(reader, { id, tenant }, entries))
       await run('insert into coffer_waiting values ($1, $2, 77, 1, $3)', [tenant, id, sealed])

@@ -2,7 +2,7 @@ import { formatTarget } from '../../client/format-request.js'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
-import { nameHeaders } from '../../http/headers.js'
+import { headerNames } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/server.js'
 import type { CommandContext } from '../context.js'
 import { gatherInputs } from '../input/gather.js'
@@ -28,7 +28,7 @@ export async function printCurl(
     ? { inputs: [named] }
     : await gatherInputs(context, definition, args, options)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
-  const { apiKey, idempotencyKey } = nameHeaders(prefix)
+  const { apiKey, idempotencyKey } = headerNames(prefix)
   const method = endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `
   const lines = [
     `curl ${method}${quote(readServerUrl(url, { insecure }) + target)}`,

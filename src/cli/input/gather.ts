@@ -19,7 +19,7 @@ const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
 const MOST_ID_BYTES = 64 * 1024 * 1024
 
-/** `form` asks for what is missing, and is absent if nobody can be asked. Without `list` names are no ids. */
+/** `form` asks for what is missing, and is absent if nobody can be asked. Without `list`, names are not replaced by ids. */
 interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
   readonly form?: Form | undefined
   readonly list?: ListNoun
@@ -40,7 +40,7 @@ interface Draft {
 
 type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
 
-/** The last two are for a command that has read its input by itself, too. */
+/** A command that reads its input itself takes only the last two steps. */
 const STEPS: readonly Step[] = [readFlags, readBodies, mergeFlags, askMissing, takeIds, findIds]
 
 /** `own`: the input that the command has read by itself. @throws CofferError `usage` that names missing and invalid flags */

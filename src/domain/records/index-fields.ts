@@ -5,7 +5,7 @@ import { normalizeEmail } from '../invitation/mail-server.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/** A row has at most 255 index fields. */
+/** An answer is indexed by at most this many of its subjects, because a row has at most 255 index fields. */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>

@@ -25,7 +25,7 @@ export interface TakenBatches {
   by: Record<string, Made>
 }
 
-export function nameBatch(maker: Uint8Array, number: number, at: number): Uint8Array {
+export function batchKey(maker: Uint8Array, number: number, at: number): Uint8Array {
   const id = Buffer.alloc(MAKER_BYTES + NUMBER_BYTES + TIME_BYTES)
   id.set(maker.subarray(0, MAKER_BYTES))
   id.writeUIntBE(number, MAKER_BYTES, NUMBER_BYTES)
@@ -33,7 +33,7 @@ export function nameBatch(maker: Uint8Array, number: number, at: number): Uint8A
   return new Uint8Array(id)
 }
 
-function parseName(id: Uint8Array) {
+function parseBatchKey(id: Uint8Array) {
   const bytes = Buffer.from(id)
   return {
     maker: bytes.toString('hex', 0, MAKER_BYTES),
@@ -44,7 +44,7 @@ function parseName(id: Uint8Array) {
 
 /** Whether one of the chains has taken the batch; undefined if a chain no longer knows. */
 export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
-  const { maker, number, at } = parseName(id)
+  const { maker, number, at } = parseBatchKey(id)
   const has = ({ by }: TakenBatches) => by[maker]?.ranges.some(([from, to]) => from <= number && number <= to)
   if (chains.some(has)) return true
   const hasForgotten = ({ until, by }: TakenBatches) =>
@@ -55,7 +55,7 @@ export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolea
 export function takeBatches(taken: TakenBatches, ids: readonly Uint8Array[]): TakenBatches {
   const by = { ...taken.by }
   for (const id of ids) {
-    const { maker, number, at } = parseName(id)
+    const { maker, number, at } = parseBatchKey(id)
     by[maker] = addNumber(by[maker] ?? { at: 0, ranges: [] }, number, at)
   }
   const makers = Object.entries(by).toSorted(([, one], [, other]) => other.at - one.at)

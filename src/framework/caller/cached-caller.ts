@@ -1,4 +1,4 @@
-/** A cached caller may be out of date: the first unit compares the version, and the door retries once. */
+/** A cached caller may be out of date: the first unit compares the version, and `retryIfStale` retries once. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { Mac } from '../../crypto/ports.js'
 import { CofferError } from '../../errors.js'

@@ -57,7 +57,7 @@ export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[
 }
 
 /** A copy of the caller for which `permission` grants what token:use grants: one of them is enough on each container. */
-export function usingBy(permission: Permission, caller: Caller): Caller {
+export function withGrant(permission: Permission, caller: Caller): Caller {
   return {
     ...caller,
     transform: (needed, target) =>

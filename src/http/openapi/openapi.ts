@@ -4,7 +4,7 @@ import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/idempo
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
-import { type HeaderNames, nameHeaders } from '../headers.js'
+import { type HeaderNames, headerNames } from '../headers.js'
 
 export interface OpenApiOperation {
   operationId: string
@@ -54,7 +54,7 @@ export function createDocument(
   registry: Registry,
   { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
 ) {
-  const names = nameHeaders(prefix)
+  const names = headerNames(prefix)
   const paths: Record<string, Record<string, OpenApiOperation>> = {}
   for (const operation of registry.routed) {
     const { path, method } = operation.endpoint

@@ -25,7 +25,7 @@ const FORM_LIMIT_BYTES = 128 * 1024
 const SHOWN_NAME = 200
 
 /** The page and the handler of its form, for {@link ACCEPT_PATH}. `clock`: ms of a monotonic clock. */
-export function createAcceptPage(powers: AcceptContext, clock: () => number): Record<'page' | 'form', Page> {
+export function createAcceptPage(context: AcceptContext, clock: () => number): Record<'page' | 'form', Page> {
   const limit = createRateLimit(GUESSES, clock)
   const guarded =
     (work: Page): Page =>
@@ -45,15 +45,15 @@ export function createAcceptPage(powers: AcceptContext, clock: () => number): Re
   return {
     page: guarded(async ({ target }) => {
       const secret = new URLSearchParams(target.split('?')[1] ?? '').get('token') ?? ''
-      return answerForm(await inspectLink(powers, secret), secret)
+      return answerForm(await inspectLink(context, secret), secret)
     }),
     form: guarded(async (request, traceId) => {
       const fields = await readForm(request)
       const secret = fields.get('token') ?? ''
       const names = { first_name: fields.get('first_name') ?? '', last_name: fields.get('last_name') ?? '' }
-      const invited = await inspectLink(powers, secret)
+      const invited = await inspectLink(context, secret)
       try {
-        await acceptInvitation(powers, { secret, names, traceId })
+        await acceptInvitation(context, { secret, names, traceId })
         return answerWelcome(invited)
       } catch (error) {
         if (!(error instanceof CofferError) || error.errors === undefined) throw error

@@ -7,7 +7,7 @@ import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/pr
 import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError, validationError } from '../../errors.js'
-import { usingBy } from '../../framework/caller/caller.js'
+import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
 import { MOST_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
@@ -161,7 +161,7 @@ async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, tran
   const used: Used[] = []
   if (proxy?.disable_detokenization !== true) {
     const { document, found, fill } = await read.template
-    const using = context.as(usingBy('proxy:invoke', context.caller))
+    const using = context.as(withGrant('proxy:invoke', context.caller))
     const reached = ({ id, type, created_at, containers }: Used) =>
       used.push({ id, type, created_at, containers })
     const access = { permission: USE.permission, whole: 'body', transform, reached }

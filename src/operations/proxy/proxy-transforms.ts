@@ -12,7 +12,7 @@ import type { Caller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
-import { nameCaller } from '../reactor/react.js'
+import { callerKey } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 
 /** Statuses whose answers have no body (RFC 9110, 15). */
@@ -99,7 +99,7 @@ async function run(
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
     tenant: caller.tenant,
-    caller: nameCaller(caller),
+    caller: callerKey(caller),
     session: caller.session?.id,
     rights: client?.actor.id,
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,

@@ -29,7 +29,7 @@ export const reactLater = operation({
   async runDetached(session, input, found) {
     const { background, caller, claims } = session
     const id = session.createUuid()
-    const place = background.reserve(`${caller.tenant}/${react.nameCaller(caller)}`, id)
+    const place = background.reserve(`${caller.tenant}/${react.callerKey(caller)}`, id)
     let prepared: react.Prepared | undefined
     let claim: Claim | undefined
     try {
@@ -39,7 +39,7 @@ export const reactLater = operation({
         prepared = await react.prepare(context, session, input, found)
         const { args, rest, code } = prepared.invocation
         place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
-        const started_by = nameStarter(caller)
+        const started_by = starterKey(caller)
         const record: ReactorResultRecord = { id, reactor_id: input.id, started_by, created_at: context.date }
         const options = { expires: context.now + 2 * KEPT_MS, fresh: true }
         await context.store.insert('reactor_result', caller.tenant, record, options)
@@ -78,7 +78,7 @@ export const getResult = operation({
     const { error, res, result } = await inUnit(async (context) => {
       await requireRecord(context, 'reactor', id)
       const record = await context.store.get('reactor_result', caller.tenant, request_id)
-      const isOwn = record?.reactor_id === id && record.started_by === nameStarter(caller)
+      const isOwn = record?.reactor_id === id && record.started_by === starterKey(caller)
       const isInterrupted = isOwn && !isRunning && context.now - Date.parse(record.created_at) < KEPT_MS
       const ended = record?.ended ?? (isInterrupted ? INTERRUPTED : undefined)
       if (!isOwn || ended === undefined)
@@ -91,10 +91,10 @@ export const getResult = operation({
 })
 
 /** Each session has its own results: another session of the application may have fewer rights. */
-function nameStarter(caller: Caller): string {
+function starterKey(caller: Caller): string {
   return caller.session === undefined
-    ? react.nameCaller(caller)
-    : `${react.nameCaller(caller)}/${caller.session.id}`
+    ? react.callerKey(caller)
+    : `${react.callerKey(caller)}/${caller.session.id}`
 }
 
 const INTERRUPTED: ReactorResultRecord['ended'] = {

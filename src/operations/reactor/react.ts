@@ -9,7 +9,7 @@ import type { ApplicationRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
-import { type Caller, decideBy, usingBy } from '../../framework/caller/caller.js'
+import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
 import { type CheckTools, type Context, operation, type Session } from '../../framework/operation.js'
 import { HttpAnswer } from '../../framework/outcome.js'
 import { anyJson, component } from '../../framework/output.js'
@@ -150,7 +150,7 @@ export async function prepare(
   const application = await findApplicationOf(context, reactor)
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const using = context.as(usingBy('reactor:invoke', context.caller))
+  const using = context.as(withGrant('reactor:invoke', context.caller))
   const { args: _, ...others } = bodyOf(request)
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const { args: detokenized, ...rest } = await detokenize(using, document, found)
@@ -166,7 +166,7 @@ export async function prepare(
     settings,
     invocation: {
       tenant,
-      caller: nameCaller(caller),
+      caller: callerKey(caller),
       session: caller.session?.id,
       rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
       reactor: reactor.id,
@@ -184,7 +184,7 @@ export async function prepare(
   }
 }
 
-export function nameCaller({ actor: { type, id } }: Caller): string {
+export function callerKey({ actor: { type, id } }: Caller): string {
   return `${type}/${id}`
 }
 

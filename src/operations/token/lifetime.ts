@@ -24,7 +24,7 @@ export async function recordUse(
     await store.insert('activity', tenant, activity)
 }
 
-/** Counts a creation once: by the month of a token without expiry, else by a record of activity. */
+/** Keeps a creation counted once: by the month of a token without expiry, else by a record of activity. */
 export async function settleCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
@@ -35,21 +35,21 @@ export async function settleCreation(
   if (state === 'gone' || expires_at !== undefined) await putActivity(store, tenant, activity)
   else if ((await store.get('activity', tenant, activity.id)) !== undefined)
     await store.remove('activity', tenant, activity.id)
-  if (state === 'changed') await recordLast(store, tenant, token)
-  if (state === 'gone') await recordLastGone(store, tenant, token)
+  if (state === 'changed') await recordCreation(store, tenant, token)
+  if (state === 'gone') await recordDeletion(store, tenant, token)
 }
 
-/** Remembers when a token that will be, or is, gone was created, if it was the last of its type. */
-function recordLast(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
+/** Keeps the time of the last creation of a type for the usage report, also when that token is gone. */
+function recordCreation(store: StoreWriter, tenant: number, { type, created_at: at }: TokenRecord) {
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
 }
 
-/** Only if no newer one is left: else every deletion would write the same record. */
-async function recordLastGone(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
+/** Stores it only if no newer token of the type is left: else every deletion would write the same record. */
+async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
   const where = { field: 'type', value: token.type }
   const [location] = await store.seek('token', tenant, { size: 1, where })
   const newest = location && (await store.open(location))
-  if (newest === undefined || newest.created_at < token.created_at) await recordLast(store, tenant, token)
+  if (newest === undefined || newest.created_at < token.created_at) await recordCreation(store, tenant, token)
 }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
@@ -139,7 +139,7 @@ export async function purgeToken(store: StoreWriter, tenant: number, id: string,
   if (record === undefined) return
   await removeLinks(store, tenant, id)
   await removeAnswersAbout(store, tenant, 'token', id)
-  await recordLastGone(store, tenant, record)
+  await recordDeletion(store, tenant, record)
   await store.log(tenant, {
     tenant_id: record.tenant_id,
     actor_type: 'system',

@@ -89,7 +89,7 @@ export function matchesId(caller: Caller, needed: readonly Permission[]) {
   return (record: TokenRecord) => all.every((each) => caller.transform(each, record) !== undefined)
 }
 
-/** Tokens are many and sets of containers few, so rules decide per set, unless {@link matchesId} does. */
+/** Decides by the rules once for each distinct set of containers, which are few, unless {@link matchesId} decides. */
 export async function whereGranted(
   context: Context,
   conditions: readonly Condition[],

@@ -117,7 +117,7 @@ export function bareRow(head: RowHead, sealed: Uint8Array): Row {
 }
 
 /** The row of a removal or a drop. */
-export function nameRow(kind: number, tenant: number, id: Uint8Array, rev: number): Row {
+export function tombstone(kind: number, tenant: number, id: Uint8Array, rev: number): Row {
   const none = { seq: 0, created: 0, modified: 0, expires: 0, keys: NOTHING, sealed: NOTHING }
   return { kind, tenant, id, rev, ...none }
 }

@@ -12,9 +12,9 @@ import {
   checkRow,
   DROP,
   INSERT,
-  nameRow,
   REMOVE,
   REPLACE,
+  tombstone,
 } from './row-change.js'
 
 export class Transaction extends Reader implements EngineWriter {
@@ -77,11 +77,11 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#take(REMOVE, nameRow(kind, tenant, id, this.#revision))
+    this.#take(REMOVE, tombstone(kind, tenant, id, this.#revision))
   }
 
   dropTenant(tenant: number): void {
-    this.#take(DROP, nameRow(0, tenant, new Uint8Array(16), this.#revision))
+    this.#take(DROP, tombstone(0, tenant, new Uint8Array(16), this.#revision))
   }
 
   append(entry: LogEntry): void {

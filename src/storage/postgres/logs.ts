@@ -4,7 +4,7 @@
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import { nameBatch } from '../../domain/records/taken-batches.js'
+import { batchKey } from '../../domain/records/taken-batches.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingBatch, PendingEntries } from '../engine.js'
 import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
 import { Collision, type ConnectionPool, isUnavailable } from './pool.js'
@@ -128,7 +128,7 @@ export class PendingLogs {
         const number = (this.#numbers.get(tenant) ?? 0) + 1
         this.#numbers.set(tenant, number)
         const written = this.#tick()
-        const id = nameBatch(this.#owner, number, Math.floor(written / 1000))
+        const id = batchKey(this.#owner, number, Math.floor(written / 1000))
         batch = { id, tenant, chain, written, entries: [] }
         batches.set(tenant, batch)
         this.#inFlight.add(batch)

@@ -25,9 +25,9 @@ const MOST_CONNECTIONS = 20
 /** How many of them single statements share: enough for PostgreSQL to sync several commits together. */
 const SHARED = { read: 3, write: 10 }
 /** Limits the wait for a connection, and for the answer to a statement that is quick by itself. */
-export const PATIENCE_MS = 1_700
-const LONG_PATIENCE_MS = 30_000
-const WHOLE_PATIENCE_MS = 12 * 60 * 60_000
+export const TIMEOUT_MS = 1_700
+const LONG_TIMEOUT_MS = 30_000
+const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
 const LOCK_MS = 1_000
 const IDLE_MS = 30_000
 /** A store that answered so recently is there, so a free connection is worth waiting for. */
@@ -116,7 +116,7 @@ const types = {
 
 export class Connection extends pg.Client {
   /** Limits the wait for the answer to a statement that is not slow. */
-  patienceMs = PATIENCE_MS
+  timeoutMs = TIMEOUT_MS
   /** It failed in a way that ends it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
@@ -140,7 +140,7 @@ export class Connection extends pg.Client {
     // A slow statement is waited for only if the store answers a quick one soon.
     const sent = statements[0]?.isSlow ? [ALIVE, ...statements] : statements
     const answers = sent.map(({ isSlow, ...statement }) => {
-      const query_timeout = Math.max(this.patienceMs, isSlow ? LONG_PATIENCE_MS : 0)
+      const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
       return this.query({ ...statement, query_timeout } as unknown as pg.QueryConfig)
     })
     const settled = await Promise.allSettled(answers)
@@ -171,11 +171,11 @@ export class ConnectionPool {
       types,
       pipeline: true,
       max: MOST_CONNECTIONS,
-      connectionTimeoutMillis: PATIENCE_MS,
+      connectionTimeoutMillis: TIMEOUT_MS,
       idleTimeoutMillis: IDLE_MS,
       allowExitOnIdle: true,
-      statement_timeout: LONG_PATIENCE_MS,
-      idle_in_transaction_session_timeout: LONG_PATIENCE_MS,
+      statement_timeout: LONG_TIMEOUT_MS,
+      idle_in_transaction_session_timeout: LONG_TIMEOUT_MS,
       application_name: 'coffer',
       keepAlive: true,
       options: [config.options ?? '', ...SETTINGS].join(' -c '),
@@ -196,8 +196,8 @@ export class ConnectionPool {
         return (await this.#pool.connect()) as unknown as Connection
       } catch (error) {
         const now = performance.now()
-        const isBusy = now - asked > PATIENCE_MS - TIMER_MS && now - this.#answeredAt < BUSY_MS
-        if (!isBusy || now - since > LONG_PATIENCE_MS) throw translateError(error)
+        const isBusy = now - asked > TIMEOUT_MS - TIMER_MS && now - this.#answeredAt < BUSY_MS
+        if (!isBusy || now - since > LONG_TIMEOUT_MS) throw translateError(error)
       }
     }
   }
@@ -224,13 +224,13 @@ export class ConnectionPool {
   transact<T>(begin: 'begin' | typeof SNAPSHOT, work: (connection: Connection) => Promise<T>): Promise<T> {
     return this.using(async (connection) => {
       await connection.send([{ text: begin }, ...UNLIMITED])
-      connection.patienceMs = WHOLE_PATIENCE_MS
+      connection.timeoutMs = WHOLE_STORE_TIMEOUT_MS
       try {
         const result = await work(connection)
         const committing = connection.send([COMMIT])
         // Rows that were read count, even if the store ended the session while their copy was checked.
         await (begin === SNAPSHOT ? committing.catch(() => undefined) : committing)
-        connection.patienceMs = PATIENCE_MS
+        connection.timeoutMs = TIMEOUT_MS
         return result
       } catch (error) {
         // Closing the connection undoes what it did.

@@ -134,7 +134,7 @@ async function askVault(
     delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
   const quiet: CommandContext = { ...context, env, config, terminal }
-  const place = { ...placeOf(quiet), patienceMs: 0 }
+  const place = { ...placeOf(quiet), timeoutMs: 0 }
   const vault = await reachVault(place, (locked) => chooseOpener(quiet, locked))
   try {
     const key = config.apiKey

@@ -1,7 +1,7 @@
 import type { ControlState } from '../../../control/control-state.js'
 import { quoteWord } from '../../../domain/text/quote-word.js'
 import { CONTROL_PATH } from '../../../framework/operation.js'
-import { nameHeaders } from '../../../http/headers.js'
+import { headerNames } from '../../../http/headers.js'
 import type { SampleApplication } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'
 import { display } from '../../output/display.js'
@@ -50,7 +50,7 @@ export async function announce(
 function formatBanner(program: string, prefix: string, announced: Announced): string {
   const { url, pageUrl, controlKey, place, samples, flags } = announced
   const all = Object.entries(samples)
-  const header = `-H '${nameHeaders(prefix).apiKey.toUpperCase()}: ${samples.private?.key ?? 'KEY'}'`
+  const header = `-H '${headerNames(prefix).apiKey.toUpperCase()}: ${samples.private?.key ?? 'KEY'}'`
   const lines = [
     `Coffer answers at ${url} (reference: ${url}/)`,
     pageUrl && `Dashboard (sign-in link, valid once for 2 minutes): ${pageUrl}`,
