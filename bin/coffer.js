@@ -20,7 +20,7 @@ function run() {
   // Otherwise SIGUSR1 opens the inspector, and with it the memory that holds the keys.
   process.on('SIGUSR1', () => {})
 
-  // Stays when the event loop runs dry before anybody said how it ended.
+  // The exit code if the event loop runs empty before `main` has resolved.
   process.exitCode = 1
 
   const { createRequire } = require('node:module')
