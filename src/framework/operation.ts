@@ -52,7 +52,7 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** The same tools for another caller. They log as `log` (null: not), into `recorded` (default: with the unit). */
+  /** These tools for another caller. They log as `log` (null: not), into `recorded` (default: with the unit). */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */

@@ -141,7 +141,7 @@ export class GuestRun {
       else this.#console.push({ level: level as ConsoleLine['level'], text })
     } else if (message.kind === 'done') {
       this.#settle(message)
-      // What the code has left in progress keeps the guest from being idle.
+      // Work that the code has left in progress keeps the guest from being idle.
       void this.idle.finally(this.#watch(IDLE_MS))
     }
   }

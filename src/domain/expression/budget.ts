@@ -1,7 +1,7 @@
 /** Limits the work of requests, in steps of about 10 ns. Work is counted, not timed, so that the outcome is always the same. */
 import { CofferError } from '../../errors.js'
 
-/** Of the expressions of one request, which so take about 50 ms. */
+/** The limit for all expressions of one request: about 50 ms of work. */
 const MOST_STEPS = 5_000_000
 /** The steps after which other requests get their turn. */
 const STEPS_IN_A_TURN = 1_000_000

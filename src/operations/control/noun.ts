@@ -20,7 +20,7 @@ const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
 )
 
-/** What operations of the control plane share. `route`: method, and path below that of the plane. */
+/** Declares what all control plane operations share. `route`: method, and path below that of the plane. */
 function on<const Name extends string>(name: Name, route: string, example = '') {
   return {
     name: `control ${name}`,

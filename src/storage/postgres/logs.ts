@@ -113,7 +113,7 @@ export class PendingLogs {
 
   /** Makes batches of what is committed now. Contract: {@link end} is called when the commit has ended, well or not. */
   begin(entries: readonly LogEntry[], chain: number): Batch[] {
-    // What reads have logged until now is older.
+    // Entries that reads have logged until now are older than this commit.
     this.#open.clear()
     return this.#addTo(new Map(), entries, chain)
   }
