@@ -53,6 +53,14 @@ export const VAULT_SETTINGS = {
     default: 0,
     read: integer(0, Number.MAX_SAFE_INTEGER),
   },
+  'token_intents.ttl': {
+    description: 'How long a token intent lives: whole hours from 1h to 48h',
+    default: '24h',
+    read: (text: string) => {
+      if (/^(?:[1-9]|[1-3]\d|4[0-8])h$/.test(text)) return text
+      throw validationError('must be whole hours from 1h to 48h')
+    },
+  },
   'logs.keep': {
     description: 'How long log records are kept at least: days such as 90d, or forever',
     default: 'forever',

@@ -27,6 +27,7 @@ const SUBJECT_KINDS: Readonly<Record<string, Kind>> = {
   token: 'token',
   card: 'token',
   bank: 'token',
+  token_intent: 'token_intent',
   reactor: 'reactor',
   application: 'application',
 }

@@ -1,11 +1,13 @@
 /** The subset of JSON Schema in which operations declare input and output, and the type of each schema. */
 import { isObject } from '../domain/json/json.js'
 
-/** Annotations of any schema; of these only `nullable` affects validation. */
+/** Annotations of any schema; of these only `nullable` affects validation by the schema. */
 interface Annotations {
   description?: string
   /** Whether null is a value (true) or refused (false). By default null for an optional property means absent. */
   nullable?: boolean
+  /** Of an input: required if the property of this name is absent, which the operation checks. */
+  requiredUnless?: string
   /** A masked prompt, a warning when given as a command-line argument, never logged. */
   sensitive?: true
   /** The name of the flag if not the property's: for an array, the singular. */
@@ -158,7 +160,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 const ANNOTATIONS = new Set(
   (
     'nullable sensitive flag short isPath textWhere refersTo isTokenId duration suggestions meanings membersWhere ' +
-    'needsOneOf columns isShownOnce'
+    'needsOneOf columns isShownOnce requiredUnless'
   ).split(' '),
 )
 

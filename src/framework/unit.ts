@@ -165,6 +165,7 @@ export async function writeLog(
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */
 export async function requireRecord<K extends Kind>(context: Context, kind: K, id: string) {
   const record = await context.store.get(kind, context.caller.tenant, id)
-  if (record === undefined) throw new CofferError('not_found', `There is no ${kind} with this id.`)
+  if (record === undefined)
+    throw new CofferError('not_found', `There is no ${kind.replace('_', ' ')} with this id.`)
   return record
 }

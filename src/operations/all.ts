@@ -6,6 +6,7 @@ import { noun as app } from './application/noun.js'
 import { noun as config } from './config/noun.js'
 import { noun as control } from './control/noun.js'
 import { noun as formula } from './formula/noun.js'
+import { noun as intent } from './intent/noun.js'
 import { noun as invite } from './invite/noun.js'
 import { noun as log } from './log/noun.js'
 import { noun as member } from './member/noun.js'
@@ -19,6 +20,7 @@ import { noun as vault } from './vault/noun.js'
 
 const nouns = [
   token,
+  intent,
   app,
   session,
   formula,
@@ -46,7 +48,18 @@ export type ResultOf<Name extends string> =
   Find<Name> extends Operation<infer _I, infer O, infer _C, Name, infer _R> ? Answer<O> : unknown
 
 export type InputOf<Name extends string> =
-  Find<Name> extends Operation<infer I, infer _O, infer _C, Name, infer _R> ? Infer<I> : never
+  Find<Name> extends Operation<infer I, infer _O, infer _C, Name, infer _R>
+    ? Infer<I> & Alternatives<I>
+    : never
+
+type Choose<P, N> = { [K in keyof P as K extends N ? K : never]: Infer<P[K]> }
+type Unless<S> = S extends { requiredUnless: infer Other } ? Other : never
+/** The properties that are required unless another one is given, or that other one. */
+type Alternatives<I> = I extends { properties: infer P }
+  ?
+      | Choose<P, { [N in keyof P]: P[N] extends { requiredUnless: string } ? N : never }[keyof P]>
+      | Choose<P, Unless<P[keyof P]>>
+  : unknown
 
 export type RoutedName = {
   [Name in OperationName]: Find<Name> extends { readonly route?: infer R }

@@ -34,7 +34,7 @@ t.test('every flag of token create is in its help, with what is required and rep
   const text = stdout.replaceAll(/\s+/g, ' ')
   for (const flag of [
     '--id <text> An id, or an expression for one; default: a random UUID.',
-    '--data <json> The value to store: any JSON. (required)',
+    '--data <json> The value to store: any JSON. (required without --token-intent-id)',
     '--container <text> A container of the token, such as /pci/high/. (repeatable)',
     '--metadata <key=value> Data that is not secret. (repeatable)',
     '--deduplicate-token Return an existing token with the same fingerprint, if any. (also --no-deduplicate-token)',

@@ -67,6 +67,7 @@ t.test('each operation with a route is a method, and no other is', async (t) => 
 export async function refused({ tokens, applications, ...others }: Client): Promise<void> {
   // @ts-expect-error data is required
   await tokens.create({ type: 'card' })
+  await tokens.create({ token_intent_id: 'stands for type and data' })
   // @ts-expect-error no such type
   await tokens.create({ type: 'cards', data: 1 })
   // @ts-expect-error an id is text

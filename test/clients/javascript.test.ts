@@ -9,7 +9,7 @@ const require = createRequire(import.meta.url)
 /** Calls of the vendor's input fields, which are pages on the vendor's own servers. */
 const ELEMENTS = /^(?:init|createElement|loadElements|elements|post|put|patch|get|delete)$/
 /** `Not Emulated` answers them. */
-const OUT = /^(?:applicationTemplates|threeds|tokenIntents)\./
+const OUT = /^(?:applicationTemplates|threeds)\./
 /** Neither of today's interface nor of the one of January 2023: an unknown path. */
 const UNKNOWN = /^transactions\./
 /** Not a call but a step of one. */
@@ -182,6 +182,10 @@ t.test('the client of today', async (t) => {
   t.match(await manager.applicationKeys.get(id), [{ id: key.id }, {}])
   t.match(await manager.applicationKeys.getById(id, key.id), { id: key.id })
   await manager.applicationKeys.delete(id, key.id)
+  const own = await setup.open(setup.served.keys.private)
+  const intent = await own.tokenIntents.create({ type: 'card_number', data: '4242424242424242' })
+  t.match(intent, { type: 'card_number', card: { last4: '4242' }, data: undefined })
+  await own.tokenIntents.delete(intent.id)
   await finish(t, setup)
 })
 

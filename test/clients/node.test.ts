@@ -6,7 +6,7 @@ import { serveClients } from './server.js'
 
 /** What is left out, in the client's words; `Not Emulated` answers it. */
 const OUT_GROUPS =
-  'accountUpdater agentic applePay applicationTemplates documents enrichments googlePay keys networkTokens tenants threeds tokenIntents webhooks'.split(
+  'accountUpdater agentic applePay applicationTemplates documents enrichments googlePay keys networkTokens tenants threeds webhooks'.split(
     ' ',
   )
 const OF_TENANTS = '(?:securityContact|connections|merchants|owner|ownerTransfer)'
@@ -51,6 +51,16 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
 
   const again = () => own.tokens.create({ type: 'token', data: 'once' }, { idempotencyKey: 'node-1' })
   t.equal((await again()).id, (await again()).id, 'a retry by key makes no second token')
+
+  // Token intents.
+  const [intent, dropped] = [1, 2].map(() => browser.tokenIntents.create({ type: 'card', data: card }))
+  const { id: tokenIntentId, ...shown } = await intent
+  t.match(shown, { type: 'card', card: { last4: '4242' }, fingerprint: token.fingerprint })
+  t.match(await own.tokenIntents.get(tokenIntentId), { id: tokenIntentId })
+  const cvc = await own.tokens.detokenize(`{{ token_intent: ${tokenIntentId} | json: '$.data.cvc' }}`)
+  t.equal(cvc, '123')
+  t.match(await own.tokens.create({ tokenIntentId }), { type: 'card', fingerprint: token.fingerprint })
+  await own.tokenIntents.delete((await dropped).id)
 
   // Applications and their keys.
   const made = await manager.applications.create({
@@ -102,7 +112,7 @@ t.test('every call is answered, or said not to be emulated', async (t) => {
   // The tenant, its people, its log.
   t.match(await manager.tenants.self.get(), { name: 'clients' })
   t.match(await manager.tenants.self.update({ name: 'renamed' }), { name: 'renamed' })
-  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 9 } })
+  t.match(await manager.tenants.self.getUsageReports(), { token_report: { monthly_active_tokens: 10 } })
   const { id } = await manager.tenants.invitations.create({ email: 'ada@example.com', role: 'READ_ONLY' })
   t.same(await collect(manager.tenants.invitations.list({ size: 1 })), [id])
   t.match(await manager.tenants.invitations.get(id), { email: 'ada@example.com' })

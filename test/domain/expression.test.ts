@@ -3,7 +3,12 @@ import fc from 'fast-check'
 import t from 'tap'
 import { computeHmac } from '../../src/crypto/native.js'
 import { Budget } from '../../src/domain/expression/budget.js'
-import { Expressions, type ExpressionUse, type Scope } from '../../src/domain/expression/expression.js'
+import {
+  Expressions,
+  type ExpressionUse,
+  type Reference,
+  type Scope,
+} from '../../src/domain/expression/expression.js'
 import { FILTERS } from '../../src/domain/expression/parse.js'
 import { CofferError } from '../../src/errors.js'
 
@@ -28,7 +33,10 @@ function countingRandom() {
 
 function scopeOf({ scope = table.scope }: Row): Scope {
   const { tokens, ...rest } = scope
-  return tokens === undefined ? rest : { ...rest, tokens: new Map(Object.entries(tokens)) }
+  // The table names tokens by their ids.
+  const referenceOf = (id: string) => (id.startsWith('token_intent:') ? id : `token:${id}`) as Reference
+  const named = Object.entries(tokens ?? {}).map(([id, token]) => [referenceOf(id), token] as const)
+  return tokens === undefined ? rest : { ...rest, tokens: new Map(named) }
 }
 
 async function refusal(work: () => unknown): Promise<string> {
@@ -68,13 +76,16 @@ t.test('an expression has at most 400 characters, however many units they are', 
   t.equal(await refusal(() => expressions.compile('x'.repeat(1_000_000), 'mask')), tooLong)
   const argument = `${'x'.repeat(500)}{{ abc }}`
   const detokenization = await expressions.compile(argument, 'detokenize')
-  t.equal(detokenization.render({ tokens: new Map([['abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
+  t.equal(detokenization.render({ tokens: new Map([['token:abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
 })
 
 t.test('a detokenization names its tokens, each once', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
-  const { references } = await expressions.compile('{{ abc }} {{ def | last4 }} {{abc}}', 'detokenize')
-  t.strictSame(references, ['abc', 'def'])
+  const { references } = await expressions.compile(
+    '{{ abc }} {{ def | last4 }} {{abc}} {{ token_intent: abc }} {{ token: token_intent:abc }}',
+    'detokenize',
+  )
+  t.strictSame(references, ['token:abc', 'token:def', 'token_intent:abc', 'token:token_intent:abc'])
   t.strictSame((await expressions.compile('{{ data }}', 'mask')).references, [])
 })
 

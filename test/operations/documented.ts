@@ -30,6 +30,8 @@ const CALLS: Record<string, string[]>[] = [
   { 'token:create token:read': ['POST /tokens/{parent_id}/children'] },
   { 'token:search': ['POST /tokens/search', 'POST /v2/tokens/search'] },
   { 'token:delete': ['DELETE /tokens/{id}', `DELETE ${LINK}`] },
+  { 'token-intent:create': ['POST /token-intents'], 'token-intent:read': ['GET /token-intents/{id}'] },
+  { 'token-intent:delete': ['DELETE /token-intents/{id}'] },
   manage('/applications', 'application'),
   { 'application:update': ['POST /applications/{id}/regenerate'], 'application:create': [`POST ${KEYS}`] },
   { 'application:read': [`GET ${KEYS}`, `GET ${KEYS}/{id}`], 'application:delete': [`DELETE ${KEYS}/{id}`] },
@@ -211,6 +213,10 @@ const SPOILINGS: Record<string, Spoiling> = {
     conflict: { id: 'other' },
   },
   'token children': { good: { parent_id: 'open' }, input: PAGE, container: { parent_id: 'closed' } },
+  'intent create': {
+    good: { type: 'token', data: 1 },
+    input: [{ type: 'cards' }, { type: 'card' }, { data: null }, { encrypted: 'x' }],
+  },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
     input: [...WRONG_GRANTS, { permissions: ['log:read'] }, { create_key: 'no' }],

@@ -1,6 +1,7 @@
 /** The end of tokens: gone from reads at once, from the disk with the next sweep, from the log never. */
 import t from 'tap'
-import { openTestVault, START } from '../support/test-vault.js'
+import { ownerCaller } from '../../src/framework/caller/caller.js'
+import { openTestVault, START, setSetting } from '../support/test-vault.js'
 
 const HOUR_MS = 60 * 60 * 1000
 const soon = new Date(START + HOUR_MS).toISOString()
@@ -39,6 +40,40 @@ t.test('an expired token is purged with its links, and the log says that it expi
   t.equal(tenant_id, (await app.tenant()).id)
   const usage = await ask('tenant usage')
   t.equal(usage.token_report.monthly_active_tokens, 3, 'an expired token stays counted for the month')
+})
+
+t.test('a token intent lives as long as the setting says, and its expiry is logged', async (t) => {
+  const { app, ask, clock } = await openTestVault()
+  for (const wrong of ['0h', '49h', '1d', '90m', '24'])
+    await t.rejects(setSetting(app, 'token_intents.ttl', wrong), /whole hours from 1h to 48h/, wrong)
+  await setSetting(app, 'token_intents.ttl', '1h')
+  const card = { type: 'card', data: { number: '4242424242424242' } }
+  const { id, expires_at } = await ask('intent create', card)
+  t.equal(expires_at, '2030-01-15T13:00:00.000+00:00')
+  await setSetting(app, 'token_intents.ttl', '48h')
+  t.match(await ask('intent create', card), { expires_at: '2030-01-17T12:00:00.000+00:00' })
+  clock.now += HOUR_MS
+  await t.rejects(ask('intent get', { id }), { code: 'not_found' })
+  t.equal(await app.sweep(), 1)
+  const { data } = await ask('log list', { entity_id: id })
+  t.match(
+    data.map(({ message, entity_type, actor_type }) => [message, entity_type, actor_type]),
+    [
+      ['Token intent expired', 'token_intent', 'system'],
+      ['Token intent created', 'token_intent', 'user'],
+    ],
+  )
+  const usage = await ask('tenant usage')
+  t.match(usage, { token_report: { monthly_active_tokens: 0 } }, 'intents are no tokens')
+})
+
+t.test('of two conversions of an intent at the same time one wins', async (t) => {
+  const { app, ask, settle } = await openTestVault()
+  const { id } = await ask('intent create', { type: 'token', data: 'once' })
+  const owner = async () => ownerCaller(1, app.createUuid(), { reveal: false })
+  const both = [1, 2].map(() => settle(owner, 'token create', { token_intent_id: id }))
+  t.strictSame((await Promise.all(both)).map(({ status }) => status).sort(), [201, 400])
+  t.equal((await ask('token list')).pagination.total_items, 1)
 })
 
 t.test('a sweep reaches every tenant, and many tokens', async (t) => {

@@ -69,6 +69,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     unused: await make('formula create', FORMULA),
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),
     proxy: await make('proxy create', PROXY),
+    intent: await make('intent create', { type: 'token', data: 1 }),
     invite: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,
     result: app.createUuid(),
@@ -97,7 +98,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
 }
 
 const isOfTokens = ({ permissions, onlyFor }: RoutedOperation) =>
-  onlyFor === 'private' || permissions.some((each) => each.startsWith('token:'))
+  onlyFor === 'private' || permissions.some((each) => each.startsWith('token'))
 
 /** A request for `definition` with `faults`; `wrong` is the one input fault of them, if any. */
 function requestOf(

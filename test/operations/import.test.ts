@@ -37,6 +37,11 @@ t.test('each row of a batch is created, deduplicated or refused by itself', asyn
   t.equal(await count(), 3)
   const { data } = await vault.ask('log list', { entity_type: 'token' })
   t.equal(data.filter(({ operation }) => operation === 'create').length, 3, 'each creation is logged')
+  const { id: token_intent_id } = await vault.ask('intent create', row('f'))
+  const conversions = await send({
+    rows: [{ token_intent_id, id: 'first-id' }, { token_intent_id }, { token_intent_id }],
+  })
+  t.same(statuses(conversions), ['refused', 'created', 'refused'], 'an intent stays if its row is refused')
 })
 
 t.test('the first refused row ends a batch that stops, and a rehearsal leaves nothing', async (t) => {

@@ -13,7 +13,7 @@ import type { ArgSpecs, Args, Options } from '../task.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
 import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
-import { type Flag, isTextOf, listFlags, readFlag, takesBody, takesMany } from './options.js'
+import { type Flag, isTextOf, lacks, listFlags, readFlag, takesBody, takesMany } from './options.js'
 
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
@@ -126,8 +126,8 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   const isTyped = isTerminal(terminal.stdin)
   if (wholeBody !== undefined && (file ?? '-') === '-' && isTyped)
     throw usage('Give the JSON document on standard input or as --file FILE.')
-  const isMissing = ({ isRequired, property }: Flag) => isRequired && texts[property] === undefined
-  const isWanted = wholeBody !== undefined || flags.some(isMissing) || Object.keys(texts).length === 0
+  const isMissing = flags.some((flag) => lacks(texts, flag))
+  const isWanted = wholeBody !== undefined || isMissing || Object.keys(texts).length === 0
   if (file === undefined && (!isWanted || isTyped || input.isStdinTaken)) return draft
   const source = file === undefined || file === '-' ? 'standard input' : file
   const text = await input.readFile(file ?? '-', file === undefined ? source : '--file')
@@ -187,7 +187,7 @@ async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
   const { definition, flags } = draft
   const inputs: OperationInput[] = []
   for (const input of draft.inputs) {
-    const missing = flags.filter(({ isRequired, property }) => isRequired && input[property] === undefined)
+    const missing = flags.filter((flag) => lacks(input, flag))
     if (missing.length > 0 && form === undefined) {
       const names = missing.map(({ name }) => name).join(', ')
       const which = missing.length === 1 ? 'it' : 'them'

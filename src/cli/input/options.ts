@@ -16,6 +16,8 @@ export interface Flag {
   shape: FlagShape
   schema: Schema
   isRequired: boolean
+  /** The property that may be given instead of a required one. */
+  unless?: string | undefined
   /** Whether it is part of the body. */
   isStored: boolean
   /** Whether a value that may be any JSON is text. */
@@ -30,7 +32,8 @@ export function listFlags({ input, positionals, endpoint }: RegisteredOperation)
     .filter(([property]) => !positionals.includes(property) || !isOfPath(property))
     .map(([property, schema]) => ({
       ...toFlag(property, schema),
-      isRequired: required.includes(property),
+      isRequired: required.includes(property) || schema.requiredUnless !== undefined,
+      unless: schema.requiredUnless,
       isStored: endpoint !== undefined && Object.hasOwn(endpoint.body, property),
     }))
 }
@@ -61,6 +64,12 @@ export function isTextOf({ schema }: Flag, given: Options): boolean {
   return conditions.some(([name, values]) => values.includes(given[name] as string))
 }
 
+/** Whether the value has a required property, or the one that may be given instead. */
+export function lacks(given: Options, { isRequired, property, unless }: Flag): boolean {
+  return isRequired && given[property] === undefined && (unless === undefined || given[unless] === undefined)
+}
+
+/** The positional arguments of the operation's command, in commander's syntax. */
 export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {
   const { positionals, input } = definition
   const { properties = {}, required = [] } = input
@@ -130,9 +139,9 @@ export function chooseVariant(
   return { chosen, options: Object.fromEntries(given) }
 }
 
-function describeFlag({ schema, shape, name, isRequired }: Flag): string {
+function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string {
   const notes = [
-    isRequired ? 'required' : '',
+    isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
     shape === 'list' || shape === 'map' ? 'repeatable' : '',
     shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
     schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,

@@ -5,10 +5,17 @@ import { mapScalars } from '../json/find-texts.js'
 import { Budget } from './budget.js'
 import { type Hmac, type JsonPath, type RandomSource, readProperty, syntaxError, textOf } from './filter.js'
 import { loadJsonPath } from './json-path.js'
-import { ExpressionParser, type ExpressionUse, type FilterCall, type Output, type Value } from './parse.js'
+import {
+  ExpressionParser,
+  type ExpressionUse,
+  type FilterCall,
+  type Output,
+  type Reference,
+  type Value,
+} from './parse.js'
 
 export type { RandomSource } from './filter.js'
-export type { ExpressionUse } from './parse.js'
+export type { ExpressionUse, Reference } from './parse.js'
 
 const MAX_EXPRESSION_LENGTH = 400
 const CACHED_EXPRESSIONS = 1000
@@ -20,11 +27,11 @@ const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/** The input of rendering; `tokens` (token objects by id) only in a detokenization. */
+/** The input of rendering; `tokens` (tokens and intents by their references) only in a detokenization. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
-  tokens?: ReadonlyMap<string, { readonly data?: unknown }>
+  tokens?: ReadonlyMap<Reference, { readonly data?: unknown }>
 }
 
 /** Compiles expressions and remembers the newest ones. `random` is used by the alias filters, `hmac` by that filter. */
@@ -68,8 +75,8 @@ const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 export class Expression {
-  /** The token ids in a detokenization, without repetitions. */
-  readonly references: readonly string[]
+  /** The tokens and intents of a detokenization, without repetitions. */
+  readonly references: readonly Reference[]
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
   readonly #tools: Expressions

@@ -9,11 +9,17 @@ export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FIL
 
 export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
 
-/** A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. */
+/**
+ * A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. A token is
+ * named by a {@link Reference}.
+ */
 export type Value =
   | { readonly constant: unknown }
   | { readonly path: readonly Value[] }
-  | { readonly token: string; readonly isWhole: boolean }
+  | { readonly token: Reference; readonly isWhole: boolean }
+
+/** `kind:id`, such as `token:card-1`. */
+export type Reference = `${'token' | 'token_intent'}:${string}`
 
 export interface FilterCall {
   readonly name: string
@@ -60,8 +66,8 @@ const ESCAPED: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' }
 const ALLOW_FALSE = /\s*allow_false\s*:/y
 /** The end of a token id. A comma is one if a filter follows. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
-/** Beginnings of references that name something else than a token. */
-const UNSUPPORTED_REFERENCE = /^(?:token_intent:|encrypted(?::|$))/
+const UNSUPPORTED_REFERENCE = /^encrypted(?::|$)/
+const REFERENCE = /^(?:(token|token_intent):)?\s*(.*)$/s
 
 export class ExpressionParser {
   readonly #text: string
@@ -126,11 +132,13 @@ export class ExpressionParser {
     this.#at = end.index
     const given = text.slice(from, end.index).trim()
     if (UNSUPPORTED_REFERENCE.test(given))
-      throw this.#refuse(text.indexOf(given, from), 'only tokens can be detokenized: give a token id')
-    const isWhole = given.startsWith('token:')
-    const token = isWhole ? given.slice('token:'.length).trim() : given
-    if (token === '') throw this.#refuse(from, 'expected a token id')
-    return { token, isWhole }
+      throw this.#refuse(
+        text.indexOf(given, from),
+        'only tokens and token intents can be detokenized: give an id',
+      )
+    const [, kind, id = ''] = REFERENCE.exec(given)!
+    if (id === '') throw this.#refuse(from, 'expected a token id')
+    return { token: `${kind ?? 'token'}:${id}` as Reference, isWhole: kind !== undefined }
   }
 
   /** The position of the `}}` that closes the output opened at `open`. Skips quoted text. */

@@ -4,7 +4,7 @@ export type Grants = Partial<Record<Permission, Transform>>
 
 /** A record that an answer describes. Deleting the record deletes the answer. */
 export interface AnswerSubject {
-  kind: 'token' | 'reactor' | 'application'
+  kind: 'token' | 'token_intent' | 'reactor' | 'application'
   id: string
   /** For a token: the caller's grants when the answer was stored. */
   granted?: Grants | undefined

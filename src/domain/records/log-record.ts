@@ -76,6 +76,7 @@ export const ENTITY_TYPES = {
   reactor_formula: 'ReactorFormula',
   tenant: 'Tenant',
   token: 'Token',
+  token_intent: 'TokenIntent',
 } as const
 
 export type EntityType = keyof typeof ENTITY_TYPES

@@ -7,11 +7,11 @@ import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
-import type { Audit, ImportRecord, OwnAudit, TokenRecord } from './token-record.js'
+import type { Audit, ImportRecord, IntentRecord, OwnAudit, TokenRecord } from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
-export type { TokenRecord } from './token-record.js'
+export type { IntentRecord, TokenRecord } from './token-record.js'
 
 /** The number of each kind on disk. Never change or reuse a number. */
 export const KINDS = {
@@ -35,6 +35,7 @@ export const KINDS = {
   reactor_log: 22,
   reactor_result: 23,
   proxy: 24,
+  token_intent: 25,
   import: 40,
   /** Blocks and heads of logs. */
   log_block: 254,
@@ -194,6 +195,7 @@ export interface RecordOf {
   tenant: TenantRecord
   user: UserRecord
   token: TokenRecord
+  token_intent: IntentRecord
   /** A distinct set of containers in use. A query for "all containers readable" is an `or` over these sets. */
   containers: { id: string; containers: string[] }
   settings: SettingsRecord

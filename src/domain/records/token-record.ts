@@ -17,6 +17,13 @@ export interface TokenRecord {
   created_at: string
   modified_by?: string
   modified_at?: string
+  is_intent?: true | undefined
+}
+
+/** Data that waits for a short time to become a token: a token of its type's defaults, under a kind of its own. */
+export interface IntentRecord extends TokenRecord {
+  expires_at: string
+  is_intent: true
 }
 
 /** The last batch of a run of `token import` that can be resumed; written with its tokens. It expires. */

@@ -41,22 +41,30 @@ export interface TokenDraft {
 }
 
 type Input = Readonly<Record<string, unknown>>
-type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | keyof Audit>
+type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | 'is_intent' | keyof Audit>
 
-/** The requested attributes with defaults filled in, before validation. undefined: absent. */
+/** The requested attributes with defaults filled in, before validation. undefined: absent. `isPending`: without data yet. */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
   expires: number | undefined
+  isPending?: boolean
 }
 
-/** A null attribute is absent, but `mask: null` means no mask. @throws CofferError `validation` by path */
+/**
+ * A null attribute is absent, but `mask: null` means no mask. With a `token_intent_id`, which stands for type and data, the
+ * draft has no data: it only shows that the rest is valid. @throws CofferError `validation` by path
+ */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
-  refuseUnsupported(input, errors)
+  refuseUnsupported(input, errors, ['encrypted'])
+  const isPending = isGiven(input.token_intent_id)
+  if (isPending) checkIntentId(input, errors)
   // If the type is unknown, the rest is validated by the rules of the least restrictive one.
-  const type = collect(errors, 'type', () => findTokenType(input.type)) ?? findTokenType('token')
+  const isTyped = !isPending || isGiven(input.type)
+  const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
+    isPending,
     type,
     id: input.id ?? undefined,
     data: input.data,
@@ -74,7 +82,7 @@ export async function prepareToken(input: Input, rules: TokenRules): Promise<Tok
 /** Checks what does not depend on the token. @throws CofferError `validation` with all errors by path */
 export async function checkPatch(patch: Input, { expressions, budget, now }: TokenRules): Promise<void> {
   const errors: PropertyErrors = {}
-  refuseUnsupported(patch, errors)
+  refuseUnsupported(patch, errors, ['encrypted', 'token_intent_id'])
   if (patch.data === null) addError(errors, 'data', DATA_NOT_NULL)
   if (patch.containers !== undefined) checkContainers(patch.containers, 'containers', errors)
   checkMetadata(mergePatch({}, patch.metadata ?? {}), errors)
@@ -114,13 +122,20 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
   return settle(requested, rules, errors)
 }
 
-/** Attributes that determine where the data comes from. To ignore one would store something else than was requested. */
-const UNSUPPORTED = ['encrypted', 'token_intent_id']
+export function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null
+}
 
-function refuseUnsupported(input: Input, errors: PropertyErrors): void {
-  for (const name of UNSUPPORTED)
-    if ((input[name] ?? undefined) !== undefined)
-      addError(errors, name, 'is not supported; give the value as data')
+/** `names`: attributes that say where the data comes from. To ignore one would store something else than was requested. */
+function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
+  for (const name of names)
+    if (isGiven(input[name])) addError(errors, name, 'is not supported; give the value as data')
+}
+
+function checkIntentId({ token_intent_id: id, data, encrypted }: Input, errors: PropertyErrors): void {
+  if (typeof id !== 'string') addError(errors, 'token_intent_id', 'must be a string')
+  if (isGiven(data) || isGiven(encrypted))
+    addError(errors, 'token_intent_id', 'must not be given beside data, because it stands for the data')
 }
 
 function readExpiry(given: unknown, now: number, errors: PropertyErrors): number | undefined {
@@ -134,7 +149,7 @@ async function settle(
   errors: PropertyErrors,
 ) {
   const { type, mask, search_indexes, fingerprint_expression, deduplicate_token, expires } = requested
-  const data = collect(errors, 'data', () => readData(type, requested.data))
+  const data = requested.isPending ? undefined : collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
   const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
   if (deduplicate_token !== undefined && typeof deduplicate_token !== 'boolean')

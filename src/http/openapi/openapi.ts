@@ -155,12 +155,23 @@ function describeBody(operation: RoutedOperation): JsonSchema {
   const { body: properties } = operation.endpoint
   const required = ((input.required ?? []) as readonly string[]).filter((name) => name in properties)
   const whole = wholeBody === undefined ? undefined : properties[wholeBody]
-  const schema = toJsonSchema(whole ?? { ...input, properties, required })
+  const schema = {
+    ...toJsonSchema(whole ?? { ...input, properties, required }),
+    ...describeAlternatives(properties),
+  }
   // The body of the first example that is given on standard input.
   const given = examples.map((line) => /^echo '(.+)' \|/.exec(line)?.[1]).find((body) => body !== undefined)
   const described = { schema, ...(given === undefined ? {} : { example: JSON.parse(given) as unknown }) }
   const types = alsoContentType === undefined ? [contentType] : [contentType, alsoContentType]
   return { required: true, content: Object.fromEntries(types.map((type) => [type, described])) }
+}
+
+/** The properties that are required unless another one is given. */
+function describeAlternatives(properties: Readonly<Record<string, Schema>>): JsonSchema {
+  const needed = Object.entries(properties).filter(([, { requiredUnless }]) => requiredUnless !== undefined)
+  const others = [...new Set(needed.map(([, { requiredUnless }]) => requiredUnless!))]
+  const either = [needed.map(([name]) => name), ...others.map((name) => [name])]
+  return others.length === 0 ? {} : { anyOf: either.map((required) => ({ required })) }
 }
 
 /** The answer that code gives in full may have any status; one of ours has the schema of its own status. */

@@ -153,7 +153,7 @@ async function readCall(session: Session, asked: RelayRequest) {
   return { request, template }
 }
 
-type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers'>
+type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
 
 /** The request with the data of tokens in place, the query with its question mark; and the tokens. */
 async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, transform: Transform) {
@@ -162,8 +162,8 @@ async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, tran
   if (proxy?.disable_detokenization !== true) {
     const { document, found, fill } = await read.template
     const using = context.as(withGrant('proxy:invoke', context.caller))
-    const reached = ({ id, type, created_at, containers }: Used) =>
-      used.push({ id, type, created_at, containers })
+    const reached = ({ id, type, created_at, containers, is_intent }: Used) =>
+      used.push({ id, type, created_at, containers, is_intent })
     const access = { permission: USE.permission, whole: 'body', transform, reached }
     if (document !== undefined && found !== undefined)
       request = fill(await detokenize(using, document, found, access))

@@ -68,7 +68,7 @@ export const createChild = operation({
   permissions: ['token:create', 'token:read'],
   route: 'POST /tokens/{parent_id}/children',
   success: 201,
-  input: inputSchema(['parent_id', 'type', 'data'], { parent_id, ...attributes.createAttributes }),
+  input: inputSchema(['parent_id'], { parent_id, ...attributes.createAttributes }),
   output: attributes.tokenOutput,
   isExplainable: true,
   mayAnswerExisting: true,

@@ -2,7 +2,7 @@
 
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
-import type { Expression } from '../../domain/expression/expression.js'
+import type { Expression, Reference } from '../../domain/expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -10,8 +10,9 @@ import { invalid, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
+import { isIntent, viewIntentData } from '../intent/intent.js'
 import { notGranted, recordAccess } from './token-access.js'
-import { READ, showingTokens, type TokenView, viewToken } from './token-attributes.js'
+import { READ, showingTokens, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
 /** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
@@ -44,10 +45,10 @@ export const detokenizeTokens = operation({
   name: 'token detokenize',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
-    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token; filters may follow. An\n' +
-    'expression that is a whole string yields the value with its JSON type; inside text it yields text. Data is shown\n' +
-    'as by token get: masked if the rule says so; where a get leaves it out, the expression yields null. At most 100\n' +
-    'tokens.',
+    '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
+    'a token intent with its data; filters may follow. An expression that is a whole string yields the value with its JSON\n' +
+    'type; inside text it yields text. Data is shown as by token get: masked if the rule says so; where a get leaves it\n' +
+    'out, the expression yields null. At most 100 tokens and token intents.',
   permissions: ['token:read'],
   route: 'POST /detokenize',
   ignoresIdempotencyKey: true,
@@ -75,7 +76,7 @@ export async function findExpressions(
   const budget = new Budget(tools.turns)
   const errors: PropertyErrors = {}
   const byText = new Map<string, { path: string; expression: Expression }>()
-  const tokens = new Set<string>()
+  const tokens = new Set<Reference>()
   for (const [text, at] of places) {
     // Compiling all of them could take seconds.
     if (isFull(errors) || tokens.size > most) break
@@ -123,20 +124,23 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
   const { store, caller } = context
   const { permission, log, reached, transform } = access
   const errors: PropertyErrors = {}
-  const read = new Set<string>()
-  const granted: { record: TokenRecord; shown: Transform }[] = []
+  const read = new Set<Reference>()
+  const granted: { reference: Reference; record: TokenRecord; shown: Transform }[] = []
   let isDenied = false
   let size = 0
   for (const { path, expression } of byText.values())
-    for (const id of expression.references) {
-      if (read.has(id)) continue
-      read.add(id)
-      const record = await store.get('token', caller.tenant, id)
+    for (const reference of expression.references) {
+      if (read.has(reference)) continue
+      read.add(reference)
+      const id = reference.slice(reference.indexOf(':') + 1)
+      const kind = reference.startsWith('token:') ? 'token' : 'token_intent'
+      const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
       const decided = record && caller.transform(permission, record)
-      if (record === undefined) addError(errors, path, 'refers to a token that does not exist')
+      if (record === undefined)
+        addError(errors, path, `refers to a ${kind.replace('_', ' ')} that does not exist`)
       else if (decided === undefined) isDenied = true
       else {
-        granted.push({ record, shown: transform ?? decided })
+        granted.push({ reference, record, shown: transform ?? decided })
         // A mask, which is shown instead of the data, may be larger. The size of a token that is denied is not told.
         size += sizeOf(transform === undefined ? record : record.data)
         requireSize(size, access)
@@ -144,11 +148,11 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
     }
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
-  const tokens = new Map<string, TokenView>()
-  for (const { record, shown } of granted) {
+  const tokens = new Map<Reference, { data?: unknown }>()
+  for (const { reference, record, shown } of granted) {
     if (log !== undefined) await recordAccess(context, record, log, shown)
     reached?.(record)
-    tokens.set(record.id, viewToken(record, shown))
+    tokens.set(reference, isIntent(record) ? viewIntentData(record, shown) : viewToken(record, shown))
   }
   return tokens
 }

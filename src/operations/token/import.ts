@@ -3,14 +3,13 @@ import { Budget, inTurns } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ImportRecord } from '../../domain/records/token-record.js'
-import type { TokenDraft } from '../../domain/token/token.js'
 import { CofferError, conflict, type PropertyErrors, validationError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { arrayOf, enumOf, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
 import { CREATED } from './token-attributes.js'
-import { checkNewToken, createFrom } from './token-write.js'
+import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MOST_ROWS = 10_000
 const RESUMABLE_MS = 30 * 24 * 3_600_000
@@ -67,8 +66,8 @@ export const importTokens = operation({
   },
 })
 
-async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(TokenDraft | CofferError)[]> {
-  const checked: (TokenDraft | CofferError)[] = []
+async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(NewToken | CofferError)[]> {
+  const checked: (NewToken | CofferError)[] = []
   for await (const row of inTurns(rows, ROWS_IN_A_TURN, tools.turns)) {
     const budget = new Budget(tools.turns)
     try {
@@ -86,7 +85,7 @@ async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(
 async function importBatch(
   context: Context,
   { stops = false, run, first = 0 }: Infer<typeof importInput>,
-  checked: readonly (TokenDraft | CofferError)[],
+  checked: readonly (NewToken | CofferError)[],
 ): Promise<RowResult[]> {
   const { store, caller, now } = context
   const actor_id = caller.actor.id
@@ -113,7 +112,7 @@ async function importBatch(
 }
 
 /** A row is refused before its first write, so the rows that are written stay whole. */
-async function createRows(context: Context, rows: readonly (TokenDraft | CofferError)[], stops: boolean) {
+async function createRows(context: Context, rows: readonly (NewToken | CofferError)[], stops: boolean) {
   const results: RowResult[] = []
   for await (const row of inTurns(rows, ROWS_IN_A_TURN, context.turns)) {
     try {

@@ -6,7 +6,7 @@ import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
 import { readAll } from '../../storage/pages.js'
 import type { StoreReader, StoreWriter } from '../../storage/store.js'
-import { entityTypeOf } from './token-attributes.js'
+import { entityTypeOf, messageAbout } from './token-attributes.js'
 
 const BATCH = 200
 /** Blocks of a tenant's log that are dropped in one unit of work. */
@@ -123,7 +123,7 @@ async function purgeSome(store: StoreWriter, limit: number, traceId: string, isO
   let purged = 0
   for (const { kind, tenant, record } of await store.findExpired(limit)) {
     if (purged > 0 && isOver()) break
-    if (kind === 'token') await purgeToken(store, tenant, record.id, traceId)
+    if (kind === 'token' || kind === 'token_intent') await purgeToken(store, tenant, record.id, traceId, kind)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     purged++
   }
@@ -131,22 +131,30 @@ async function purgeSome(store: StoreWriter, limit: number, traceId: string, isO
 }
 
 /**
- * If the token has expired, purges it, its links and the answers stored about it, and logs the expiry.
+ * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the expiry.
  * Contract: called before an id is reused, so that no link of the old token leads to the new one.
  */
-export async function purgeToken(store: StoreWriter, tenant: number, id: string, traceId: string) {
-  const record = await store.purge('token', tenant, id)
+export async function purgeToken(
+  store: StoreWriter,
+  tenant: number,
+  id: string,
+  traceId: string,
+  kind: 'token' | 'token_intent' = 'token',
+) {
+  const record = await store.purge(kind, tenant, id)
   if (record === undefined) return
-  await removeLinks(store, tenant, id)
-  await removeAnswersAbout(store, tenant, 'token', id)
-  await recordDeletion(store, tenant, record)
+  await removeAnswersAbout(store, tenant, kind, id)
+  if (kind === 'token') {
+    await removeLinks(store, tenant, id)
+    await recordDeletion(store, tenant, record)
+  }
   await store.log(tenant, {
     tenant_id: record.tenant_id,
     actor_type: 'system',
     entity_type: entityTypeOf(record),
     entity_id: id,
     operation: 'delete',
-    message: 'Token expired',
+    message: messageAbout(record, 'Token expired'),
     created_at: formatDate(store.now),
     trace_id: traceId,
   })

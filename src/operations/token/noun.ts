@@ -24,7 +24,7 @@ export const createToken = operation({
   permissions: ['token:create'],
   route: 'POST /tokens',
   success: 201,
-  input: inputSchema(['type', 'data'], attributes.createAttributes),
+  input: inputSchema([], attributes.createAttributes),
   output: tokenOutput,
   isExplainable: true,
   mayAnswerExisting: true,
@@ -97,7 +97,7 @@ export const updateToken = operation({
     `coffer token update card-1 --metadata customer=43`,
     `echo '{"data":{"expiration_year":2032},"expires_at":null}' | coffer token update card-1`,
   ],
-  log: { operation: 'update', message: 'Token updated' },
+  log: attributes.UPDATED,
   check: checkTokenPatch,
   run: async (context, input, budget) =>
     updateFrom(context, await requireRecord(context, 'token', input.id), input, budget),

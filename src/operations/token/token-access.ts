@@ -11,6 +11,7 @@ import type { Condition } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
 import {
   entityTypeOf,
+  messageAbout,
   type TokenFilters,
   type TokenView,
   viewToken,
@@ -22,22 +23,23 @@ const SET_STEPS = 2000
 const PREFIX_STEPS = 3
 const RULE_STEPS = 20
 
-type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
+type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 
-/** Records an access to the token for the log alone: it does not count as a use in the usage report. */
+/** Records an access to the token or intent for the log alone: it does not count as a use in the usage report. */
 export function recordToken(
   { audit }: Context,
   record: Recorded,
   as?: LogEntry,
   transform?: Transform,
 ): void {
-  audit.record(entityTypeOf(record), record.id, as, transform)
+  const entry = as && { ...as, message: messageAbout(record, as.message) }
+  audit.record(entityTypeOf(record), record.id, entry, transform)
 }
 
-/** Records an access to the token for the log and the usage report. */
+/** Records an access to the token for the log and the usage report, which does not count intents. */
 export async function recordAccess(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   recordToken(context, record, as, transform)
-  await recordUse(context, record)
+  if (!record.is_intent) await recordUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */

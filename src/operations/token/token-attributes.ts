@@ -12,12 +12,19 @@ import { filterBy, type Infer, patchOf } from '../../framework/schema.js'
 const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
 
 export const CREATED = { operation: 'create', message: 'Token created' } as const
+export const UPDATED = { operation: 'update', message: 'Token updated' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const showingTokens = { isExplainable: true, isRevealable: true, log: READ } as const
 
-/** The entity type of a token in the log: cards and banks have their own. */
-export function entityTypeOf({ type }: Pick<TokenRecord, 'type'>): EntityType {
+/** The entity type of a token in the log: cards and banks have their own, and so have intents. */
+export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
+  if (is_intent) return 'token_intent'
   return type === 'card' || type === 'bank' ? type : 'token'
+}
+
+/** `message`: about a token. */
+export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, message: string): string {
+  return is_intent ? message.replace('Token', 'Token intent') : message
 }
 
 export const tokenId = { type: 'string', isTokenId: true, description: 'The id of the token.' } as const
@@ -80,10 +87,21 @@ const expires_at = {
   description: 'When the token expires: M/D/YYYY, M/D/YYYY h:mm:ss AM +hh:mm, or ISO 8601.',
 } as const
 
+/** The attributes that say what is stored. */
+export const valueAttributes = {
+  type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
+  data: contents.data,
+} as const
+
 export const createAttributes = {
   id: { type: 'string', description: 'An id, or an expression for one; default: a random UUID.' },
-  type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
+  type: { ...valueAttributes.type, requiredUnless: 'token_intent_id' },
   ...contents,
+  data: { ...contents.data, requiredUnless: 'token_intent_id' },
+  token_intent_id: {
+    type: 'string',
+    description: 'The token intent whose type and data the token gets; the intent ends with it.',
+  },
   metadata,
   expires_at,
 } as const
@@ -128,7 +146,10 @@ export const tokenOutput = output.component('Token', columns, {
   },
   '_extras?': {
     description: 'Only in answers to writing.',
-    ...object({ deduplicated: boolean, 'deduplication_behavior?': enumOf('read_existing') }),
+    ...object({
+      deduplicated: boolean,
+      'deduplication_behavior?': enumOf('read_existing', 'update_existing'),
+    }),
   },
 })
 

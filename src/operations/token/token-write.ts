@@ -1,3 +1,4 @@
+import { containerSetId } from '../../domain/access/container.js'
 import { stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget } from '../../domain/expression/budget.js'
 import { countValues, MAX_JSON_VALUES } from '../../domain/json/json.js'
@@ -6,6 +7,7 @@ import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,
+  isGiven,
   patchToken,
   prepareToken,
   type TokenDraft,
@@ -13,12 +15,13 @@ import {
 } from '../../domain/token/token.js'
 import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid } from '../../errors.js'
-import type { CheckTools, Context } from '../../framework/operation.js'
+import type { CheckTools, Context, LogEntry } from '../../framework/operation.js'
 import { Existing } from '../../framework/outcome.js'
 import { eachRecord } from '../../storage/pages.js'
+import type { Condition } from '../../storage/store.js'
 import { purgeToken, settleCreation } from './lifetime.js'
 import { matchesId, recordToken, requireTransform, whereGranted } from './token-access.js'
-import { READ, type TokenView, viewToken } from './token-attributes.js'
+import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
 
 const ID_DRAWS = 10
 /** Characters of JSON. */
@@ -28,9 +31,24 @@ const MERGED_LIMITS =
 
 type Given = Readonly<Record<string, unknown>>
 
+/** A valid request for the token of an intent, which is read when the token is created. */
+interface Conversion {
+  intent: string
+  given: Given
+  budget: Budget
+}
+
+export type NewToken = TokenDraft | Conversion
+
 /** @throws CofferError `validation`, `too_much_work` */
-export async function checkNewToken(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
-  return prepareToken(input, await readRules(input, tools, budget))
+export async function checkNewToken(
+  input: Given,
+  tools: CheckTools,
+  budget = new Budget(tools.turns),
+): Promise<NewToken> {
+  const draft = await prepareToken(input, await readRules(input, tools, budget))
+  const intent = input.token_intent_id ?? undefined
+  return intent === undefined ? draft : { intent: intent as string, given: input, budget }
 }
 
 /** Returns the budget that is left for {@link updateFrom}. @throws CofferError `validation`, `too_much_work` */
@@ -46,16 +64,49 @@ async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budge
   return { expressions: await tools.expressions(), budget, now }
 }
 
-/** Creates the token of a valid `draft`, or answers with its duplicate. @throws CofferError `forbidden`, `conflict` */
-export async function createFrom(context: Context, draft: TokenDraft) {
+/** Creates the token, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
+export function createFrom(context: Context, wanted: NewToken): Promise<TokenView | Existing<TokenView>> {
+  return 'intent' in wanted ? convert(context, wanted) : create(context, wanted)
+}
+
+/** Creates the token of the intent, or updates its duplicate, and removes the intent. */
+async function convert(context: Context, { intent: id, given, budget }: Conversion) {
+  const { store, caller, audit } = context
+  const intent = await store.get('token_intent', caller.tenant, id)
+  if (intent === undefined) throw invalid('token_intent_id', 'refers to a token intent that does not exist')
+  if (isGiven(given.type) && given.type !== intent.type)
+    throw invalid('type', 'must be that of the token intent')
+  const { token_intent_id: _, ...attributes } = given
+  // A token keeps no code that verifies a card.
+  const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
+  const data = intent.type === 'card' ? kept : intent.data
+  const rules = { expressions: await context.expressions(), budget, now: context.now }
+  const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
+  // A new mask or expiry would take token:update: the mask could show the code that the duplicate has kept.
+  const patch = { data, metadata: given.metadata ?? undefined }
+  const created = await create(context, draft, (original) => updateDuplicate(context, original, patch, rules))
+  // Last, because an import goes on after a row that is refused. The event token-intent.converted belongs here.
+  await store.remove('token_intent', caller.tenant, id)
+  audit.record('token_intent', id, { operation: 'delete', message: 'Token intent converted' })
+  return created
+}
+
+/** With `update`, a duplicate that has the same containers is updated; any other is not one. */
+async function create(
+  context: Context,
+  draft: TokenDraft,
+  update?: (original: TokenRecord) => Promise<TokenView>,
+): Promise<TokenView | Existing<TokenView>> {
   const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
   const tenant = await context.tenant()
   if (isDeduplicated(tenant, draft)) {
-    const original = await findByFingerprint(context, fingerprint)
-    if (original !== undefined) return new Existing(await showDuplicate(context, original))
+    const inSame = update && [{ field: 'containers', value: containerSetId(containers) }]
+    const original = await findByFingerprint(context, fingerprint, inSame)
+    if (original !== undefined)
+      return new Existing(await (update?.(original) ?? showDuplicate(context, original)))
   }
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
@@ -90,9 +141,28 @@ export async function updateFrom(
   const draft = await patchToken(before, patch, rules)
   const fingerprint = await fingerprintOf(context, draft)
   if (isDeduplicated(await context.tenant(), draft)) {
-    const original = await findByFingerprint(context, fingerprint, before.id)
+    const original = await findByFingerprint(context, fingerprint, [{ not: { ids: [before.id] } }])
     if (original !== undefined) return showDuplicate(context, original)
   }
+  const record = await putPatched(context, before, patch, draft, fingerprint)
+  recordToken(context, record)
+  return viewWritten(record, stricterTransform(transform, after))
+}
+
+/** Applies a merge patch without a permission. */
+async function updateDuplicate(context: Context, original: TokenRecord, patch: Given, rules: TokenRules) {
+  const draft = await patchToken(original, patch, rules)
+  const record = await putPatched(context, original, patch, draft, await fingerprintOf(context, draft))
+  return showDuplicate(context, record, UPDATED, 'update_existing')
+}
+
+async function putPatched(
+  context: Context,
+  before: TokenRecord,
+  patch: Given,
+  draft: TokenDraft,
+  fingerprint: string,
+): Promise<TokenRecord> {
   // Repeated patches could grow a token without limit; only a single request is limited.
   const { data } = draft.record
   const isTooLarge = () => JSON.stringify(data).length > LARGEST_DATA || countValues(data) > MAX_JSON_VALUES
@@ -109,8 +179,7 @@ export async function updateFrom(
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
   if (record.expires_at !== before.expires_at) await settleCreation(context, record, 'changed')
-  recordToken(context, record)
-  return viewWritten(record, stricterTransform(transform, after))
+  return record
 }
 
 function putOptions({ searchValues, expires }: TokenDraft) {
@@ -129,11 +198,10 @@ function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boo
 async function findByFingerprint(
   context: Context,
   value: string,
-  except?: string,
+  more: readonly Condition[] = [],
 ): Promise<TokenRecord | undefined> {
   const { store, caller } = context
-  const others = except === undefined ? [] : [{ not: { ids: [except] } }]
-  const conditions = [{ field: 'fingerprint', value }, ...others]
+  const conditions = [{ field: 'fingerprint', value }, ...more]
   // The index has short digests, so the fingerprint is compared as well.
   const isEqual = ({ fingerprint }: TokenRecord) => fingerprint === value
   const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
@@ -167,14 +235,18 @@ function viewWritten(record: TokenRecord, transform: Transform): TokenView {
 }
 
 /** The original of a duplicate, without the attributes that require token:read if the caller lacks it. */
-async function showDuplicate(context: Context, original: TokenRecord): Promise<TokenView> {
+async function showDuplicate(
+  context: Context,
+  original: TokenRecord,
+  log: LogEntry = READ,
+  deduplication_behavior: 'read_existing' | 'update_existing' = 'read_existing',
+): Promise<TokenView> {
   const transform = context.caller.transform('token:read', original)
   const shown = stricterTransform('mask', transform ?? 'redact')
-  recordToken(context, original, READ, shown)
+  recordToken(context, original, log, shown)
   const view = viewToken(original, shown)
   const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } = view
-  const extras = { deduplicated: true, deduplication_behavior: 'read_existing' } as const
-  return addExtras(transform === undefined ? redacted : view, extras)
+  return addExtras(transform === undefined ? redacted : view, { deduplicated: true, deduplication_behavior })
 }
 
 /** A copy of an object whose members were set one by one would cost a microsecond. */

@@ -3,7 +3,7 @@ import { Budget, checkOutputs, inTurns } from '../../domain/expression/budget.js
 import { findTexts, joinPath } from '../../domain/json/find-texts.js'
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import { createDraw, generateData } from '../../domain/token/synthetic.js'
-import type { TokenDraft } from '../../domain/token/token.js'
+import { isGiven } from '../../domain/token/token.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
@@ -11,19 +11,22 @@ import { Existing } from '../../framework/outcome.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
 import { CREATED, type TokenView, tokenOutput } from './token-attributes.js'
-import { checkNewToken, createFrom } from './token-write.js'
+import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MOST_TOKENS = 1000
 const TOKENS_IN_A_TURN = 50
 const MOST_GENERATED = 10_000
 const GENERATED_AT_ONCE = 100
 
+/** `path`: that of the request in the document. */
+type DraftAt = readonly [path: string, draft: NewToken]
+
 export const tokenize = operation({
   name: 'token tokenize',
   summary: 'Replace every value of a JSON document by a token.',
   details:
-    'An object with type and data is a token request and is replaced by its token; every other string, number and\n' +
-    'boolean is replaced by the id of a new token. Either all tokens are created or none; at most 1,000.',
+    'An object with type and data, or with token_intent_id, is a token request and is replaced by its token; every other\n' +
+    'string, number and boolean is replaced by the id of a new token. Either all tokens are created or none; at most 1,000.',
   permissions: ['token:create'],
   route: 'POST /tokenize',
   wholeBody: 'payload',
@@ -79,8 +82,8 @@ export const generateTokens = operation({
       const create = async (context: Context) => {
         const { expressions, turns, now } = context
         const tools = { expressions, turns, now: async () => now }
-        const drafts: TokenDraft[] = []
-        for (const data of some) drafts.push(await checkNewToken({ type, data }, tools))
+        const drafts: DraftAt[] = []
+        for (const data of some) drafts.push(['', await checkNewToken({ type, data }, tools)])
         return createAll(context, drafts)
       }
       views.push(...(await session.inUnit(create)))
@@ -89,17 +92,19 @@ export const generateTokens = operation({
   },
 })
 
-async function createAll(context: Context, drafts: readonly TokenDraft[]): Promise<TokenView[]> {
+async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<TokenView[]> {
   const created: TokenView[] = []
-  for await (const draft of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
-    const token = await createFrom(context, draft)
-    created.push(token instanceof Existing ? token.result : token)
+  const errors: PropertyErrors = {}
+  for await (const [path, draft] of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
+    const token = await collectBelow(errors, path, () => createFrom(context, draft))
+    refuseErrors(errors)
+    created.push(token instanceof Existing ? token.result : token!)
   }
   return created
 }
 
 /** The token requests of the payload, in order. @throws CofferError `validation`, `too_much_work` */
-async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenDraft[]> {
+async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftAt[]> {
   const requests: [path: string, request: Record<string, unknown>][] = []
   replaceValues(payload, '', (request, path) => {
     if (requests.push([path, request]) > MOST_TOKENS)
@@ -108,13 +113,13 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<TokenD
   })
   checkOutputs(requests.flatMap(([, request]) => [...expressionsOf(request)]))
   const budget = new Budget(tools.turns)
-  const drafts: TokenDraft[] = []
+  const drafts: DraftAt[] = []
   const errors: PropertyErrors = {}
   for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN, tools.turns)) {
     if (isFull(errors)) break
     if (budget.turns.isOver) await budget.turns.next()
     const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
-    if (draft !== undefined) drafts.push(draft)
+    if (draft !== undefined) drafts.push([path, draft])
   }
   refuseErrors(errors)
   return drafts
@@ -125,7 +130,8 @@ function expressionsOf({ id, mask, fingerprint_expression, search_indexes }: Rec
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {
-  return Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')
+  const { token_intent_id: intent } = value as Record<string, unknown>
+  return (Object.hasOwn(value, 'type') && Object.hasOwn(value, 'data')) || isGiven(intent)
 }
 
 type Replace = (request: Record<string, unknown>, path: string) => { id?: string }

@@ -1,0 +1,79 @@
+/** Token intents: data that is kept for a short time and shown to nobody, until a token is created of it. */
+import { formatDate } from '../../domain/dates.js'
+import { Budget } from '../../domain/expression/budget.js'
+import type { IntentRecord } from '../../domain/records/records.js'
+import { settingOf } from '../../domain/settings.js'
+import { prepareToken } from '../../domain/token/token.js'
+import { type CheckTools, operation } from '../../framework/operation.js'
+import { inputSchema } from '../../framework/schema.js'
+import { manage } from '../manage.js'
+import { valueAttributes } from '../token/token-attributes.js'
+import { intentOutput, viewIntent } from './intent.js'
+
+const HOUR_MS = 60 * 60 * 1000
+
+const intents = manage({
+  name: 'intent',
+  called: 'a token intent',
+  title: 'Token intent',
+  kind: 'token_intent',
+  path: '/token-intents',
+  permission: 'token-intent',
+  id: { type: 'string', description: 'The id of the token intent.' },
+  output: intentOutput,
+  view: (_, record) => viewIntent(record),
+})
+
+const createIntent = operation({
+  ...intents.creating,
+  summary: 'Keep a value for a short time; coffer token create --token-intent-id makes a token of it.',
+  details:
+    'No answer shows the data. {{ token_intent: id | json: "$.data" }} stands for it, as the id of a token stands for\n' +
+    'that of a token. It is deleted with its token intent, which ends after a day, or as token_intents.ttl says.',
+  input: inputSchema(['type', 'data'], valueAttributes),
+  examples: [
+    `echo '{"type":"card","data":{"number":"4242424242424242","cvc":"123"}}' | coffer intent create`,
+  ],
+  check: prepareIntent,
+  async run(context, _, { record, fingerprintText }) {
+    const { store, caller, now } = context
+    const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
+    const expires = now + Number.parseInt(settingOf(values, 'token_intents.ttl'), 10) * HOUR_MS
+    const intent: IntentRecord = {
+      ...record,
+      id: context.createUuid(),
+      tenant_id: (await context.tenant()).id,
+      fingerprint: await store.fingerprint(caller.tenant, fingerprintText),
+      created_by: caller.actor.id,
+      created_at: context.date,
+      expires_at: formatDate(expires),
+      is_intent: true,
+    }
+    await store.insert('token_intent', caller.tenant, intent, { expires, fresh: true })
+    context.audit.record('token_intent', intent.id)
+    return viewIntent(intent)
+  },
+})
+
+/** The token that the intent is kept as: all its attributes are the defaults of its type. @throws CofferError `validation` */
+async function prepareIntent(input: Readonly<Record<string, unknown>>, tools: CheckTools) {
+  const { type, data, encrypted } = input
+  const rules = { expressions: await tools.expressions(), budget: new Budget(tools.turns), now: 0 }
+  return prepareToken({ type, data, encrypted }, rules)
+}
+
+export const noun = {
+  name: 'intent',
+  summary: 'Keep values that become tokens soon',
+  operations: [
+    createIntent,
+    intents.get('coffer intent get "$(coffer intent create --type token --data hello -o value --fields id)"'),
+    intents.delete({
+      summary: 'Delete a token intent and its data permanently; its log stays.',
+      examples: [
+        'coffer intent delete "$(coffer intent create --type token --data hello -o value --fields id)" --yes',
+      ],
+      destroys: 'This deletes the data of token intent',
+    }),
+  ],
+}
