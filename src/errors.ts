@@ -26,6 +26,7 @@ export const ERRORS = {
   check_failed: { status: 500, exit: 1, title: 'Check Failed' },
   internal: { status: 500, exit: 1, title: 'Internal Server Error' },
   reactor_failed: { status: 500, exit: 8, title: 'Reactor Runtime Error' },
+  proxy_invalid: { status: 400, exit: 2, title: 'Invalid proxy request' },
   bad_gateway: { status: 502, exit: 9, title: 'Bad Gateway' },
   unavailable: { status: 503, exit: 9, title: 'Service Unavailable' },
   vault_missing: { status: 503, exit: 6, title: 'Vault Missing' },
@@ -38,6 +39,10 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; exit: number; title: string }>
 
 export type ErrorCode = keyof typeof ERRORS
+
+/** The detail of an error of code that has no status, and the title of one that has a map of errors. */
+export const RUNTIME_ERROR = 'Reactor Runtime Error'
+const WITH_ERRORS = 'One or more validation errors occurred.'
 
 /** The end of every message about a damaged vault. */
 export const AFTER_DAMAGE =
@@ -157,7 +162,7 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
   const message = reader === 'owner' ? known?.message : (known?.toCallers ?? known?.message)
   const problem: Problem = {
     type: `urn:coffer:problem:${code.replaceAll('_', '-')}`,
-    title: ERRORS[code].title,
+    title: code === 'reactor_failed' && known?.errors ? WITH_ERRORS : ERRORS[code].title,
     status: known?.status ?? ERRORS[code].status,
     detail: message ?? `Something went wrong on our side. Reference: ${traceId}`,
     instance: known?.traceId ?? traceId,

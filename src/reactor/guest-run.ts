@@ -2,7 +2,7 @@
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
-import { CofferError, toProblem } from '../errors.js'
+import { CofferError, RUNTIME_ERROR, toProblem } from '../errors.js'
 import type { ClientCall, ConsoleLine, ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
 import type { HostFetch } from './fetch.js'
@@ -204,14 +204,20 @@ export function describeRun({ last, ...run }: RunOutcome, limits: ReactorLimits,
 }
 
 /** Never throws: a result that cannot be answered is a failure of the code that returned it. */
-function toResult({ raw, tokenize, res, body }: Done, prefix: string): ReactorOutcome {
+function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string): ReactorOutcome {
   const read = (source: string, text: string | undefined) =>
     text === undefined ? undefined : parseJson(text, { source })
   try {
     if (res !== undefined && (raw ?? tokenize) !== undefined)
       throw new Error('The code returned res beside raw or tokenize.')
     const answer = res === undefined ? undefined : readCodeAnswer(read('res', res), prefix)
-    const values = { raw: read('raw', raw), tokenize: read('tokenize', tokenize), res: answer, body }
+    const values = {
+      raw: read('raw', raw),
+      tokenize: read('tokenize', tokenize),
+      res: answer,
+      isThrown,
+      body,
+    }
     return { kind: 'result', ...omitUndefined(values) }
   } catch (error) {
     return { kind: 'failure', error: failed((error as Error).message) }
@@ -249,5 +255,5 @@ export function toStopError(reason: StopReason, limits: ReactorLimits): CofferEr
 }
 
 function failed(message: string): CofferError {
-  return new CofferError('reactor_failed', "The reactor's code failed.", { errors: { error: [message] } })
+  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
 }

@@ -53,12 +53,13 @@ export interface Thrown {
 /** Why code gave no result. `invalid`: it could not be started. */
 export type GuestFailure = ({ kind: 'invalid'; message: string } & Position) | Thrown
 
-/** The end of a run or a check. `body`: the one that a transform returned. */
+/** The end of a run or a check. `isThrown`: `res` was. `body`: the one that a transform returned. */
 export interface Done {
   kind: 'done'
   raw?: string
   tokenize?: string
   res?: string
+  isThrown?: true
   failure?: GuestFailure
   body?: Uint8Array
 }
@@ -137,6 +138,15 @@ const SHAPES = new Map<unknown, Check>([
   ['ready', () => true],
   ['log', hasShape({ level: isText, text: isText })],
   ['call', hasShape({ call: isCount, name: isText, args: isText })],
-  ['done', hasShape({ 'raw?': isText, 'tokenize?': isText, 'res?': isText, 'failure?': isFailure })],
+  [
+    'done',
+    hasShape({
+      'raw?': isText,
+      'tokenize?': isText,
+      'res?': isText,
+      'isThrown?': (value) => value === true,
+      'failure?': isFailure,
+    }),
+  ],
   ['idle', () => true],
 ])

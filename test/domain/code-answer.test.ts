@@ -35,7 +35,8 @@ t.test('an answer of code is read as it is given', async (t) => {
     [{ headers: [] }, 'res.headers must be an object'],
     [{ headers: { 'a b': 'c' } }, 'res.headers has a name that no header can have'],
     [{ headers: { '': 'c' } }, 'res.headers has a name that no header can have'],
-    ...[5, null, ['b'], 'b\r\nc: d', 'b\0', '€'].map((value): [unknown, unknown] => [
+    [{ headers: { a: 5, b: true } }, { statusCode: 200, headers: { a: '5', b: 'true' } }],
+    ...[null, ['b'], 'b\r\nc: d', 'b\0', '€'].map((value): [unknown, unknown] => [
       { headers: { a: value } },
       'res.headers.a must be text without line breaks, in Latin-1',
     ]),

@@ -240,6 +240,8 @@ t.test('limits and errors of ours', async (t) => {
   t.match((await call('', tokens(21))).json.proxy_error?.errors, { body: [/at most 20/] })
   t.match((await call('', tokens(20))).json.proxy_error, {
     status: 400,
+    title: 'Invalid proxy request',
+    detail: /^Failed to detokenize some tokens: token-0, token-1, /,
     errors: { 'body.a[0]': [/not exist/] },
   })
   const long = { method: 'POST', body: 'x'.repeat(65_537) }

@@ -111,11 +111,9 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   })
   const result = answer.body === '' ? undefined : JSON.parse(answer.body)
   if (result?.proxy_error !== undefined) return { status: answer.status, body: result.proxy_error }
-  // These are in every answer; an answer of a transform has a cache-control of its own.
-  const isOfDestination = answer.headers['svc-proxy-destination-status'] !== undefined
+  // These are in every answer.
   const passed = Object.entries(answer.headers).filter(
-    ([name]) =>
-      !/^(?:svc-trace-id|access-control-.*)$/.test(name) && !(isOfDestination && name === 'cache-control'),
+    ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
   )
   const res = {
     statusCode: answer.status,

@@ -133,8 +133,7 @@ const THROWN: [body: string, status: number, errors: object | undefined, message
   [own('status: 400, errors: new Error("inner")'), 400, { error: ['inner'] }],
   [own('status: 400, errors: { a: "x", b: ["y", 2] }'), 400, { a: ['x'], b: ['y', '2'] }],
   [module('coffer/errors', 'InvalidCardError)({ number: ["no"] })'), 402, { number: ['no'] }, 'Invalid Card'],
-  [module(OTHER_NAME, 'RateLimitError)("slow")'), 429, { error: ['slow'] }, 'Rate Limit Error'],
-  [module('coffer/errors', 'CustomHttpResponseError)({ status: 418, body: { a: "b" } })'), 418, { a: ['b'] }],
+  [module(OTHER_NAME, 'RateLimitError)("slow")'), 429, { error: ['slow'] }, 'Rate Limit Exceeded'],
   ['throw { message: "x".repeat(20000), status: 400 }', 400, undefined, 'x'.repeat(10_000)],
 ]
 
@@ -150,12 +149,21 @@ t.test('an error with a status of its own becomes that status, anything else is 
 
 t.test('every error class of the module has its status', async (t) => {
   const statuses = await evaluate(`const errors = require('coffer/errors')
-    return Object.fromEntries(Object.keys(errors).sort().map((name) => { const e = new errors[name](name === 'ReactorError' ? undefined : name === 'CustomHttpResponseError' ? { status: 204 } : 'x'); return [name, [e instanceof Error && e instanceof errors.ReactorError, e.name, e.status]] }))`)
+    return Object.fromEntries(Object.keys(errors).sort().map((name) => { const e = new errors[name](/^(Basis|Custom)/.test(name) ? { status: 204, message: 'm', headers: null } : 'x'); return [name, [e instanceof Error && (name[0] === 'C' || e instanceof errors.BasisTheoryReactorError), e.name, e.status, e.message, e.toRFC7807?.() ?? e.toResponseBody()]] }))`)
   const expected = `AuthenticationError 401, AuthorizationError 403, BadRequestError 400, CustomHttpResponseError 204,
     InvalidCardError 402, InvalidPaymentMethodError 402, InvalidReactorConfigurationError 400,
     InvalidReactorFormulaError 422, RateLimitError 429, ReactorRuntimeError 500, ServiceUnavailableError 503`
   for (const [name = '', status] of expected.split(/,\s+/).map((row) => row.split(' ')))
-    t.same((statuses as Record<string, unknown>)[name], [true, name, Number(status)], name)
+    t.match((statuses as Record<string, unknown>)[name], [true, name, Number(status)], name)
+  t.match(statuses, {
+    BasisTheoryReactorError: {
+      2: 204,
+      3: 'm',
+      4: { detail: 'm', status: 204, errors: { error: [/^The code/] } },
+    },
+    CustomHttpResponseError: { 4: { status: 204, headers: {}, body: {} } },
+    RateLimitError: { 4: { detail: 'Rate Limit Exceeded', status: 429, errors: { error: ['x'] } } },
+  })
 })
 
 t.test('code that does not start says where, and so does its check', async (t) => {

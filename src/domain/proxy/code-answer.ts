@@ -61,7 +61,8 @@ export function readCodeAnswer(given: unknown, prefix: string): CodeAnswer {
 export function readHeaders(given: unknown, named: string): Record<string, string> {
   if (!isObject(given)) throw validationError(`${named} must be an object`)
   let characters = 0
-  const entries = Object.entries(given).map(([name, value]): [string, string] => {
+  const entries = Object.entries(given).map(([name, given]): [string, string] => {
+    const value = ['number', 'boolean'].includes(typeof given) ? String(given) : given
     if (!NAME.test(name)) throw validationError(`${named} has a name that no header can have`)
     if (typeof value !== 'string' || !VALUE.test(value))
       throw validationError(`${named}.${name} must be text without line breaks, in Latin-1`)

@@ -31,7 +31,7 @@ export interface Invocation {
   /** The code is a transform of a proxy: this message is what it is given instead of arguments, and it returns another. */
   message?: TransformInput
   /** Lowers the time limit to so many ms, never raises it. */
-  timeMs?: number
+  timeMs?: number | undefined
 }
 
 /** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */
@@ -53,8 +53,18 @@ export interface Transformed {
 export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
-  /** `raw` and `body`: of a transform, what it returned beside the body, and the body if it returned one. */
-  | { kind: 'result'; raw?: unknown; tokenize?: unknown; res?: CodeAnswer; body?: Uint8Array }
+  /**
+   * `raw` and `body`: of a transform, what it returned beside the body, and the body if it returned one. `isThrown`: the
+   * code threw `res`; a transform can give one only so.
+   */
+  | {
+      kind: 'result'
+      raw?: unknown
+      tokenize?: unknown
+      res?: CodeAnswer
+      isThrown?: true
+      body?: Uint8Array
+    }
   | { kind: 'failure'; error: CofferError }
 
 export interface ConsoleLine {

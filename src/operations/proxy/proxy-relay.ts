@@ -6,7 +6,7 @@ import { DESTINATION_RULE, readDestination } from '../../domain/proxy/proxy.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
-import { CofferError, validationError } from '../../errors.js'
+import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
@@ -79,7 +79,8 @@ async function transformAnswer(
   const isPlain = (proxy?.response_transforms ?? []).length === 0 || status < 200 || status > 299
   if (isPlain) return { status, headers: formatHeaders(headers), ...came }
   const body = await came.collect(MOST_TRANSFORMED_BYTES)
-  const { message } = await transform(session, opened, { direction: 'response', headers, body })
+  const { message, answer } = await transform(session, opened, { direction: 'response', headers, body })
+  if (answer !== undefined) return { ...answer, headers: formatHeaders(answer.headers) }
   return answerWhole(status, formatHeaders(message.headers), message.body)
 }
 
@@ -164,12 +165,16 @@ async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, tran
     const using = context.as(withGrant('proxy:invoke', context.caller))
     const reached = ({ id, type, created_at, containers, is_intent }: Used) =>
       used.push({ id, type, created_at, containers, is_intent })
-    const access = { permission: USE.permission, whole: 'body', transform, reached }
+    const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
     if (document !== undefined && found !== undefined)
       request = fill(await detokenize(using, document, found, access))
   }
   requireInside(request)
   return { filled: { ...request, query: request.query && `?${request.query}` }, used }
+}
+
+function unknownError(ids: readonly string[], errors: PropertyErrors): CofferError {
+  return new CofferError('proxy_invalid', `Failed to detokenize some tokens: ${ids.join(', ')}`, { errors })
 }
 
 /** Contract: called with the values in place, because a value can be `..`. @throws CofferError `validation` */

@@ -6,7 +6,7 @@ import type { Expression, Reference } from '../../domain/expression/expression.j
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records/records.js'
-import { invalid, type PropertyErrors } from '../../errors.js'
+import { type CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -25,6 +25,8 @@ interface Access {
   /** Absent if `reached` logs the uses later. */
   log?: LogEntry
   reached?(record: TokenRecord): void
+  /** The error for unknown tokens; default: one for each of their places. */
+  unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
   /** The name of the whole document in error messages. */
   whole: string
   /** Replaces the transform of the deciding rule. */
@@ -122,7 +124,8 @@ function requireSize(size: number, { whole }: Access): void {
 
 async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
-  const { permission, log, reached, transform } = access
+  const { permission, log, reached, transform, unknownError } = access
+  const unknown: string[] = []
   const errors: PropertyErrors = {}
   const read = new Set<Reference>()
   const granted: { reference: Reference; record: TokenRecord; shown: Transform }[] = []
@@ -136,9 +139,10 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
       const kind = reference.startsWith('token:') ? 'token' : 'token_intent'
       const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
       const decided = record && caller.transform(permission, record)
-      if (record === undefined)
+      if (record === undefined) {
+        unknown.push(id)
         addError(errors, path, `refers to a ${kind.replace('_', ' ')} that does not exist`)
-      else if (decided === undefined) isDenied = true
+      } else if (decided === undefined) isDenied = true
       else {
         granted.push({ reference, record, shown: transform ?? decided })
         // A mask, which is shown instead of the data, may be larger. The size of a token that is denied is not told.
@@ -146,6 +150,7 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
         requireSize(size, access)
       }
     }
+  if (unknown.length > 0 && unknownError !== undefined) throw unknownError(unknown, errors)
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
   const tokens = new Map<Reference, { data?: unknown }>()

@@ -6,10 +6,11 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { readBodyValue } from '../../domain/proxy/code-answer.js'
 import { MOST_TRANSFORMED_BYTES, type Transformed } from '../../framework/ports/reactors.js'
 import { encodeFrame, FrameReader, splitFrame } from '../../ipc/frames.js'
-import type { Done, GuestFailure, HostMessage, TransformedMessage } from '../messages.js'
+import type { Done, HostMessage, TransformedMessage } from '../messages.js'
+import { describeFailure, readThrownResponse } from './failure.js'
 import type { Epoch } from './gate.js'
 import { createRealm, type Realm, stripProcess } from './realm.js'
-import { describeFailure, Run, type Send } from './run.js'
+import { Run, type Send } from './run.js'
 import { prepareSource, type Source, SourceError, START } from './source.js'
 
 const INPUT = 0
@@ -27,6 +28,7 @@ class Guest {
   readonly #realm: Realm
   #source: { code: string; prepared?: Source } | undefined
   #run: Run | undefined
+  #resultBytes = 0
 
   constructor(epoch: Epoch, realm: Realm) {
     this.#epoch = epoch
@@ -39,7 +41,7 @@ class Guest {
   }
 
   failFromOutside(error: unknown): void {
-    if (this.#run !== undefined) this.#finish(this.#run, { kind: 'done', failure: this.#describe(error) })
+    if (this.#run !== undefined) this.#finish(this.#run, this.#describe(error))
   }
 
   async #begin(message: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer): Promise<void> {
@@ -47,8 +49,9 @@ class Guest {
     this.#run = run
     this.#epoch.current = run
     this.#epoch.time = message.kind === 'run' ? message.time : undefined
+    this.#resultBytes = message.kind === 'run' ? message.resultBytes : 0
     const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, body, run)
-    const last = await work.catch((error): Done => ({ kind: 'done', failure: this.#describe(error) }))
+    const last = await work.catch((error) => this.#describe(error))
     this.#finish(run, last)
   }
 
@@ -103,8 +106,15 @@ class Guest {
     throw new SourceError('The code exports no function; set module.exports to one', START)
   }
 
-  #describe(error: unknown): GuestFailure {
-    return describeFailure(error, this.#realm.findStack)
+  #describe(error: unknown): Done {
+    const { findStack } = this.#realm
+    try {
+      const res = readThrownResponse(error)
+      if (res !== undefined) return { ...describeResult({ res }, this.#resultBytes), isThrown: true }
+    } catch (reason) {
+      return { kind: 'done', failure: describeFailure(reason, findStack) }
+    }
+    return { kind: 'done', failure: describeFailure(error, findStack) }
   }
 }
 

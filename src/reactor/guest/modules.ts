@@ -3,6 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import * as querystring from 'node:querystring'
 import { types } from 'node:util'
 import { atob, Buffer, btoa, TextDecoder, TextEncoder } from './bytes.js'
+import { toErrorMap } from './failure.js'
 import { gate } from './gate.js'
 import { type DescribeError, format, inspect } from './inspect.js'
 import { type Any, define, type Work } from './shield.js'
@@ -20,38 +21,52 @@ const ERROR_CLASSES: Readonly<Record<string, readonly [status: number, message: 
   InvalidCardError: [402, 'Invalid Card'],
   AuthorizationError: [403, 'Forbidden'],
   InvalidReactorFormulaError: [422, 'Invalid Reactor Formula'],
-  RateLimitError: [429, 'Rate Limit Error'],
+  RateLimitError: [429, 'Rate Limit Exceeded'],
   ReactorRuntimeError: [500, 'Reactor Runtime Error'],
   ServiceUnavailableError: [503, 'Service Unavailable'],
 }
 
-/** Classes extend the compartment's `Error`. `errors`: text, array, Error or object of these. */
-export const ERROR_CLASSES_SOURCE = `
-class ReactorError extends Error {
-  constructor(name, status, message, errors) {
-    super(message)
-    Object.defineProperty(this, 'name', { value: name, configurable: true, writable: true })
-    this.status = status
-    this.errors = errors
-  }
-}
-exports.ReactorError = ReactorError
-for (const [name, [status, usual]] of Object.entries(${JSON.stringify(ERROR_CLASSES)}))
-  exports[name] = { [name]: class extends ReactorError {
-    constructor(errors, message) {
-      super(name, status, message ?? usual, errors)
+/**
+ * The source of the module of reactor errors: a function of {@link toErrorMap}. In a compartment its classes extend the
+ * `Error` of the compartment.
+ */
+export const ERROR_CLASSES_SOURCE = `module.exports = (toErrorMap) => {
+  const nameError = (error, name) =>
+    Object.defineProperty(error, 'name', { value: name, configurable: true, writable: true })
+  class BasisTheoryReactorError extends Error {
+    constructor({ message, status, errors }) {
+      super(message)
+      nameError(this, new.target.name)
+      this.status = status
+      this.errors = toErrorMap(errors)
     }
-  } }[name]
-exports.CustomHttpResponseError = class CustomHttpResponseError extends ReactorError {
-  constructor({ status = 500, headers, body } = {}) {
-    if (!Number.isInteger(status) || status < 100 || status > 599)
-      throw new TypeError('status must be an integer from 100 to 599')
-    super('CustomHttpResponseError', status, 'The reactor answered with its own response', body)
-    this.headers = headers
-    this.body = body
+    toRFC7807() {
+      return { detail: this.message, status: this.status, errors: this.errors }
+    }
   }
-}
-`
+  class CustomHttpResponseError extends Error {
+    constructor({ status, headers, body } = {}) {
+      if (!Number.isInteger(status) || status < 100 || status > 599)
+        throw new TypeError('status must be an integer from 100 to 599')
+      super('The code answers with a response of its own')
+      nameError(this, 'CustomHttpResponseError')
+      this.status = status
+      this.headers = headers ?? {}
+      this.body = body ?? {}
+    }
+    toResponseBody() {
+      return { status: this.status, headers: this.headers, body: this.body }
+    }
+  }
+  const classes = { BasisTheoryReactorError, CustomHttpResponseError }
+  for (const [name, [status, message]] of Object.entries(${JSON.stringify(ERROR_CLASSES)}))
+    classes[name] = { [name]: class extends BasisTheoryReactorError {
+      constructor(errors) {
+        super({ message, status, errors })
+      }
+    } }[name]
+  return classes
+}`
 
 /** The modules that all runs share. They must be hardened before reactor code gets them. */
 export function createBuiltins(
@@ -150,7 +165,10 @@ export function createRequire(
   }
 
   function load(name: string): unknown {
-    if (ERROR_MODULES.includes(name)) return evaluate(ERROR_CLASSES_SOURCE, 'errors.js')
+    if (ERROR_MODULES.includes(name)) {
+      const createClasses = evaluate(ERROR_CLASSES_SOURCE, 'errors.js') as Work
+      return createClasses(toErrorMap)
+    }
     const bundle = bundles(name)
     if (bundle !== undefined) return evaluate(bundle, `${name}.js`)
     if (name === 'node-fetch') {

@@ -1,20 +1,10 @@
 /** The state of one run in the guest: its calls to the host, timers and globals. */
 import { Buffer } from 'node:buffer'
-import { omitUndefined } from '../../domain/omit-undefined.js'
-import {
-  CLIENT_CALLS,
-  type Done,
-  FETCH_CALL,
-  type FetchResponse,
-  type GuestFailure,
-  type HostMessage,
-  type Thrown,
-} from '../messages.js'
+import { CLIENT_CALLS, type Done, FETCH_CALL, type FetchResponse, type HostMessage } from '../messages.js'
 import { createTimers } from './events.js'
 import { createConsole, type DescribeError } from './inspect.js'
 import type { RunGlobals } from './realm.js'
 import { define } from './shield.js'
-import { SourceError } from './source.js'
 import { createFetch } from './web.js'
 
 /** The maximum JSON text of the arguments of one call, in UTF-8. */
@@ -81,53 +71,4 @@ export class Run {
     this.#timers.end()
     this.#pending.clear()
   }
-}
-
-const MOST_CHARACTERS = 10_000
-const MOST_ERRORS = 50
-const UNREADABLE = 'The code threw a value that cannot be read'
-
-/** `findStack` returns the stack frames of an error that are in reactor code. */
-export function describeFailure(
-  thrown: unknown,
-  findStack: (error: unknown) => string | undefined,
-): GuestFailure {
-  if (thrown instanceof SourceError) {
-    const { message, line, column } = thrown
-    return { kind: 'invalid', message: clip(message), line, column }
-  }
-  try {
-    if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }
-    const {
-      message: given,
-      status,
-      errors,
-    } = thrown as { message?: unknown; status: number; errors?: unknown }
-    const message = given === undefined ? UNREADABLE : toText(given)
-    const hasStatus = Number.isInteger(status) && status >= 400 && status <= 599
-    const own = hasStatus ? { status, errors: readErrors(errors) } : {}
-    return { kind: 'thrown', message, ...omitUndefined({ ...own, stack: findStack(thrown) }) }
-  } catch {
-    return { kind: 'thrown', message: UNREADABLE }
-  }
-}
-
-/** Messages by name, from a string, an array, an object or an Error; those without a name are under `error`. */
-function readErrors(errors: unknown): Thrown['errors'] {
-  if (errors === undefined || errors === null) return undefined
-  const isNamed = typeof errors === 'object' && !Array.isArray(errors) && !(errors instanceof Error)
-  const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MOST_ERRORS)
-  const toTexts = (value: unknown) => [value].flat().slice(0, MOST_ERRORS).map(toText)
-  return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
-}
-
-function toText(value: unknown): string {
-  if (value instanceof Error) return toText(value.message)
-  const isObject = typeof value === 'object' && value !== null
-  return clip(isObject ? (JSON.stringify(value) ?? UNREADABLE) : String(value))
-}
-
-/** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
-function clip(text: string): string {
-  return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
 }

@@ -431,9 +431,9 @@ const leaks: readonly Leak[] = [
   {
     name: 'a change of a module',
     first:
-      'const e = require("coffer/errors"); e.BadRequestError = 1; e.ReactorError.prototype.leak = 1; module.exports.leak = 1; return { raw: true }',
+      'const e = require("coffer/errors"); e.BadRequestError = 1; e.BasisTheoryReactorError.prototype.leak = 1; module.exports.leak = 1; return { raw: true }',
     second:
-      'const e = require("coffer/errors"); return { raw: [typeof e.BadRequestError === "function" ? 0 : 1, e.ReactorError.prototype.leak, module.exports.leak].filter(Boolean) }',
+      'const e = require("coffer/errors"); return { raw: [typeof e.BadRequestError === "function" ? 0 : 1, e.BasisTheoryReactorError.prototype.leak, module.exports.leak].filter(Boolean) }',
   },
   {
     name: 'the listeners and options of inspection',

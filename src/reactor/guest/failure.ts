@@ -1,0 +1,81 @@
+/** What thrown values say: why a run failed, or the response that the code gives instead. */
+import { isObject } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import type { GuestFailure } from '../messages.js'
+import { SourceError } from './source.js'
+
+const MOST_CHARACTERS = 10_000
+const MOST_ERRORS = 50
+const UNREADABLE = 'The code threw a value that cannot be read'
+const UNSAID = 'The code gave no reason'
+
+/** The response of a CustomHttpResponseError, of any copy of the class; undefined for other values. */
+export function readThrownResponse(thrown: unknown): object | undefined {
+  if (!isObject(thrown) || thrown.name !== 'CustomHttpResponseError' || !Number.isInteger(thrown.status))
+    return undefined
+  const { status: statusCode, headers, body } = thrown
+  return { statusCode, headers: headers ?? {}, body: body ?? {} }
+}
+
+/** `findStack` returns the stack frames of an error that are in reactor code. */
+export function describeFailure(
+  thrown: unknown,
+  findStack: (error: unknown) => string | undefined,
+): GuestFailure {
+  if (thrown instanceof SourceError) {
+    const { message, line, column } = thrown
+    return { kind: 'invalid', message: clip(message), line, column }
+  }
+  try {
+    if (typeof thrown !== 'object' || thrown === null) return { kind: 'thrown', message: toText(thrown) }
+    const {
+      message: given,
+      status,
+      errors,
+    } = thrown as { message?: unknown; status: number; errors?: unknown }
+    const message = given === undefined ? UNREADABLE : toText(given)
+    const hasStatus = Number.isInteger(status) && status >= 400 && status <= 599
+    const map = (errors ?? undefined) === undefined ? undefined : toErrorMap(errors)
+    const own = hasStatus ? { status, errors: map } : {}
+    return { kind: 'thrown', message, ...omitUndefined({ ...own, stack: findStack(thrown) }) }
+  } catch {
+    return { kind: 'thrown', message: UNREADABLE }
+  }
+}
+
+/** Messages by name, never empty, from text, an array, an object or an Error; those without a name are under `error`. */
+export function toErrorMap(errors: unknown): Record<string, string[]> {
+  const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0
+  const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MOST_ERRORS)
+  return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
+}
+
+function toTexts(value: unknown): string[] {
+  const isEmpty =
+    (value ?? '') === '' ||
+    (typeof value === 'object' && !(value instanceof Error) && Object.keys(value!).length === 0)
+  return isEmpty ? [UNSAID] : [value].flat().slice(0, MOST_ERRORS).map(toText)
+}
+
+function toText(value: unknown): string {
+  if (value instanceof Error) return toText(value.message || (value.name === 'Error' ? UNSAID : value.name))
+  const isObject = typeof value === 'object' && value !== null
+  return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value))
+}
+
+/** `[Circular]` stands for an object inside itself. */
+function toJson(value: object): string | undefined {
+  const outer: unknown[] = []
+  return JSON.stringify(value, function (this: unknown, _, inner: unknown) {
+    if (typeof inner !== 'object' || inner === null) return inner
+    outer.splice(outer.lastIndexOf(this) + 1)
+    if (outer.includes(inner)) return '[Circular]'
+    outer.push(inner)
+    return inner
+  })
+}
+
+/** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
+function clip(text: string): string {
+  return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+}
