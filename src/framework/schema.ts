@@ -71,6 +71,8 @@ export interface ObjectSchema extends Annotations {
   required?: readonly string[]
   /** At least one of these is required, which the operation checks; the command line prompts for the first. */
   needsOneOf?: readonly string[]
+  /** Empty text for an optional property means absent, as clients send it. */
+  isEmptyAbsent?: true
   additionalProperties: boolean | Schema
   minProperties?: number
   maxProperties?: number
@@ -81,6 +83,14 @@ export function inputSchema<
   const R extends readonly (keyof P & string)[],
 >(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: true } as const
+}
+
+/** An input in which empty text means absent, wherever it is optional. */
+export function lenientInput<
+  const P extends Readonly<Record<string, Schema>>,
+  const R extends readonly (keyof P & string)[],
+>(required: R, properties: P) {
+  return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }
 
 export function closedInput<
@@ -160,7 +170,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 const ANNOTATIONS = new Set(
   (
     'nullable sensitive flag short isPath textWhere refersTo isTokenId duration suggestions meanings membersWhere ' +
-    'needsOneOf columns isShownOnce requiredUnless'
+    'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless'
   ).split(' '),
 )
 
@@ -193,7 +203,7 @@ export function readText(schema: Schema, text: string): unknown {
   return isNumber ? Number(text) : text
 }
 
-/** `value` with defaults added, and without the nulls that mean absent; at every depth. */
+/** `value` with defaults added, and without the nulls and empty texts that mean absent; at every depth. */
 export function completeValue(schema: Schema, value: unknown): unknown {
   if (schema.type === 'array')
     return schema.items.type === 'object' ? mapMembers(schema, value, completeValue) : value
@@ -202,9 +212,11 @@ export function completeValue(schema: Schema, value: unknown): unknown {
   const complete = { ...value }
   for (const name in properties) {
     const property = properties[name]!
-    const isNullAbsent =
-      complete[name] === null && property.nullable === undefined && !required.includes(name)
-    if (!isNullAbsent && complete[name] !== undefined) {
+    const isAbsent =
+      !required.includes(name) &&
+      ((complete[name] === null && property.nullable === undefined) ||
+        (complete[name] === '' && schema.isEmptyAbsent === true))
+    if (!isAbsent && complete[name] !== undefined) {
       complete[name] = completeValue(property, complete[name])
       continue
     }

@@ -1,4 +1,4 @@
-import { type ApplicationType, PERMISSIONS, type Permission } from '../domain/access/permissions.js'
+import { type ApplicationType, permissionsOf } from '../domain/access/permissions.js'
 import type { Seed } from '../operations/seed/seed-schema.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import type { App } from './app.js'
@@ -58,11 +58,9 @@ async function create(app: App, input: Record<string, unknown>): Promise<SampleA
   return { id, key: key! }
 }
 
-/** Every permission of the type; the private application sees plaintext. */
+/** Every permission of the type that has an effect; the private application sees plaintext. */
 function grantsOf(type: ApplicationType): object {
-  const permissions = (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
-    (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
-  )
+  const permissions = permissionsOf(type, { withEffect: true })
   if (type !== 'private') return { permissions }
   return { rules: [{ priority: 1, container: '/', transform: 'reveal', permissions }] }
 }

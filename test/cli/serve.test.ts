@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sweepRegularly } from '../../src/cli/commands/serve/expiry-sweeper.js'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
-import { PERMISSIONS } from '../../src/domain/access/permissions.js'
+import { type ApplicationType, permissionsOf } from '../../src/domain/access/permissions.js'
 import type { App } from '../../src/vault/app.js'
 import {
   createWorkplace,
@@ -61,15 +61,11 @@ t.test(
     const keys = announcement.applications
     const own = async (key: string | undefined) =>
       (await request(announcement, key, 'GET /applications/key')).json
-    const all = Object.keys(PERMISSIONS)
-    const tokens = all.filter((permission) => /^token:|:invoke$/.test(permission))
-    t.same(
-      (await own(keys.management?.key)).permissions,
-      all.filter((permission) => !tokens.includes(permission)),
-    )
+    const of = (type: ApplicationType) => permissionsOf(type, { withEffect: true })
+    t.same((await own(keys.management?.key)).permissions, of('management'))
     const reader = await own(keys.private?.key)
     t.equal(reader.id, keys.private?.id)
-    t.same(reader.rules, [{ priority: 1, container: '/', transform: 'reveal', permissions: tokens }])
+    t.same(reader.rules, [{ priority: 1, container: '/', transform: 'reveal', permissions: of('private') }])
     t.same((await own(keys.public?.key)).permissions, ['token:create', 'token:update'])
 
     const made = await request(announcement, keys.public?.key, 'POST /tokens', {

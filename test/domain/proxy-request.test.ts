@@ -162,7 +162,7 @@ t.test('paths that lead elsewhere', async (t) => {
 t.test('a mask covers what groups match, and nothing of it is left', async (t) => {
   const module: { exports?: (given: object) => Promise<{ body: string }> } = {}
   new Function('module', MASK_PROGRAM)(module)
-  const mask = async (text: string, expression: string) =>
+  const mask = async (text: string, expression?: string) =>
     (await module.exports!({ args: { body: text }, configuration: { expression, replacement: '*' } })).body
   for (const [text, expression, masked] of [
     ['a 1234 b 5678', '([0-9]+)', 'a **** b ****'],
@@ -174,10 +174,26 @@ t.test('a mask covers what groups match, and nothing of it is left', async (t) =
     ['a😀', 'a(.)', 'a*'],
     ['a😀b😀', '(b)', 'a😀*😀'],
     ['', '(a)', ''],
+    ['aabbccaabbccaa', '^(aa).*?$', '**bbcc**bbcc**'],
+    ['4242424242424242', '([0-9]{12})[0-9]{4}', '************4242'],
+    ['abcd abc ab', '(ab)cd (abc).*', '***d *** **'],
+    ['x1 x', '(x)[0-9](y)?', '*1 x'],
+    ['1 11 1', '(1) (11)', '* ** 1'],
     ['aaa', '(?=(aa))', '***'],
     ['a1'.repeat(200_000), '([0-9])', 'a*'.repeat(200_000)],
   ] as const)
     t.equal(await mask(text, expression), masked, expression)
+  const record = (pan: string) => `T74V${'0'.repeat(40)}${pan}`
+  const number = '4111111111111111   '
+  const lines = (pan: string) => [
+    record(pan),
+    `${record(pan)}tail`,
+    ` ${record(number)}`,
+    record(number).slice(0, 62),
+    number,
+  ]
+  for (const end of ['\n', '\r', '\r\n'])
+    t.equal(await mask(lines(number).join(end)), lines('*'.repeat(19)).join(end), JSON.stringify(end))
 })
 
 t.test('a body of as many values as fit is searched in about the time of parsing it', async (t) => {

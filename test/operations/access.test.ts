@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import type { Rule, RuleCondition } from '../../src/domain/access/access.js'
 import {
   type ApplicationType,
+  permissionsOf as allPermissionsOf,
   PERMISSIONS,
   type Permission,
   type Transform,
@@ -44,6 +45,12 @@ async function createHolders(vault: TestVault): Promise<Holder[]> {
   const expires_at = new Date(clock.now + 1000).toISOString()
   const permissions = permissionsOf('management')
   const { key } = await createApplication('management', { permissions, expires_at })
+  for (const type of TYPES) {
+    const idle = allPermissionsOf(type).filter((each) => !permissionsOf(type).includes(each))
+    t.ok(idle.length >= 31, `${idle.length} permissions without effect`)
+    const made = await createApplication(type, { permissions: idle })
+    holders.push({ name: `${type}, without effect`, ...made, type, permissions: [] })
+  }
   holders.push({ name: 'an expired key', key })
   clock.now += 1000
   for (const type of TYPES) {

@@ -72,11 +72,7 @@ const COMPLAINTS: [name: string, input: Input, paths: string][] = [
     },
     'name type code icon configuration[0].name configuration[0].type configuration[1] request_parameters[0].name request_parameters[0].optional',
   ],
-  [
-    'reactor create',
-    { formula: {}, configuration: { a: [] }, code: 1 },
-    'name formula.id configuration.a code',
-  ],
+  ['reactor create', { formula: {}, configuration: { a: [] }, code: 1 }, 'name configuration.a code'],
   ['reactor update', { id: 'unknown', application: 'x', runtime: 1 }, 'name application runtime'],
   ['reactor react', { id: 'unknown', args: { a: '{{', b: ['{{ x | nope }}'] } }, 'args.a args.b[0]'],
   ['log list', { size: 0, start_date: 'x', end_date: 'y' }, 'size start_date end_date'],

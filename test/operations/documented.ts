@@ -125,10 +125,11 @@ const WRONG_GRANTS = [
 ]
 export const PROXY = { name: 'p', destination_url: 'https://api.example.com' }
 const WRONG_PROXIES = [
-  { name: '' },
+  { name: 1 },
   { destination_url: 'x' },
   { configuration: { a: [] } },
   { request_transforms: [{ type: 'mask' }] },
+  { request_transforms: [{ code: 'x', options: { runtime: { async: true } } }] },
   { response_transform: 1 },
   { response_reactor_id: 'x' },
 ]
@@ -141,10 +142,10 @@ const WRONG_FORMULAS = [
   { request_parameters: [{ name: 'a', type: 'x' }] },
 ]
 const WRONG_REACTORS = [
-  { name: '' },
+  { name: 1 },
   { configuration: { KEY: {} } },
-  { code: '' },
-  { runtime: { timeout: 0 } },
+  { code: 1 },
+  { runtime: { timeout: 601 } },
   { image: 'node22' },
 ]
 

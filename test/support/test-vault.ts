@@ -5,7 +5,11 @@
 
 import { ControlState } from '../../src/control/control-state.js'
 import type { Rule } from '../../src/domain/access/access.js'
-import { type ApplicationType, PERMISSIONS, type Permission } from '../../src/domain/access/permissions.js'
+import {
+  type ApplicationType,
+  permissionsOf as allPermissionsOf,
+  type Permission,
+} from '../../src/domain/access/permissions.js'
 import { CofferError } from '../../src/errors.js'
 import type { Caller } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
@@ -40,10 +44,9 @@ interface AskAs {
 
 export type TestVault = Awaited<ReturnType<typeof openTestVault>>
 
+/** Those that have an effect. */
 export function permissionsOf(type: ApplicationType): Permission[] {
-  return (Object.keys(PERMISSIONS) as Permission[]).filter((permission) =>
-    (PERMISSIONS[permission].application_types as readonly string[]).includes(type),
-  )
+  return allPermissionsOf(type, { withEffect: true })
 }
 
 export async function openTestVault() {

@@ -5,7 +5,7 @@ import { addError } from '../property-errors.js'
 import { suggestName } from '../text/nearest.js'
 import type { ContainerRule, Rule } from './access.js'
 import { isContainerPath } from './container.js'
-import { type ApplicationType, PERMISSIONS } from './permissions.js'
+import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } from './permissions.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const MAX_RULES = 100
@@ -25,9 +25,7 @@ type Holder = ApplicationType | 'session'
 
 export function mayHold(holder: Holder, permission: string): boolean {
   const type = holder === 'session' ? 'private' : holder
-  const { application_types: types }: { application_types: readonly string[] } =
-    PERMISSIONS[permission as keyof typeof PERMISSIONS]
-  return types.includes(type)
+  return permissionsOf(type).includes(permission as Permission)
 }
 
 /** The rights that a caller requests for an application, or for a session. */

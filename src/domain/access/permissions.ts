@@ -5,8 +5,38 @@ export type ApplicationType = 'public' | 'private' | 'management'
 const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
 
-/** In the order in which the API lists them. */
-export const PERMISSIONS = {
+/** Verbs of areas that this server does not emulate: applications may hold these permissions, which grant nothing. */
+const WITHOUT_EFFECT = {
+  webhooks: ['create', 'read', 'update', 'delete'],
+  webhook: ['create', 'read', 'update', 'delete'],
+  keys: ['create', 'read', 'delete'],
+  '3ds:session': ['create', 'read', 'authenticate'],
+  'apple-pay': ['create', 'read', 'reveal', 'delete', 'unlink', 'session', 'manage'],
+  'google-pay': ['create', 'read', 'reveal', 'delete'],
+  'connections:apple-pay': ['invoke', 'manage'],
+  'connections:google-pay': ['invoke'],
+  'network-token': ['create', 'read', 'reveal', 'delete', 'cryptogram', 'suspend', 'resume'],
+  'account-updater:job': ['create', 'read'],
+  'account-updater:real-time': ['invoke'],
+  documents: ['create', 'read', 'reveal', 'delete'],
+} as const
+type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
+type PermissionWithoutEffect = {
+  [Area in AreaWithoutEffect]: `${Area}:${(typeof WITHOUT_EFFECT)[Area][number]}`
+}[AreaWithoutEffect]
+/** Those of other areas may be held by every type. */
+const HOLDERS: Readonly<Record<string, readonly ApplicationType[]>> = {
+  webhooks: managementHolders,
+  webhook: managementHolders,
+  keys: managementHolders,
+}
+
+interface PermissionEntry {
+  description: string
+  application_types: readonly ApplicationType[]
+}
+
+const WITH_EFFECT = {
   'token:create': { description: 'Create tokens', application_types: ['public', 'private'] },
   'token:read': { description: 'Read tokens', application_types: privateHolders },
   'token:update': { description: 'Update tokens', application_types: ['public', 'private'] },
@@ -42,9 +72,30 @@ export const PERMISSIONS = {
   'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
-} as const satisfies Record<string, { description: string; application_types: readonly ApplicationType[] }>
+} as const satisfies Record<string, PermissionEntry>
 
-export type Permission = keyof typeof PERMISSIONS
+export type Permission = keyof typeof WITH_EFFECT | PermissionWithoutEffect
+
+const withoutEffect = Object.entries(WITHOUT_EFFECT).flatMap(([area, verbs]) =>
+  verbs.map((verb): [PermissionWithoutEffect, PermissionEntry] => {
+    const name = `${area}:${verb}` as PermissionWithoutEffect
+    const application_types = HOLDERS[area] ?? ['public', 'private', 'management']
+    return [name, { description: 'Accepted, without effect here', application_types }]
+  }),
+)
+
+/** In the order in which the API lists them. */
+export const PERMISSIONS = {
+  ...WITH_EFFECT,
+  ...(Object.fromEntries(withoutEffect) as Record<PermissionWithoutEffect, PermissionEntry>),
+}
+
+/** The permissions that applications of this type may hold. */
+export function permissionsOf(type: ApplicationType, { withEffect = false } = {}): Permission[] {
+  return (Object.keys(withEffect ? WITH_EFFECT : PERMISSIONS) as Permission[]).filter((name) =>
+    (PERMISSIONS[name] as PermissionEntry).application_types.includes(type),
+  )
+}
 
 /** Permissions to have code or a destination receive the data of tokens; the last two apply to one kind of call each. */
 export const USE_PERMISSIONS: readonly Permission[] = ['token:use', 'reactor:invoke', 'proxy:invoke']

@@ -1,9 +1,10 @@
 import type { PropertyErrors } from '../../errors.js'
-import type { Permission } from '../access/permissions.js'
+import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isConfigurationName } from '../contract.js'
 import { isObject } from '../json/json.js'
+import { type Lenient, omitUndefined } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
-import { MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
+import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from './formula.js'
 
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const
@@ -32,8 +33,7 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
   const errors: PropertyErrors = {}
   const { code, configuration, runtime } = given
   for (const name of MISPLACED)
-    if ((given[name] ?? undefined) !== undefined)
-      addError(errors, name, 'is not supported here: it belongs into runtime')
+    if ((given[name] ?? '') !== '') addError(errors, name, 'is not supported here: it belongs into runtime')
   if (typeof code === 'string' && new TextEncoder().encode(code).length > MAX_CODE_BYTES)
     addError(errors, 'code', `must have at most ${MAX_CODE_BYTES} bytes`)
   checkConfiguration(configuration, errors)
@@ -43,6 +43,45 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
       addError(errors, `runtime.${name}`, `must have at most ${MAX_ELEMENTS} entries`)
   }
   refuseErrors(errors)
+}
+
+/** The options as stored: without the zeros that clients send for what is not given. */
+export function completeRuntime({ timeout, resources, ...given }: Lenient<RuntimeOptions>): RuntimeOptions {
+  const options = { ...given, timeout: timeout || undefined, resources: resources || undefined }
+  return { image: DEFAULT_IMAGE, ...(omitUndefined(options) as Partial<RuntimeOptions>) }
+}
+
+const isTexts = (value: unknown) =>
+  isObject(value) && Object.keys(value).length <= MAX_ELEMENTS && Object.values(value).every(isText)
+const isText = (value: unknown) => typeof value === 'string' && value.length <= MAX_NAME_LENGTH
+const isWithin = (value: unknown, most: number) =>
+  Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most
+const PRIVATE = permissionsOf('private')
+/** What each option of a transform must be. */
+const RULES: Readonly<Record<string, [isFit: (value: unknown) => boolean, expected: string]>> = {
+  image: [(value) => IMAGES.some((each) => each === value), `must be one of ${IMAGES.join(', ')}`],
+  dependencies: [isTexts, `must be an object of text with at most ${MAX_ELEMENTS} entries`],
+  resolutions: [isTexts, `must be an object of text with at most ${MAX_ELEMENTS} entries`],
+  warm_concurrency: [(value) => isWithin(value, 100), 'must be an integer from 0 to 100'],
+  timeout: [(value) => isWithin(value, 600), 'must be an integer from 0 to 600'],
+  resources: [isText, `must be text of at most ${MAX_NAME_LENGTH} characters`],
+  permissions: [
+    (value) => Array.isArray(value) && value.length <= 100 && value.every((each) => PRIVATE.includes(each)),
+    'must be an array of permissions that private applications may have',
+  ],
+}
+
+/** Reads `runtime` of a transform, which takes that of reactors without `async`. `add` gets each wrong option. */
+export function readRuntime(given: unknown, add: (name: string, message: string) => void): RuntimeOptions {
+  if (!isObject(given)) add('.options.runtime', 'must be an object')
+  const { async: isAsync, ...options } = isObject(given) ? given : {}
+  const entries = Object.entries(options).filter(([, value]) => (value ?? '') !== '')
+  if ((isAsync ?? false) !== false) add('.options.runtime.async', 'is only for reactors')
+  for (const [name, value] of entries) {
+    const [isFit, expected] = Object.hasOwn(RULES, name) ? RULES[name]! : [() => false, 'is not known here']
+    if (!isFit(value)) add(`.options.runtime.${name}`, expected)
+  }
+  return completeRuntime(Object.fromEntries(entries))
 }
 
 export function checkConfiguration(configuration: unknown, errors: PropertyErrors): void {

@@ -38,7 +38,7 @@ for (const [name, { description, application_types }] of Object.entries(PERMISSI
 export const permissionList = {
   type: 'array',
   items: { type: 'string', meanings },
-  maxItems: 50,
+  maxItems: 100,
   flag: 'permission',
 } as const
 

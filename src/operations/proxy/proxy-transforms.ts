@@ -6,13 +6,14 @@ import {
   textOfBody,
 } from '../../domain/proxy/code-answer.js'
 import type { ProxyTransform } from '../../domain/proxy/proxy.js'
+import type { RuntimeOptions } from '../../domain/reactor/reactor.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
-import { CofferError, validationError } from '../../errors.js'
+import { CofferError, RUNTIME_ERROR, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
-import { callerKey } from '../reactor/react.js'
+import { callerKey, grantedCaller, rightsKey } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
 
 /** Statuses whose answers have no body (RFC 9110, 15). */
@@ -82,7 +83,7 @@ function orFailed<T>(read: () => T): T {
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
     const errors = { error: [error.message] }
-    throw new CofferError('reactor_failed', "The proxy's code failed.", { errors })
+    throw new CofferError('reactor_failed', RUNTIME_ERROR, { errors })
   }
 }
 
@@ -94,14 +95,15 @@ async function run(
   message: TransformInput,
 ): Promise<[Transformed, body: Uint8Array | undefined]> {
   const { caller } = session
-  const isCode = transform.type === 'code'
-  const client = isCode ? bound : undefined
+  const isCode = 'code' in transform
+  const runtime: Partial<RuntimeOptions> = (isCode && transform.options?.runtime) || {}
+  const client = isCode ? (bound ?? grantedCaller(caller, runtime)) : undefined
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
     tenant: caller.tenant,
     caller: callerKey(caller),
     session: caller.session?.id,
-    rights: client?.actor.id,
+    rights: bound === undefined ? rightsKey(client, runtime) : client?.actor.id,
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,
@@ -109,20 +111,36 @@ async function run(
     // A mask is applied to text, whatever the type of the answer.
     message: isCode ? message : { ...message, headers: { 'content-type': 'text/plain' } },
     client: client === undefined ? null : createClientCall(session, client),
+    timeMs: runtime.timeout && runtime.timeout * 1000,
   })
   if (outcome.kind === 'failure') throw outcome.error
-  return [(outcome.raw ?? {}) as Transformed, outcome.body]
+  const { raw, res, body } = outcome
+  if (res === undefined) return [(raw ?? {}) as Transformed, body]
+  const { statusCode, headers } = res
+  const isJson = typeof res.body !== 'string'
+  const text = isJson ? JSON.stringify(res.body) : (res.body as string)
+  return [{ headers, answer: { statusCode, isJson } }, new TextEncoder().encode(text)]
 }
 
 /**
- * Replaces every character that a group of `expression` matches. It runs where time and memory are limited, because an
+ * Replaces, character by character, every part of a match of `expression` that equals one of its captured values; or the
+ * 45th to 63rd character of each line that begins with T74V. It runs where time and memory are limited, because an
  * expression may backtrack. Half of a surrogate pair stands for the whole character.
  */
-export const MASK_PROGRAM = `module.exports = async ({ args, configuration: { expression, replacement } }) => {
+export const MASK_PROGRAM = String.raw`module.exports = async ({ args, configuration: { expression, replacement } }) => {
   const text = args.body ?? ''
   const isCovered = new Uint8Array(text.length + 1)
-  for (const { indices } of text.matchAll(new RegExp(expression, 'dg')))
-    for (const span of indices.slice(1)) if (span !== undefined) isCovered.fill(1, span[0], span[1])
+  const cover = ({ 0: matched, index }, value) => {
+    for (let at = matched.indexOf(value); at >= 0; at = matched.indexOf(value, at + value.length))
+      isCovered.fill(1, index + at, index + at + value.length)
+  }
+  const pattern = expression === undefined ? /(?<=^|[\r\n])T74V[^\r\n]{40}([^\r\n]{19})/dgu : new RegExp(expression, 'dg')
+  for (const match of text.matchAll(pattern)) {
+    for (const span of match.indices.slice(1)) if (span !== undefined) isCovered.fill(1, span[0], span[1])
+    if (expression === undefined) continue
+    for (const value of new Set(match.slice(1)))
+      if (value && value.length < match[0].length) cover(match, value)
+  }
   const whole = []
   let pieces = []
   let kept = 0

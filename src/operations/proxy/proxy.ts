@@ -10,17 +10,25 @@ import type { PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema, patchOf } from '../../framework/schema.js'
+import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
 import { displayName, nameFilter } from '../formula/formula.js'
 import { manage } from '../manage.js'
-import { configurationOf, findApplicationOf, findBound, reference } from '../reactor/reactor.js'
+import {
+  configurationOf,
+  findApplicationOf,
+  findBound,
+  reference,
+  runtimeOutput,
+  unbinding,
+} from '../reactor/reactor.js'
 
 const { arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
 
 const transform = object({
-  type: enumOf('code', 'mask'),
+  type: text,
   'code?': text,
+  'options?': object({ runtime: runtimeOutput }),
   'matcher?': text,
   'expression?': text,
   'replacement?': text,
@@ -94,7 +102,7 @@ export const createProxy = operation({
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
     'headers, method, path, query }, or { body, headers } of an answer, and returns { body, headers }; of a request, { res }\n' +
     'is the answer, and nothing is sent. A mask replaces what the groups of its expression match.',
-  input: inputSchema(['name', 'destination_url'], proxyBody),
+  input: lenientInput(['name', 'destination_url'], proxyBody),
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
   check: checkProxy,
   async run(context, input) {
@@ -123,7 +131,7 @@ export const getProxy = proxies.get('coffer proxy get payments')
 export const updateProxy = operation({
   ...proxies.updating,
   summary: 'Replace the attributes of a proxy; its key stays.',
-  input: inputSchema(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
+  input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
   check: checkProxy,
   async run(context, input) {
@@ -138,7 +146,7 @@ export const patchProxy = operation({
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
     'all others stay.',
-  input: inputSchema(['id'], { id: proxyId, ...proxyPatch }),
+  input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
   check: checkProxy,
   async run(context, input) {
@@ -149,7 +157,8 @@ export const patchProxy = operation({
     // A patch with the singular form replaces the transforms.
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
-    await proxies.change(context, before, await readBody(context, mergePatch(replaceable, input) as Given))
+    const patched = mergePatch(replaceable, unbinding(input)) as Given
+    await proxies.change(context, before, await readBody(context, patched))
     return undefined
   },
 })

@@ -4,7 +4,7 @@ import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
-import { DEFAULT_IMAGE } from '../../domain/reactor/reactor.js'
+import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
@@ -86,7 +86,8 @@ export async function invoke(
   const { reactor } = invocation
   try {
     if (outcome.kind === 'failure') throw outcome.error
-    const { res, raw, tokenize: payload } = outcome
+    const { res, isThrown, raw, tokenize: payload } = outcome
+    const isFailed = isThrown === true && res!.statusCode >= 400
     const create =
       payload === undefined
         ? undefined
@@ -94,7 +95,7 @@ export async function invoke(
     const conclude = async (context: Context) => {
       const tokens = await create?.(context)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
-      context.audit.record('reactor', reactor)
+      if (!isFailed) context.audit.record('reactor', reactor)
       const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
       await keep?.(context, answer)
       return answer
@@ -155,12 +156,9 @@ export async function prepare(
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const { args: detokenized, ...rest } = await detokenize(using, document, found)
   const { caller } = context
-  const { tenant, actor } = caller
-  const { permissions = [] } = runtime
+  const { tenant } = caller
   const bound = application && boundCaller(context, application)
-  // On every container, instead of the permissions of the caller.
-  const granted = permissions.length > 0 && { tenant, actor, ...decideBy({ permissions, rules: [] }) }
-  const client = bound ?? (granted || undefined)
+  const client = bound ?? grantedCaller(caller, runtime)
   return {
     actor: bound ?? caller,
     settings,
@@ -168,7 +166,7 @@ export async function prepare(
       tenant,
       caller: callerKey(caller),
       session: caller.session?.id,
-      rights: application?.id ?? (client && JSON.stringify([client.actor, runtime.permissions])),
+      rights: application?.id ?? rightsKey(client, runtime),
       reactor: reactor.id,
       code: reactor.code ?? formula?.code ?? '',
       args:
@@ -179,13 +177,26 @@ export async function prepare(
       configuration:
         formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
       client: client === undefined ? null : createClientCall(session, client),
-      ...(runtime.timeout === undefined ? {} : { timeMs: runtime.timeout * 1000 }),
+      timeMs: runtime.timeout && runtime.timeout * 1000,
     },
   }
 }
 
 export function callerKey({ actor: { type, id } }: Caller): string {
   return `${type}/${id}`
+}
+
+/** The caller with the permissions of `runtime` instead of its own, on every container; undefined without any. */
+export function grantedCaller(
+  { tenant, actor }: Caller,
+  { permissions = [] }: Partial<RuntimeOptions>,
+): Caller | undefined {
+  return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
+}
+
+/** Identifies the rights of a client without an application. */
+export function rightsKey(client: Caller | undefined, { permissions }: Partial<RuntimeOptions>) {
+  return client && JSON.stringify([client.actor, permissions])
 }
 
 /** The application as a caller, without permissions if it has expired. */

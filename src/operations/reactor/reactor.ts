@@ -1,24 +1,35 @@
 /** Reactors: code or a formula with a configuration, and the application that the code acts as. */
-import { PERMISSIONS, type Permission } from '../../domain/access/permissions.js'
+import { permissionsOf } from '../../domain/access/permissions.js'
 import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { mergePatch } from '../../domain/json/json.js'
-import { omitUndefined } from '../../domain/omit-undefined.js'
+import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
-import { checkReactor, DEFAULT_IMAGE, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
+import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema, patchOf } from '../../framework/schema.js'
+import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
 import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/formula.js'
 import { manage } from '../manage.js'
 import { removeRuns } from './reactor-log.js'
 
-const TOKEN_PERMISSIONS = (Object.keys(PERMISSIONS) as Permission[]).filter((name) => /^token:/.test(name))
+const CLIENT_PERMISSIONS = permissionsOf('private')
 
 const { arrayOf, boolean, component, enumOf, number, object, text, textMap, uuid } = output
+
+export const runtimeOutput = object({
+  image: enumOf(...IMAGES),
+  'async?': boolean,
+  'dependencies?': textMap,
+  'resolutions?': textMap,
+  'warm_concurrency?': number,
+  'timeout?': number,
+  'resources?': text,
+  'permissions?': arrayOf({ enum: CLIENT_PERMISSIONS }),
+})
 
 const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
   id: uuid,
@@ -29,23 +40,14 @@ const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'appli
   'code?': text,
   configuration: textMap,
   'application?': object({ id: uuid, name: text, type: enumOf('public', 'private') }),
-  'runtime?': object({
-    image: enumOf(...IMAGES),
-    'async?': boolean,
-    'dependencies?': textMap,
-    'resolutions?': textMap,
-    'warm_concurrency?': number,
-    'timeout?': number,
-    'resources?': text,
-    'permissions?': arrayOf({ enum: TOKEN_PERMISSIONS }),
-  }),
+  'runtime?': runtimeOutput,
   ...output.optionalAudit,
 })
 
 export const reactorId = idOf('reactor', 'The id of the reactor, or its name.')
 
 export function reference(refersTo: string, description: string) {
-  return { ...inputSchema(['id'], { id: { type: 'string' } }), refersTo, description } as const
+  return { ...lenientInput([], { id: { type: 'string' } }), refersTo, description } as const
 }
 
 export function configurationOf(description: string) {
@@ -62,9 +64,9 @@ const runtimeProperties = {
   dependencies: packages,
   resolutions: packages,
   warm_concurrency: { type: 'integer', minimum: 0, maximum: 100 },
-  timeout: { type: 'integer', minimum: 1, maximum: 600 },
+  timeout: { type: 'integer', minimum: 0, maximum: 600 },
   resources: shortText,
-  permissions: { type: 'array', items: { type: 'string', enum: TOKEN_PERMISSIONS }, maxItems: 20 },
+  permissions: { type: 'array', items: { type: 'string', enum: CLIENT_PERMISSIONS }, maxItems: 100 },
 } as const
 
 const reactorBody = {
@@ -80,6 +82,7 @@ const reactorBody = {
     type: 'object',
     properties: runtimeProperties,
     additionalProperties: false,
+    isEmptyAbsent: true,
     description:
       'How it runs, as JSON: timeout (seconds), permissions of its client without an application, image.',
   },
@@ -110,7 +113,7 @@ export const createReactor = operation({
     '{ raw, tokenize } or { res }; see coffer formula create. Without an application, runtime.permissions are what its\n' +
     'client svc may do, for whoever invokes it.',
   input: {
-    ...inputSchema(['name'], {
+    ...lenientInput(['name'], {
       ...reactorBody,
       formula: reference('formula', 'The formula that it runs: its id or name, or {"id":"…"}.'),
     }),
@@ -143,7 +146,7 @@ export const getReactor = reactors.get('coffer reactor get greet')
 export const updateReactor = operation({
   ...reactors.updating,
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
-  input: inputSchema(['id', 'name'], { id: reactorId, ...reactorBody }),
+  input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
   check: checkReactor,
   run: async (context, input) =>
@@ -156,7 +159,7 @@ export const patchReactor = operation({
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +
     'entry of configuration or runtime; all others stay. Code replaces a formula.',
-  input: inputSchema(['id'], { id: reactorId, ...reactorPatch }),
+  input: lenientInput(['id'], { id: reactorId, ...reactorPatch }),
   examples: [
     `coffer reactor patch greet --code 'module.exports = async ({ args }) => ({ raw: { hi: args.name } })'`,
     `echo '{"name":"hello","application":null}' | coffer reactor patch greet`,
@@ -166,7 +169,8 @@ export const patchReactor = operation({
     const before = await reactors.require(context, input.id)
     const { name, code, configuration, runtime, application_id } = before
     const application = application_id === undefined ? undefined : { id: application_id }
-    const patched = mergePatch(omitUndefined({ name, code, configuration, runtime, application }), input)
+    const given = omitUndefined({ name, code, configuration, runtime, application })
+    const patched = mergePatch(given, unbinding(input))
     checkReactor(patched as Given)
     await replace(context, before, patched as Given)
     return undefined
@@ -209,7 +213,8 @@ type Given = Infer<{ type: 'object'; properties: typeof reactorBody; required: r
 /** @throws CofferError `validation` unless exactly one of code and formula is given */
 function checkNew(given: Readonly<Record<string, unknown>>): void {
   const errors: PropertyErrors = {}
-  const count = ['code', 'formula'].filter((name) => name in given).length
+  const { code, formula } = given as Lenient<{ code: string; formula: { id: string } }>
+  const count = [code, formula?.id].filter((each) => each !== undefined).length
   if (count === 0) addError(errors, 'code', 'is required, or a formula')
   if (count === 2) addError(errors, 'code', 'cannot be given beside a formula')
   collect(errors, '', () => checkReactor(given))
@@ -242,18 +247,24 @@ async function readBody(
     code,
     configuration: values ?? {},
     application_id: bound?.id,
-    runtime: runtime && ({ image: DEFAULT_IMAGE, ...omitUndefined(runtime) } as const),
+    runtime: runtime && completeRuntime(runtime),
   }
+}
+
+/** A patch in which an application without an id is null, and so removes the one that is there. */
+export function unbinding<P extends { application?: { id?: string } | null }>(patch: P): P {
+  const { application } = patch
+  return application != null && application.id === undefined ? { ...patch, application: null } : patch
 }
 
 /** The application that code acts as. Adds an error if it is unknown or unsuitable. */
 export async function findBound(
   { store, caller }: Pick<Context, 'store' | 'caller'>,
-  application: { id: string } | undefined,
+  { id }: { id?: string } = {},
   errors: PropertyErrors,
 ): Promise<ApplicationRecord | undefined> {
-  const bound = application && (await store.get('application', caller.tenant, application.id))
-  if (application !== undefined && (bound === undefined || bound.type === 'management'))
+  const bound = id === undefined ? undefined : await store.get('application', caller.tenant, id)
+  if (id !== undefined && (bound === undefined || bound.type === 'management'))
     addError(errors, 'application.id', 'no public or private application has this id')
   return bound
 }
