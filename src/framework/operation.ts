@@ -153,6 +153,8 @@ export interface Operation<
   readonly onlyFor?: 'public' | 'private'
   /** `METHOD /path/{parameter}`; required without an audience, refused with one. */
   readonly route?: Route
+  /** An older path, of the same method and without parameters, that answers the same. */
+  readonly alsoAt?: string
   /** `METHOD /path` below {@link CONTROL_PATH}, for the key of the control plane; with audience `owner`. */
   readonly control?: string
   /** Takes requests of any form over HTTP, without a route: bodies as bytes, answers as they come. */

@@ -136,7 +136,7 @@ class UnitContext implements Context {
 
 /** Contract: called once for each operation, in its unit of work. */
 export async function writeLog(
-  { store, caller, now, date }: Context,
+  { store, caller, now, date, createUuid }: Context,
   recorded: readonly AuditEntry[],
   traceId: string,
 ): Promise<void> {
@@ -146,6 +146,7 @@ export async function writeLog(
   for (const { type, id, as, transform, actor = caller.actor } of recorded) {
     if (as === undefined) continue
     const entry: LogRecord = {
+      id: createUuid(),
       tenant_id: tenant.id,
       actor_id: actor.id,
       actor_type: actor.type,

@@ -22,7 +22,12 @@ type Segments = readonly (string | undefined)[]
 /** A router over `registry`; fixed segments go before parameters. */
 export function createRouter(registry: Registry) {
   const buckets = new Map<string, RoutedOperation[]>()
-  for (const operation of registry.routed) {
+  const older = registry.routed.flatMap(({ alsoAt: path, ...operation }) =>
+    path === undefined
+      ? []
+      : { ...operation, endpoint: { ...operation.endpoint, path, segments: path.split('/').slice(1) } },
+  )
+  for (const operation of [...registry.routed, ...older]) {
     const bucket = bucketOf(operation.endpoint.segments)
     buckets.set(bucket, [...(buckets.get(bucket) ?? []), operation].sort(compareFixedness))
   }

@@ -107,6 +107,7 @@ export class ReadableRows {
       })
     await store.write(async (writer) =>
       writer.log(number, {
+        id: createUuid(this.#random),
         tenant_id: id,
         actor_type: 'system',
         entity_type: 'tenant',

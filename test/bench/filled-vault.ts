@@ -89,6 +89,7 @@ export async function prepareUnit(app: App, from: number, count: number): Promis
         created_at: created,
       },
       log: {
+        id: crypto.randomUUID(),
         tenant_id: tenantId,
         actor_id: owner,
         actor_type: 'user',

@@ -66,7 +66,7 @@ t.test(
     const reader = await own(keys.private?.key)
     t.equal(reader.id, keys.private?.id)
     t.same(reader.rules, [{ priority: 1, container: '/', transform: 'reveal', permissions: of('private') }])
-    t.same((await own(keys.public?.key)).permissions, ['token:create', 'token:update'])
+    t.same((await own(keys.public?.key)).permissions, ['token:create', 'token:update', 'token-intent:create'])
 
     const made = await request(announcement, keys.public?.key, 'POST /tokens', {
       type: 'card_number',

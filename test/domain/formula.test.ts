@@ -100,6 +100,7 @@ t.test('an icon is base64 of the image that it says it is', async (t) => {
     `data:image/png;base64,${PNG}`,
     `data:image/jpg;base64,${JPEG}`,
     `data:image/jpeg; base64 , ${JPEG}`,
+    'data:image/png;base64,AAAA',
   ]
   for (const icon of good)
     t.equal(
@@ -117,7 +118,7 @@ t.test('an icon is base64 of the image that it says it is', async (t) => {
     `data:image/png;base64,${PNG}=`,
     `data:image/png;base64,${PNG}!`,
     'data:image/png;base64,',
-    'data:image/png;base64,AAAA',
+    `data:image/png;base64,${btoa('GIF89a')}`,
     `data:image/svg+xml;base64,${PNG}`,
     `DATA:image/png;base64,${PNG}`,
   ]

@@ -109,11 +109,12 @@ t.test('a token is shown in the order of the specification, without what has no 
     modified_at: '2026-11-20T00:00:01.000+00:00',
   }
   const order =
-    'id tenant_id type data mask fingerprint containers metadata created_by created_at modified_by modified_at ' +
+    'id tenant_id type data mask fingerprint containers metadata privacy created_by created_at modified_by modified_at ' +
     'search_indexes fingerprint_expression expires_at card'
   t.equal(Object.keys(viewToken(full, 'reveal')).join(' '), order)
   const plain = viewToken(recordOf(await prepare({ type: 'token', data: 1 })), 'reveal')
-  const least = 'id tenant_id type data fingerprint containers created_by created_at fingerprint_expression'
+  const least =
+    'id tenant_id type data fingerprint containers privacy created_by created_at fingerprint_expression'
   t.equal(Object.keys(plain).join(' '), least)
 })
 

@@ -149,6 +149,7 @@ t.test('lists of code, of what runs it, and of the log are refused as well', asy
   }
   const tenant = await app.tenant()
   const record: LogRecord = {
+    id: crypto.randomUUID(),
     tenant_id: tenant.id,
     actor_id: management.id,
     actor_type: 'application',

@@ -75,8 +75,11 @@ export async function openOnDisk(tenants = 1) {
   return Object.assign(vault, { reopen })
 }
 
+const LOG_ID = '5a4b1c6e-9d0f-4e0a-8b57-0c9f6f4d2a11'
+
 export function logRecord(entity_id: string, time: number, more: Partial<LogRecord> = {}): LogRecord {
   return {
+    id: LOG_ID,
     tenant_id: TENANT_ID,
     actor_id: 'somebody',
     actor_type: 'user',

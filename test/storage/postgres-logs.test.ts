@@ -172,6 +172,7 @@ t.test('a backlog goes into the log in parts that take no longer than the store 
       message: 'Token read',
       trace_id: '0',
     } as const),
+    id: crypto.randomUUID(),
     created_at: new Date().toISOString(),
   }
   await engine.logs.chainPending()
@@ -295,6 +296,7 @@ t.test(
     const { id: tenant_id } = await app.tenant()
     const record = {
       ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read' } as const),
+      id: crypto.randomUUID(),
       ...{ entity_id: 'read', created_at: new Date().toISOString(), trace_id: '0' },
     }
     const maker = new Uint8Array(16).fill(7)

@@ -298,7 +298,7 @@ t.test('finds what was done to it', async (t) => {
   const cases: [string, () => Promise<unknown>, number][] = [
     [
       'a record was changed',
-      () => edit(block(1), (one) => ({ ...one, items: one.items.with(4, [1, 0, 'x', 'y']) })),
+      () => edit(block(1), (one) => ({ ...one, items: one.items.with(4, [1, 0, 'x', 'y', 'z']) })),
       second,
     ],
     [
@@ -317,7 +317,7 @@ t.test('finds what was done to it', async (t) => {
     ['a block is gone', () => verifyAfter(({ remove }) => remove(block(1))), second],
     [
       'a record of the tail was changed',
-      () => editHead((head) => ({ ...head, tail: { ...head.tail, items: [[1, 0, 'x', 'y']] } })),
+      () => editHead((head) => ({ ...head, tail: { ...head.tail, items: [[1, 0, 'x', 'y', 'z']] } })),
       last,
     ],
     ['the head is gone', () => verifyAfter(({ remove }) => remove('1/head')), 1],

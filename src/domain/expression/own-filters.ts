@@ -194,10 +194,17 @@ function asBytes(value: unknown): Buffer {
   return value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(asText(value), 'utf8')
 }
 
+const QUOTED = /'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"/g
+
+/** Null if the path selects nothing, except for a path with recursive descent. */
 function selectJson(value: unknown, [path]: readonly unknown[], { jsonPath, budget }: CallTools): unknown {
   if (typeof path !== 'string') refuse('json takes a JSONPath such as "$.address.city"')
   const found = jsonPath!(path, value, budget)
-  return found.length > 1 ? refuse('the JSONPath selects several values; it must select one') : found[0]
+  if (found.length > 1) refuse('the JSONPath selects several values; it must select one')
+  const isDescent = path.replaceAll(QUOTED, '').includes('..')
+  if (found.length === 0 && isDescent)
+    refuse('the JSONPath selects nothing; with .. it must select one value')
+  return found[0]
 }
 
 function toNumber(value: unknown): number {

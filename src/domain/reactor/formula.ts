@@ -21,8 +21,13 @@ export interface FormulaBody {
 }
 
 const ICON = /^data:image\/(png|jpe?g);\s*base64\s*,\s*([A-Za-z0-9+/]+={0,2})$/
-/** The first bytes of a PNG (RFC 2083, section 3.1) and of a JPEG (ISO 10918-1: start of image, then a marker). */
-const SIGNATURES = { png: '\x89PNG\r\n\x1a\n', jpeg: '\xff\xd8\xff' }
+/** The first bytes of images; an icon that begins with none of these counts as what it says it is. */
+const SIGNATURES: Readonly<Record<string, string>> = {
+  png: '\x89PNG\r\n\x1a\n',
+  jpeg: '\xff\xd8\xff',
+  gif: 'GIF8',
+  webp: 'RIFF',
+}
 
 /** @throws CofferError `validation` with an error for every invalid property. */
 export function checkFormula(given: Lenient<FormulaBody>): void {
@@ -40,7 +45,9 @@ function isIcon(text: string): boolean {
   const [, type, base64 = ''] = ICON.exec(text) ?? []
   if (type === undefined || base64.length % 4 !== 0) return false
   // 24 characters of base64 are 18 bytes.
-  return atob(base64.slice(0, 24)).startsWith(type === 'png' ? SIGNATURES.png : SIGNATURES.jpeg)
+  const begins = (name: string) => atob(base64.slice(0, 24)).startsWith(SIGNATURES[name]!)
+  const found = Object.keys(SIGNATURES).find(begins)
+  return found === undefined || found === type.replace('jpg', 'jpeg')
 }
 
 /**

@@ -4,6 +4,7 @@ import type { TakenBatches } from './taken-batches.js'
 
 /** The API's log object has all fields except `trace_id` and `transform`. */
 export interface LogRecord {
+  id: string
   tenant_id: string
   actor_id?: string
   actor_type?: 'application' | 'user' | 'system'
@@ -26,8 +27,8 @@ export type LogShape = [
   message: string,
   transform: Transform | null,
 ]
-/** `shape` is a position in the block's shapes; `time` is in ms since the epoch. */
-export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string]
+/** `shape` is a position in the block's shapes; `time` is in ms since the epoch; `id` is base64url of the UUID's bytes. */
+export type LogItem = [time: number, shape: number, entity_id: string, trace_id: string, id: string]
 
 /** Records of each block of a log. */
 export const BLOCK_RECORDS = 32

@@ -9,6 +9,8 @@ export interface Area {
   since?: string[]
   /** The parts that are left out, as Markdown. */
   without?: string
+  /** Properties of bodies that are ignored; all others that clients send are kept, done or refused. */
+  ignored?: string[]
   /** The paths of an area that is left out as a whole, each with all below it; `{}` stands for any segment. */
   not_emulated?: string[]
 }
@@ -37,7 +39,9 @@ export const readAreas = () => JSON.parse(readAsset('../fixtures/emulation.json'
 export const readClients = () => JSON.parse(readAsset('../fixtures/clients.json')) as Client[]
 
 /** The cells of an area in the table: the interface of January 2023, and that of today. */
-export function rateArea({ early, without, not_emulated }: Area): [string, string] {
-  const today = without === undefined ? 'emulated' : `partly: without ${without}`
+export function rateArea({ early, without, ignored = [], not_emulated }: Area): [string, string] {
+  const rated = without === undefined ? 'emulated' : `partly: without ${without}`
+  const names = ignored.map((name) => `\`${name}\``).join(', ')
+  const today = names === '' ? rated : `${rated}; ignores ${names} in requests`
   return [early === undefined ? '–' : 'emulated', not_emulated === undefined ? today : 'not emulated']
 }

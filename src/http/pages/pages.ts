@@ -26,6 +26,8 @@ export function createPages(createDocument: () => OpenApiDocument): ReadonlyMap<
   }
   return new Map<string, () => HttpResponse>([
     [HEALTH_PATH, () => answerResult(200, { status: 'ok' })],
+    // Clients ask for it whether the server is there.
+    ['/ping', () => answerResult(200, undefined)],
     ['/openapi.json', () => answerText(200, JSON_TYPE, prepare().json)],
     ['/', () => ({ ...prepare().html, headers: { ...prepare().html.headers } })],
   ])

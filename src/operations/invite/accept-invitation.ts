@@ -109,6 +109,7 @@ async function acceptLink(
   ] as const
   for (const [entity_type, entity_id, operation, message] of records)
     await store.log(number, {
+      id: createUuid(),
       tenant_id: tenant.id,
       actor_id: member.user_id,
       actor_type: 'user',

@@ -18,6 +18,7 @@ const logOutput = component(
   'Log',
   ['created_at', 'actor_type', 'operation', 'entity_type', 'entity_id', 'message'],
   {
+    id: uuid,
     tenant_id: uuid,
     'actor_id?': text,
     'actor_type?': enumOf('application', 'user', 'system'),

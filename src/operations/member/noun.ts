@@ -3,10 +3,11 @@ import { GIVEN_ROLES, ROLES, type Role } from '../../domain/access/permissions.j
 import { formatDate } from '../../domain/dates.js'
 import type { PersonNames } from '../../domain/invitation/invitation.js'
 import { normalizeEmail } from '../../domain/invitation/mail-server.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { MemberRecord, TenantRecord, UserRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
 import { operation } from '../../framework/operation.js'
-import { arrayOf, component, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
+import { arrayOf, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll } from '../../storage/pages.js'
@@ -26,6 +27,7 @@ export const memberOutput = component('Member', columns, {
     'picture?': text,
   }),
   ...optionalAudit,
+  'created_date?': { ...date, description: 'Equal to created_at.' },
 })
 
 export type MemberView = Infer<typeof memberOutput>
@@ -100,7 +102,8 @@ export async function viewMember(
 ): Promise<MemberView> {
   const user = await reader.get('user', 0, user_id)
   const { tenants: _, created_at: __, ...view } = user ?? { id: user_id, created_at: '' }
-  return { id, tenant_id, role, user: view, ...made }
+  const { created_at: created_date } = made
+  return { id, tenant_id, role, user: view, ...made, ...omitUndefined({ created_date }) }
 }
 
 /** Called before a tenant is deleted, because records of the vault refer to its members and invitation links. */

@@ -19,7 +19,7 @@ import {
   readSettings,
 } from './tenant-create.js'
 
-const { boolean, count, date, object, text, uuid } = output
+const { boolean, count, date, enumOf, object, text, uuid } = output
 
 const flag = { type: 'string', enum: ['true', 'false'] } as const
 
@@ -27,6 +27,7 @@ const tenantAttributes = {
   id: uuid,
   owner_id: uuid,
   name: text,
+  type: { ...enumOf('test'), description: 'Always test: elsewhere, production is another.' },
   settings: object({ 'deduplicate_tokens?': flag, 'disable_ephemeral_proxy?': flag }),
   ...output.optionalAudit,
 } as const
@@ -104,6 +105,7 @@ const reportUsage = operation({
   summary: 'Report the number of tokens, and of those active this month.',
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
+  alsoAt: '/tenants/self/reports/operations',
   input: inputSchema([], {}),
   output: output.component('UsageReport', [], {
     token_report: object({
@@ -111,6 +113,7 @@ const reportUsage = operation({
       included_monthly_active_tokens: count,
       monthly_active_tokens: count,
     }),
+    total_tokens: count,
   }),
   examples: ['coffer tenant usage'],
   async run(context) {
@@ -126,13 +129,14 @@ const reportUsage = operation({
         included_monthly_active_tokens: settingOf(values, 'tokens.included_monthly_active'),
         monthly_active_tokens: await countActive(context),
       },
+      total_tokens: Object.values(metrics_by_type).reduce((sum, { count }) => sum + count, 0),
     }
   },
 })
 
 function viewTenant(tenant: TenantRecord): TenantView {
   const { number: _number, keys: _keys, log_chains: _chains, ...view } = tenant
-  return view
+  return { ...view, type: 'test' }
 }
 
 const createTenant = operation({

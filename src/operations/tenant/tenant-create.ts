@@ -39,6 +39,7 @@ export async function createTenant(
   const member = { id: createUuid(), tenant_id, role: 'OWNER', user_id: owner_id, ...made } as const
   await store.insert('member', number, member)
   await store.log(number, {
+    id: createUuid(),
     tenant_id,
     actor_id: owner_id,
     actor_type: 'user',

@@ -102,7 +102,7 @@ export async function sweepExpired(
     const isDue = await store.read(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
-    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid(), isOver)) : 0
+    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid, isOver)) : 0
     swept += count
   } while (count > 0 && swept < limit && !isOver())
   return swept
@@ -118,12 +118,13 @@ async function dropOldLogs(store: Host['store']): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(store: StoreWriter, limit: number, traceId: string, isOver: () => boolean) {
+async function purgeSome(store: StoreWriter, limit: number, createUuid: () => string, isOver: () => boolean) {
   if (store.clock.isJump) store.storeTime()
   let purged = 0
   for (const { kind, tenant, record } of await store.findExpired(limit)) {
     if (purged > 0 && isOver()) break
-    if (kind === 'token' || kind === 'token_intent') await purgeToken(store, tenant, record.id, traceId, kind)
+    if (kind === 'token' || kind === 'token_intent')
+      await purgeToken(store, tenant, record.id, createUuid, kind)
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     purged++
   }
@@ -138,7 +139,7 @@ export async function purgeToken(
   store: StoreWriter,
   tenant: number,
   id: string,
-  traceId: string,
+  createUuid: () => string,
   kind: 'token' | 'token_intent' = 'token',
 ) {
   const record = await store.purge(kind, tenant, id)
@@ -149,6 +150,7 @@ export async function purgeToken(
     await recordDeletion(store, tenant, record)
   }
   await store.log(tenant, {
+    id: createUuid(),
     tenant_id: record.tenant_id,
     actor_type: 'system',
     entity_type: entityTypeOf(record),
@@ -156,7 +158,7 @@ export async function purgeToken(
     operation: 'delete',
     message: messageAbout(record, 'Token expired'),
     created_at: formatDate(store.now),
-    trace_id: traceId,
+    trace_id: createUuid(),
   })
 }
 

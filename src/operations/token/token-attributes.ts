@@ -125,6 +125,10 @@ export const tokenOutput = output.component('Token', columns, {
   fingerprint: text,
   containers: texts,
   'metadata?': textMap,
+  'privacy?': {
+    description: 'Derived from the first container and the mask.',
+    ...object({ classification: text, impact_level: text, restriction_policy: enumOf('mask', 'redact') }),
+  },
   ...output.audit,
   'search_indexes?': texts,
   'fingerprint_expression?': text,
@@ -168,6 +172,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     fingerprint: record.fingerprint,
     containers: record.containers,
     metadata: record.metadata,
+    privacy: describePrivacy(record),
     created_by: record.created_by,
     created_at: record.created_at,
     modified_by: record.modified_by,
@@ -181,6 +186,15 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     _extras: undefined,
   }
   return omitUndefined(view) as TokenView
+}
+
+const PRIVACY = /^\/(general|bank|pci|pii)\/(low|moderate|high)\/$/
+
+/** The attribute of clients from before there were containers; undefined for a container that they do not know. */
+function describePrivacy({ containers, mask }: TokenRecord): TokenView['privacy'] {
+  const [, classification, impact_level] = PRIVACY.exec(containers[0]!) ?? []
+  const restriction_policy = mask === undefined ? 'redact' : 'mask'
+  return classification && impact_level ? { classification, impact_level, restriction_policy } : undefined
 }
 
 const NO_DETAILS: Pick<TokenView, 'card' | 'bank'> = {}

@@ -111,7 +111,7 @@ async function create(
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
   const id = chosen ?? context.createUuid()
-  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid())
+  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid)
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,
@@ -245,7 +245,8 @@ async function showDuplicate(
   const shown = stricterTransform('mask', transform ?? 'redact')
   recordToken(context, original, log, shown)
   const view = viewToken(original, shown)
-  const { data, metadata, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } = view
+  const { data, metadata, privacy, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } =
+    view
   return addExtras(transform === undefined ? redacted : view, { deduplicated: true, deduplication_behavior })
 }
 

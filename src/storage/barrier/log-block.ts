@@ -7,7 +7,7 @@ import type { LogEntry } from '../engine.js'
 import type { Condition } from '../store.js'
 
 /** Bytes of a packed record besides its texts. */
-const ITEM_BYTES = 26
+const ITEM_BYTES = 51
 
 /** A log record; `shape` has the attributes that it shares with others. */
 export interface LogLine {
@@ -16,6 +16,8 @@ export interface LogLine {
   readonly shape: LogShape
   readonly entity_id: string
   readonly trace_id: string
+  /** Packed. */
+  readonly id: string
 }
 
 type SealedEntry = LogEntry & LogLine
@@ -29,7 +31,16 @@ export function createEntry(
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
   const shape: LogShape = [tenant_id, actor_type, actor_id, entity_type, operation, message, transform]
-  return { tenant, bytes: sizeOf(record), time: at, shape, entity_id, trace_id }
+  return { tenant, bytes: sizeOf(record), time: at, shape, entity_id, trace_id, id: packUuid(record.id) }
+}
+
+function packUuid(id: string): string {
+  return Buffer.from(id.replaceAll('-', ''), 'hex').toString('base64url')
+}
+
+function unpackUuid(packed: string): string {
+  const hex = Buffer.from(packed, 'base64url').toString('hex')
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-')
 }
 
 /** About as many bytes as the record takes in a row. */
@@ -44,14 +55,17 @@ export function pack(lines: readonly LogLine[]): LogLines {
 }
 
 /** Changes `shapes` and `items`. */
-export function addLine({ shapes, items }: LogLines, { time, shape, entity_id, trace_id }: LogLine): void {
+export function addLine(
+  { shapes, items }: LogLines,
+  { time, shape, entity_id, trace_id, id }: LogLine,
+): void {
   const known = shapes.findIndex((each) => each.every((value, at) => value === shape[at]))
-  items.push([time, known < 0 ? shapes.push(shape) - 1 : known, entity_id, trace_id])
+  items.push([time, known < 0 ? shapes.push(shape) - 1 : known, entity_id, trace_id, id])
 }
 
 export function unpack({ shapes, items }: LogLines): LogLine[] {
-  return items.map(([time, shape, entity_id, trace_id]) => {
-    return { time, shape: shapes[shape]!, entity_id, trace_id }
+  return items.map(([time, shape, entity_id, trace_id, id]) => {
+    return { time, shape: shapes[shape]!, entity_id, trace_id, id }
   })
 }
 
@@ -67,10 +81,20 @@ export function countTypes(types: LogHeadRecord['types'], lines: readonly LogLin
   return counts
 }
 
-export function toRecord({ time, shape, entity_id, trace_id }: LogLine): LogRecord {
+export function toRecord({ time, shape, entity_id, trace_id, id: packed }: LogLine): LogRecord {
   const [tenant_id, actor_type, actor_id, entity_type, operation, message, transform] = shape
   const created_at = formatDate(time)
-  const record: LogRecord = { tenant_id, entity_type, entity_id, operation, message, created_at, trace_id }
+  const id = unpackUuid(packed)
+  const record: LogRecord = {
+    id,
+    tenant_id,
+    entity_type,
+    entity_id,
+    operation,
+    message,
+    created_at,
+    trace_id,
+  }
   if (actor_id !== null) record.actor_id = actor_id
   if (actor_type !== null) record.actor_type = actor_type
   if (transform !== null) record.transform = transform

@@ -229,8 +229,8 @@ export class LogChain {
     return toBase64(this.#log.keys.logChain(Buffer.from(JSON.stringify(parts)), VALUE_BYTES))
   }
 
-  #valueAfter(value: string, { time, shape, entity_id, trace_id }: LogLine): string {
-    return this.#digest(['log', value, time, shape, entity_id, trace_id])
+  #valueAfter(value: string, { time, shape, entity_id, trace_id, id }: LogLine): string {
+    return this.#digest(['log', value, time, shape, entity_id, trace_id, id])
   }
 
   /** Shows that the chain ends where the head says. */
