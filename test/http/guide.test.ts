@@ -38,13 +38,14 @@ function nameCall(call: string): string {
 /** Calls, their attributes, and filters that the program has. */
 function listParts(): Set<string> {
   const filters = [...FILTERS.keys()].map((name) => `| ${name}`)
-  const calls = registry.operations.flatMap(({ endpoint, relay, output }) => {
+  const calls = registry.operations.flatMap(({ endpoint, relay, output, alsoAt }) => {
     if (relay !== undefined) return [`calls through \`${relay.path}\``]
     if (endpoint === undefined) return []
     const call = nameCall(`${endpoint.method} ${endpoint.path}`)
     const answered = output?.type === 'object' && endpoint.method !== 'GET' ? output.properties : {}
     const attributes = Object.keys({ ...endpoint.body, ...endpoint.query, ...answered })
-    return [call, ...attributes.map((name) => `${call} ${name}`)]
+    const older = alsoAt === undefined ? [] : [`${endpoint.method} ${alsoAt}`]
+    return [call, ...older, ...attributes.map((name) => `${call} ${name}`)]
   })
   return new Set([...calls, ...filters])
 }

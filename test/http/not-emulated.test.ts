@@ -15,6 +15,9 @@ const OUT: Record<string, string> = {
   '/network-tokens': 'Network tokens',
   '/account-updater': 'Account updater',
   '/agentic': 'Payments by agents',
+  '/ai': 'Payments by agents',
+  '/issuers': 'Enrichment',
+  '/atomic': 'before 2022',
   '/connections': 'Connections',
   '/application-templates': 'Application templates',
   '/tenants/self/connections': 'Connections',
@@ -33,7 +36,8 @@ async function start(t: Test) {
   const ask = async (method: string, path: string, key?: string) => {
     const headers: Record<string, string> = key === undefined ? {} : { 'svc-api-key': key }
     const answer = await handle(new Request(`http://localhost${path}`, { method, headers }))
-    return { status: answer.status, json: JSON.parse(await answer.text()) }
+    const text = await answer.text()
+    return { status: answer.status, json: text === '' ? undefined : JSON.parse(text) }
   }
   const keys: Record<string, string> = {}
   for (const type of TYPES)
@@ -90,3 +94,19 @@ t.test('lists ignore a start beside the page, and end with an empty page', async
       if (query.startsWith('page=999')) t.same(json.data, [], name)
     }
 })
+
+t.test(
+  'paths from before answer: a ping without a look at the key, and a report under its other name',
+  async (t) => {
+    const { ask, keys } = await start(t)
+    for (const key of [undefined, 'key_unknown', keys.public])
+      t.same(await ask('GET', '/ping', key), { status: 200, json: undefined })
+    t.equal((await ask('POST', '/ping')).status, 405)
+    const usage = await ask('GET', '/tenants/self/reports/usage', keys.management)
+    t.match(usage, { status: 200, json: { total_tokens: 0 } })
+    t.same(await ask('GET', '/tenants/self/reports/operations', keys.management), usage)
+    t.equal((await ask('GET', '/tenants/self/reports/operations', keys.private)).status, 403)
+    t.equal((await ask('GET', '/tenants/self/reports/operations')).status, 401)
+    t.equal((await ask('POST', '/tenants/self/reports/operations', keys.management)).status, 405)
+  },
+)

@@ -1,0 +1,113 @@
+/** The newest client for Node has tables of its calls and of its requests: each path and each property is answered for. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join } from 'node:path'
+import t from 'tap'
+import type { ObjectSchema, Schema } from '../../src/framework/schema.js'
+import { memberOf } from '../../src/framework/schema.js'
+import { readAreas } from '../../src/http/openapi/emulation.js'
+import { registry } from '../../src/operations/all.js'
+import { createHandler } from '../support/service.js'
+import { openTestVault } from '../support/test-vault.js'
+
+const root = dirname(createRequire(import.meta.url).resolve('@basis-theory/node-sdk'))
+const files = readdirSync(root, { recursive: true, encoding: 'utf8' })
+const readAll = (end: string) =>
+  files.filter((file) => file.endsWith(end)).map((file) => readFileSync(join(root, file), 'utf8'))
+
+const CALL = /Default,\s*(?:"([^"]+)"|`([^`]+)`)\),\s*method: "(\w+)"/g
+const ENDS = /^(?:401 Unauthorized|404 Not Emulated|200 undefined)$/
+
+t.test('each path that the client has is emulated, or said not to be', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const handle = createHandler(vault.app)
+  const calls = [...readAll('/client/Client.js').join('').matchAll(CALL)]
+  t.ok(calls.length > 140, `${calls.length} calls`)
+  for (const [, plain, template, method = ''] of calls) {
+    const path = `/${plain ?? template!.replaceAll(/\$\{[^}]*\}/g, 'x')}`
+    const answer = await handle(new Request(`http://localhost${path}`, { method }))
+    const text = await answer.text()
+    const outcome = `${answer.status} ${text === '' ? undefined : JSON.parse(text).title}`
+    t.match(outcome, ENDS, `${method} ${path}`)
+    if (answer.status === 200) t.equal(path, '/ping')
+  }
+})
+
+const TOKEN = { type: 'token', data: 'a' }
+const PROXY = { name: 'a', destination_url: 'https://example.com' }
+/** By the type of the client: the operation, and a body for it. */
+const REQUESTS: Record<string, [operation: string, body: object]> = {
+  CreateTokenRequest: ['token create', TOKEN],
+  UpdateTokenRequest: ['token update', {}],
+  CreateApplicationRequest: ['app create', {}],
+  UpdateApplicationRequest: ['app update', {}],
+  CreateReactorRequest: ['reactor create', {}],
+  UpdateReactorRequest: ['reactor update', {}],
+  PatchReactorRequest: ['reactor patch', {}],
+  CreateProxyRequest: ['proxy create', PROXY],
+  UpdateProxyRequest: ['proxy update', { id: 'x', ...PROXY }],
+  PatchProxyRequest: ['proxy patch', {}],
+  AuthorizeSessionRequest: ['session authorize', {}],
+  UpdateTenantRequest: ['tenant update', {}],
+  UpdateTenantMemberRequest: ['member update', {}],
+  CreateTenantInvitationRequest: ['invite create', {}],
+  CreateReactorFormulaRequest: ['formula create', {}],
+  UpdateReactorFormulaRequest: ['formula update', {}],
+}
+
+t.test('each property that the client sends is declared, refused, or listed as ignored', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.app.close())
+  const ignored = readAreas().flatMap(({ ignored = [] }) => ignored)
+  for (const [type, [operation, body]] of Object.entries(REQUESTS)) {
+    const [declaration = ''] = readAll(`/${type}.d.ts`).filter((text) => text.includes('interface Raw {'))
+    const names = [...declaration.matchAll(/^ {8}"?(\w+)"?\??:/gm)].map(([, name]) => name!)
+    t.ok(names.length > 0, type)
+    for (const name of names) {
+      if (name in registry.find(operation)!.endpoint!.body || ignored.includes(name)) continue
+      const refused = await vault
+        .ask(operation, { ...body, [name]: 'x' })
+        .catch((error: { errors?: object }) => error)
+      t.ok((refused as { errors?: Record<string, unknown> }).errors?.[name], `${type}.${name}`)
+    }
+  }
+})
+
+/** What a body brings that no answer of its noun shows under the same name, because it is done instead. */
+const DONE: Record<string, string[]> = {
+  // An application's rule with conditions is refused.
+  'app create': ['rules.conditions', 'create_key'],
+  'app update': ['rules.conditions'],
+  // As application_id.
+  'proxy create': ['application'],
+  'proxy update': ['application'],
+  'proxy patch': ['application'],
+}
+
+t.test('whatever a declared body brings is shown, or done', async (t) => {
+  const found: Record<string, string[]> = {}
+  for (const { name, noun, endpoint, output, log } of registry.routed) {
+    if (endpoint === undefined || !['create', 'update'].includes(log?.operation ?? '')) continue
+    const shown = output ?? registry.find(`${noun} get`)?.output ?? {}
+    const hidden = [...listHidden(endpoint.body, memberOf(shown), '')]
+    if (hidden.length > 0) found[name] = hidden
+  }
+  t.strictSame(found, DONE)
+})
+
+/** Any JSON and maps show all that they are given. */
+function* listHidden(
+  given: Readonly<Record<string, Schema>>,
+  shown: Schema,
+  path: string,
+): Generator<string> {
+  if (shown.type !== 'object' || shown.properties === undefined) return
+  for (const [name, schema] of Object.entries(given)) {
+    const member = memberOf(schema)
+    const { properties = {} } = member.type === 'object' ? (member as ObjectSchema) : {}
+    if (name in shown.properties)
+      yield* listHidden(properties, memberOf(shown.properties[name]!), `${path}${name}.`)
+    else yield path + name
+  }
+}
