@@ -76,6 +76,10 @@ t.test('each property that the client sends is declared, refused, or listed as i
 
 /** What a body brings that no answer of its noun shows under the same name, because it is done instead. */
 const DONE: Record<string, string[]> = {
+  // Becomes the data.
+  'token create': ['token_intent_id'],
+  'token create-child': ['token_intent_id'],
+  'intent create': ['data'],
   // An application's rule with conditions is refused.
   'app create': ['rules.conditions', 'create_key'],
   'app update': ['rules.conditions'],
