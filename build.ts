@@ -107,6 +107,14 @@ function writeTypes(): void {
   }
   copy('index.d.ts')
   writeFileSync(`${target}package.json`, '{"type":"commonjs"}\n')
+  writeFileSync(`${target}vitest.d.mts`, readFileSync(`${compiledSources}vitest.d.ts`))
+}
+
+/** An ES module, as vitest is, over the library. */
+function writeVitest(): void {
+  const text = readFileSync(`${compiledSources}vitest.js`, 'utf8')
+  const short = text.replace("'./index.js'", "'./index.cjs'").replace(/^\/\/# sourceMappingURL.*\n?/m, '')
+  writeFileSync(`${distribution}vitest.mjs`, short)
 }
 
 /**
@@ -169,4 +177,5 @@ await bundleGuest()
 await bundlePage()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
+writeVitest()
 writeTypes()

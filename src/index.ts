@@ -5,15 +5,20 @@
 export type { Client } from './client/typed-client.js'
 export { CofferError, type ErrorCode, type Problem } from './errors.js'
 export {
-  type AskOptions,
   type ClientOptions,
-  type Coffer,
-  type CofferServer,
   type Control,
   createClient,
+  createControl,
+  type RemoteFork,
+} from './library/clients.js'
+export {
+  type AskOptions,
+  type Coffer,
+  type CofferServer,
   createHandler,
   type HandlerOptions,
   type Tenant,
+  type TestVault,
 } from './library/coffer.js'
 export * from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'

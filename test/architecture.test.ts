@@ -25,6 +25,7 @@ const ARROWS: Record<string, string[]> = {
   control: ['vault', 'http', 'operations', 'framework', 'domain', 'crypto/ports.ts', 'version.ts'],
   library: ['control', 'client', 'vault', 'http', 'operations', 'framework', 'domain'],
   'index.ts': ['library', 'client', 'operations'],
+  'vitest.ts': ['index.ts'],
   page: ['operations', 'framework'],
   cli: [
     'control',
@@ -66,6 +67,7 @@ const IMPORTERS: Record<string, string[]> = {
   pgpass: ['storage/postgres/pool.ts'],
   acorn: ['reactor/guest/source.ts'],
   ses: ['reactor/guest/realm.ts'],
+  vitest: ['vitest.ts'],
   preact: [
     'api.ts',
     'main.tsx',

@@ -26,6 +26,8 @@ export interface HttpClientOptions {
   signal?: AbortSignal
   /** The limit of one attempt, connecting included; default 60 s. */
   timeoutMs?: number
+  /** How often a request is repeated that a busy server refused; default 4. */
+  retries?: number
   /** Makes idempotency keys for POSTs that change data, so that a repeated POST is performed once; absent: no keys. */
   createKey?(): string
   /** Resolves after `ms`, or when the signal is aborted. */
@@ -37,7 +39,7 @@ export interface HttpClientOptions {
 /** A page has at most 16 MiB; an answer that cannot be split may have more. */
 const MOST_ANSWER_MIB = 64
 const DEFAULT_TIMEOUT_MS = 60_000
-const MOST_ATTEMPTS = 5
+const DEFAULT_RETRIES = 4
 const FIRST_WAIT_MS = 500
 /** If a server asks for a longer wait, the call fails. */
 const MOST_WAIT_MS = 60_000
@@ -71,7 +73,7 @@ export function createHttpClient(options: HttpClientOptions) {
         const outcome = readAnswer(definition, answer, prefix)
         if (!(outcome instanceof CofferError))
           return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome
-        const waitMs = waitBefore(attempt, outcome, options.random)
+        const waitMs = waitBefore(attempt, outcome, options)
         if (waitMs === undefined) throw outcome
         await options.wait(waitMs, signal)
         if (signal.aborted) throw interrupted()
@@ -85,9 +87,13 @@ function createKey({ createKey }: HttpClientOptions, { endpoint, log }: RoutedOp
 }
 
 /** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
-function waitBefore(attempt: number, error: CofferError, random: () => number): number | undefined {
+function waitBefore(
+  attempt: number,
+  error: CofferError,
+  { retries = DEFAULT_RETRIES, random }: HttpClientOptions,
+): number | undefined {
   const isBusy = error.code === 'rate_limited' || (error.code === 'unavailable' && error.status === 503)
-  if (!isBusy || attempt === MOST_ATTEMPTS) return undefined
+  if (!isBusy || attempt > retries) return undefined
   const backOffMs = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random() / 2)
   const askedMs = (error.retryAfterSeconds ?? 0) * 1000
   return askedMs > MOST_WAIT_MS ? undefined : Math.max(askedMs, backOffMs)

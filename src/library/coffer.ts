@@ -1,21 +1,16 @@
 /** A vault in the caller's process, as the library opens it. */
-import { randomUUID } from 'node:crypto'
-import type { Fetch, HttpClientOptions } from '../client/http-client.js'
-import { pause } from '../client/pause.js'
-import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
-import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
+import type { Client } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
 import { createVaultAnswerer } from '../control/middleware.js'
 import { resultOf } from '../framework/outcome.js'
 import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
 import { type Handler, toHandler } from '../http/start.js'
-import { type OperationName, type ResultOf, registry } from '../operations/all.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
+import { type ClientOptions, type Control, clientOver, createControls } from './clients.js'
 
 /** For requests that name no host. */
 const ORIGIN = 'http://localhost'
-
-type ControlName = Extract<OperationName, `control ${string}`>
 
 /** How a vault answers requests. */
 export interface HandlerOptions {
@@ -44,22 +39,19 @@ export interface AskOptions {
   key?: string
 }
 
-/** The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory. */
-export type Control = Methods<ControlName>['control'] & {
-  /** The key of `/_coffer/` on the server; absent if requests cannot reach it. */
-  readonly key?: string | undefined
-  /**
-   * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
-   * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
-   */
-  fork(): Promise<Coffer>
+/** A vault in memory. Requests reach its control plane once it is served. */
+export interface TestVault<Names extends string = string> extends Coffer<Names> {
+  readonly control: Control<Coffer<Names>, string>
 }
 
-/** A vault and its HTTP server. */
-export interface CofferServer extends Coffer {
+/** A vault and its HTTP server. A fork has no key of a control plane: that of the server reaches it. */
+export interface CofferServer<
+  Names extends string = string,
+  Key extends string | undefined = string | undefined,
+> extends Coffer<Names> {
   readonly url: string
   readonly port: number
-  readonly control: Control & { fork(): Promise<CofferServer> }
+  readonly control: Control<CofferServer<Names, undefined>, Key>
 }
 
 /** @internal The parts of an open vault. */
@@ -73,13 +65,13 @@ export interface Opened {
   port?: number
 }
 
-export class Coffer {
+export class Coffer<Names extends string = string> {
   /** The first tenant. */
   readonly tenant: Readonly<Tenant>
   /** The API keys that were created on opening, by the names of their applications. */
-  readonly keys: Readonly<Record<string, string>>
+  readonly keys: Readonly<Record<Names, string>>
   /** Restores states, sets the clock, makes requests fail, and lists them. */
-  readonly control: Control
+  readonly control: Control<Coffer<Names>>
   /** The address of its server, if it has one. */
   readonly url: string | undefined
   readonly port: number | undefined
@@ -93,15 +85,11 @@ export class Coffer {
     this.#opened = opened
     this.#stop = stop
     this.tenant = { id, name, owner_id }
-    this.keys = opened.keys
+    this.keys = opened.keys as Record<Names, string>
     this.url = opened.url
     this.port = opened.port
-    const definitions = registry.operations.filter(({ noun }) => noun === 'control')
-    const { control } = createMethods<ControlName, (typeof definitions)[number]>(
-      definitions,
-      ({ name }, input) => this.ask(name as OperationName, input),
-    )
-    this.control = { ...control, key: opened.controlKey, fork: () => this.#fork() }
+    const controls = createControls(({ name }, input) => this.ask(name as OperationName, input))
+    this.control = { ...controls, key: opened.controlKey, fork: () => this.#fork() }
   }
 
   /** @internal @throws TypeError for a vault that this library has not opened */
@@ -110,7 +98,7 @@ export class Coffer {
     throw new TypeError('Pass what openVault or openTestVault gives.')
   }
 
-  async #fork(): Promise<Coffer> {
+  async #fork(): Promise<Coffer<Names>> {
     const { control: base, controlKey: _, ...shared } = this.#opened
     const { id, keys } = await base.fork()
     const control = base.findFork(id)
@@ -135,12 +123,14 @@ export class Coffer {
   }
 
   /**
-   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`.
+   * A client of the application with this key, without a socket: `vault.as(key).tokens.create({ … })`. A test sees each
+   * refusal: nothing is repeated, unless `retries` says how often.
    * @throws CofferError `usage` for a key that no header can carry
    */
-  as(key: string): Client {
+  as(key: string, { retries = 0 }: Pick<ClientOptions, 'retries'> = {}): Client {
     const { prefix } = this.#opened.options
-    return clientOver((url, init) => this.fetch(url, init), { url: ORIGIN, key, ...(prefix && { prefix }) })
+    const options = { url: ORIGIN, key, retries, ...(prefix && { prefix }) }
+    return clientOver((url, init) => this.fetch(url, init), options)
   }
 
   /** Stops the server, if there is one, and closes the vault. */
@@ -162,25 +152,4 @@ export function createHandler(
   const { control, controlKey: key, options } = Coffer.partsOf(vault)
   const chosen = { ...options, ...given }
   return toHandler(createVaultAnswerer(chosen, { control, key, prefix: chosen.prefix ?? DEFAULT_PREFIX }))
-}
-
-export interface ClientOptions
-  extends Pick<HttpClientOptions, 'key' | 'prefix' | 'signal' | 'timeoutMs'>,
-    SocketOptions {
-  /** The address of the server: https, or http on this machine. */
-  url: string
-}
-
-/**
- * A client of any server of the interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to
- * the answer, or rejects with the CofferError of the server; it tries again when the server is busy.
- * @throws CofferError `usage`
- */
-export function createClient({ url, ca, insecure, ...options }: ClientOptions): Client {
-  const sockets = { ca, insecure }
-  return clientOver(createSocketFetch(sockets).fetch, { ...options, url: readServerUrl(url, sockets) })
-}
-
-function clientOver(fetch: Fetch, options: Pick<HttpClientOptions, 'url' | 'key' | 'prefix'>): Client {
-  return createTypedClient({ ...options, fetch, wait: pause, random: Math.random, createKey: randomUUID })
 }

@@ -4,21 +4,28 @@ import { serveVault } from '../control/serve.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { Seed } from '../operations/seed/seed-schema.js'
 import { openVault as openApp } from '../vault/open.js'
-import { Coffer, type CofferServer, type HandlerOptions } from './coffer.js'
+import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from './coffer.js'
+
+/** The names of the keys of a vault with this seed, as far as its type has them. */
+export type KeyNames<S> = S extends { readonly applications: readonly { readonly name: infer Name }[] }
+  ? Name & string
+  : 'applications' extends keyof S
+    ? string
+    : 'private' | 'public' | 'management'
 
 /** The modules and hosts that reactor code may use. */
 interface ReactorAccess {
   reactors?: Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
 }
 
-export interface TestVaultOptions extends HandlerOptions, ReactorAccess {
+export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions, ReactorAccess {
   /** The contents of the vault; see `coffer seed apply --help`. */
-  seed?: Seed
+  seed?: S
   /** ms since the epoch; default: the system's clock. */
   clock?(): number
 }
 
-export interface ServerOptions extends TestVaultOptions {
+export interface ServerOptions<S extends Seed = Seed> extends TestVaultOptions<S> {
   /** 0, the default, for a free one. */
   port?: number
   /** Default: both loopback addresses. */
@@ -43,13 +50,18 @@ export type VaultOptions = HandlerOptions &
  * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
-export async function openTestVault({ clock, seed, ...options }: TestVaultOptions = {}): Promise<Coffer> {
+export async function openTestVault<const S extends Seed = Record<never, never>>({
+  clock,
+  seed,
+  ...options
+}: TestVaultOptions<S> = {}): Promise<TestVault<KeyNames<S>>> {
   const { control, applications } = await openControlled(
     { tenantName: 'test', ...(clock && { clock }) },
     seed,
   )
   const keys = Object.fromEntries(Object.entries(applications).map(([name, { key }]) => [name, key]))
-  return open(control, keys, options, control.createKey())
+  const vault = await open(control, keys, options, control.createKey())
+  return vault as TestVault<KeyNames<S>>
 }
 
 /** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
@@ -80,6 +92,12 @@ async function open(
  * Serves a new vault in memory, or `vault`, over HTTP; on loopback unless `addresses` is set, and on a free port unless
  * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
  */
+export async function startServer<V extends Coffer>(
+  options: ServerOptions & { vault: V },
+): Promise<CofferServer<keyof V['keys'] & string, V['control']['key']>>
+export async function startServer<const S extends Seed = Record<never, never>>(
+  options?: ServerOptions<S> & { vault?: undefined },
+): Promise<CofferServer<KeyNames<S>, string>>
 export async function startServer(given: ServerOptions = {}): Promise<CofferServer> {
   const { vault = await openTestVault(given), clock: _, seed: __, ...options } = given
   const stopVault = async () => (given.vault === undefined ? vault.stop() : undefined)

@@ -1,7 +1,7 @@
 /** The page at `/` in a real browser, on what the library serves. */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { startServer } from '../../src/index.js'
+import { type Seed, startServer } from '../../src/index.js'
 import { checkPage, launchChromium, needsChromium } from '../http/chromium.js'
 
 const MOST_BYTES = 150_000
@@ -9,7 +9,7 @@ const VIEWS = ['requests', 'tokens', 'applications', 'reactors', 'log', 'outbox'
 const SECRET = '4242424242424242'
 const seed = JSON.parse(
   readFileSync(new URL('../../../fixtures/seeds/payments.json', import.meta.url), 'utf8'),
-) as object
+) as Seed
 
 t.test('the page is small, and its policy allows its own script alone', async (t) => {
   const server = await startServer()

@@ -4,7 +4,7 @@
  *
  * Comments that a reader does not see say the rest, each directly before a block or alone:
  * `<!-- sh … -->` commands that run without being shown; `<!-- js … -->` the same for the module;
- * `<!-- vitest -->` the block is a file of tests; `<!-- not run: REASON -->` its commands are only parsed.
+ * `<!-- vitest -->` the block is a file of tests; `<!-- vitest setup -->` a file for `globalSetup`; `<!-- not run: REASON -->` its commands are only parsed.
  */
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -18,7 +18,7 @@ export interface Block {
   code: string
   /** The line of the document, from 1. */
   line: number
-  /** `vitest`, or `not run: REASON`. */
+  /** `vitest`, `vitest setup`, or `not run: REASON`. */
   directive?: string
   isHidden: boolean
   /** The text block that follows, which the commands print. */
@@ -29,7 +29,7 @@ export const ROOT = new URL('../../../', import.meta.url).pathname
 /** The port of the documents, for which a free one stands in. */
 const SHOWN_PORT = '4010'
 const BLOCK =
-  /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
+  /^<!-- (?<hidden>sh|js)\n(?<commands>.*?)^-->$|(?:^<!-- (?<directive>vitest(?: setup)?|not run: [^\n]+) -->\n+)?^```(?<language>\w+)\n(?<code>.*?)^```$/gms
 const MARK = '\u001e'
 /** What is different each time, in this order. */
 const CHANGING = [

@@ -96,10 +96,15 @@ t.test('commands that are not run name commands and flags that exist', async (t)
 t.test('test files of vitest pass', async (t) => {
   const folder = mkdtempSync(join(place, 'vitest-'))
   symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'))
-  const files = all.flatMap(({ blocks }) => blocks.filter(({ directive }) => directive === 'vitest'))
+  const blocksOf = (wanted: string) =>
+    all.flatMap(({ blocks }) => blocks.filter(({ directive }) => directive === wanted))
+  const files = blocksOf('vitest')
+  const setups = blocksOf('vitest setup').map(({ code }, at) => ({ name: `./setup-${at}.mjs`, code }))
+  for (const { name, code } of setups) writeFileSync(join(folder, name), code)
   for (const [at, { code }] of files.entries()) writeFileSync(join(folder, `snippet-${at}.test.mjs`), code)
-  const resolve = { alias: { coffer: join(ROOT, 'dist/index.cjs') } }
-  writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify({ resolve })}`)
+  const alias = { 'coffer/vitest': join(ROOT, 'dist/vitest.mjs'), coffer: join(ROOT, 'dist/index.cjs') }
+  const config = { resolve: { alias }, test: { globalSetup: setups.map(({ name }) => name) } }
+  writeFileSync(join(folder, 'vitest.config.mjs'), `export default ${JSON.stringify(config)}`)
   const vitest = join(ROOT, 'node_modules/vitest/vitest.mjs')
   const { code, stdout, stderr } = await waitFor(
     startProgram(process.execPath, [vitest, 'run'], { cwd: folder, env: { ...process.env, NO_COLOR: '1' } }),

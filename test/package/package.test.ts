@@ -76,8 +76,16 @@ t.test('a consumer compiles strictly against it, as a module and as CommonJS, an
   const options = ['--strict', '--exactOptionalPropertyTypes', '--module', 'nodenext', '--target', 'es2023']
   options.push('--types', 'node', '--typeRoots', types)
   const words = [...options, 'consumer.mts', 'consumer.cts']
-  const failed = await run(COMPILER, words, { cwd: place }).catch((error: { stdout: string }) => error.stdout)
-  t.type(failed, 'object', `it compiles: ${typeof failed === 'string' ? failed : ''}`)
+  const compile = async (words: string[]) => {
+    const failed = await run(COMPILER, words, { cwd: place }).catch(
+      (error: { stdout: string }) => error.stdout,
+    )
+    t.type(failed, 'object', `it compiles: ${typeof failed === 'string' ? failed : ''}`)
+  }
+  await compile(words)
+  cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.ts'))
+  const bundler = ['--strict', '--module', 'esnext', '--moduleResolution', 'bundler', '--target', 'es2023']
+  await compile([...bundler, '--noEmit', '--types', 'node', '--typeRoots', types, 'consumer.ts'])
   for (const file of ['consumer.mjs', 'consumer.cjs']) {
     const { stdout } = await run(process.execPath, [file], { cwd: place })
     t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)

@@ -1,0 +1,102 @@
+/** Clients of servers: of their interface, and of their control plane. */
+import { randomUUID } from 'node:crypto'
+import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/http-client.js'
+import { pause } from '../client/pause.js'
+import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
+import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
+import { CONTROL_PATH, type OperationInput } from '../framework/operation.js'
+import { resultOf } from '../framework/outcome.js'
+import type { RoutedOperation } from '../framework/registry.js'
+import { type OperationName, type ResultOf, registry } from '../operations/all.js'
+
+type ControlName = Extract<OperationName, `control ${string}`>
+type Controls = Methods<ControlName>['control']
+
+/** The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory. */
+export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
+  /** The key of `/_coffer/` on the server; undefined if requests cannot reach it. */
+  readonly key: Key
+  /**
+   * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
+   * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
+   */
+  fork(): Promise<Fork>
+}
+
+/** A fork on a server in another process. */
+export interface RemoteFork<Names extends string = string> extends AsyncDisposable {
+  readonly url: string
+  readonly tenant: ResultOf<'control fork create'>['tenant']
+  readonly keys: Readonly<Record<Names, string>>
+  readonly control: Controls
+  /** A client of the application with this key. It repeats nothing, unless `retries` says how often. */
+  as(key: string, options?: Pick<ClientOptions, 'retries'>): Client
+  /** Deletes it. */
+  stop(): Promise<void>
+}
+
+export interface ClientOptions
+  extends Pick<HttpClientOptions, 'key' | 'prefix' | 'retries' | 'signal' | 'timeoutMs'>,
+    SocketOptions {
+  /** The address of the server: https, or http on this machine. */
+  url: string
+}
+
+/**
+ * A client of any server of the interface: `client.tokens.create({ type: 'token', data: 'text' })`. A method resolves to
+ * the answer, or rejects with the CofferError of the server; it tries again when the server is busy.
+ * @throws CofferError `usage`
+ */
+export function createClient(options: ClientOptions): Client {
+  const { fetch, ...others } = reach(options)
+  return clientOver(fetch, others)
+}
+
+/**
+ * The control plane of a server in another process, such as `coffer serve --ephemeral`. `key` is that of its control
+ * plane. @throws CofferError `usage`
+ */
+export function createControl<Names extends string = string>(
+  options: ClientOptions,
+): Control<RemoteFork<Names>, string> {
+  const { fetch, ...others } = reach(options)
+  const controlsAt = (path: string) => {
+    const below: Fetch = (url, init) => fetch(url.replace(CONTROL_PATH, path), init)
+    const client = createHttpClient({ ...others, ...effects, fetch: below })
+    return createControls(async (definition, input) => resultOf(await client.call(definition, input)))
+  }
+  const controls = controlsAt(CONTROL_PATH)
+  const fork = async (): Promise<RemoteFork<Names>> => {
+    const { id, tenant, keys } = await controls.forks.create()
+    const stop = () => controls.forks.delete({ id })
+    return {
+      url: others.url,
+      tenant,
+      keys: keys as Record<Names, string>,
+      control: controlsAt(`${CONTROL_PATH}/forks/${id}`),
+      as: (key, { retries = 0 } = {}) => clientOver(fetch, { ...others, key, retries }),
+      stop,
+      [Symbol.asyncDispose]: stop,
+    }
+  }
+  return { ...controls, key: options.key, fork }
+}
+
+/** @internal */
+export function createControls(
+  call: (definition: RoutedOperation, input: OperationInput) => Promise<unknown>,
+): Controls {
+  return createMethods<ControlName, RoutedOperation>(registry.controls, call).control
+}
+
+/** @internal */
+export function clientOver(fetch: Fetch, options: Omit<HttpClientOptions, keyof typeof effects | 'fetch'>) {
+  return createTypedClient({ ...options, ...effects, fetch })
+}
+
+const effects = { wait: pause, random: Math.random, createKey: randomUUID }
+
+function reach({ ca, insecure, ...options }: ClientOptions) {
+  const sockets = { ca, insecure }
+  return { ...options, url: readServerUrl(options.url, sockets), fetch: createSocketFetch(sockets).fetch }
+}

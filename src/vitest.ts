@@ -1,0 +1,50 @@
+/**
+ * Fixtures for vitest: one server for the whole run, and a fork of it for each test file. This is `coffer/vitest`, an ES
+ * module, because vitest is one.
+ */
+import { inject, type TestAPI, test as vitestTest } from 'vitest'
+import type { TestProject } from 'vitest/node'
+import {
+  createControl,
+  type KeyNames,
+  type RemoteFork,
+  type Seed,
+  type ServerOptions,
+  startServer,
+} from './index.js'
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** The address of the server, and the key of its control plane. */
+    coffer: { url: string; key: string }
+  }
+}
+
+/** The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after. */
+export function serveCoffer<S extends Seed>(options?: ServerOptions<S> & { vault?: undefined }) {
+  return async ({ provide }: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> => {
+    const server = await startServer(options)
+    provide('coffer', { url: server.url, key: server.control.key })
+    return () => server.stop()
+  }
+}
+
+/** `test` of vitest with `coffer`, the fork of this file. `createTest<typeof seed>()` knows the names of the seed's keys. */
+export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
+  coffer: RemoteFork<KeyNames<S>>
+}> {
+  return vitestTest.extend<{ coffer: RemoteFork<KeyNames<S>> }>({
+    coffer: [
+      // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of other fixtures from the pattern.
+      async ({}, use) => {
+        const fork = await createControl<KeyNames<S>>(inject('coffer')).fork()
+        try {
+          await use(fork)
+        } finally {
+          await fork.stop()
+        }
+      },
+      { scope: 'file' },
+    ],
+  })
+}
