@@ -7,6 +7,8 @@ import type { VaultServiceOptions } from './middleware.js'
 export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, 'limits'> {
   /** The key of the control plane, if requests can reach that. */
   key?: string | undefined
+  /** Whether this machine reaches the dashboard; default true. */
+  hasDashboard?: boolean
   /** In URLs; default `localhost`. */
   hostName?: string
   /** Runs before the first request is answered. */
@@ -16,11 +18,12 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
 /** `begin`, or the first request, loads the code that answers. @throws CofferError `unavailable`, `usage` */
 export async function serveVault(control: ControlState, options: ServeOptions) {
   const { key, hostName = 'localhost', prepare, port, addresses = LOOPBACK, allowHosts = [], tls } = options
-  const { prefix = DEFAULT_PREFIX } = options
+  const { prefix = DEFAULT_PREFIX, hasDashboard = true } = options
   const { app } = control
   const isRemote = addresses.some((address) => !LOOPBACK.includes(address))
   if (isRemote) app.admitOthers()
-  const dashboard = isRemote ? undefined : new Dashboard(control, { prefix, isSecure: tls !== undefined })
+  const isSecure = tls !== undefined
+  const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, { prefix, isSecure })
   const { answerer, begin } = answerLater(async () => {
     await prepare?.()
     const { createVaultAnswerer } = await import('./middleware.js')

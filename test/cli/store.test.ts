@@ -4,6 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { main } from '../../src/cli/main.js'
 import { startProgram } from '../start-program.js'
@@ -56,6 +57,43 @@ t.test('every command reaches a vault in a store', async (t) => {
   const problem = JSON.parse(refused.stderr.trim().split('\n').at(-1)!)
   t.match(problem, { type: /unprocessable/, detail: /store|PostgreSQL/ })
   t.match(await run(`init --store ${address}`), { code: 5 })
+})
+
+t.test('workers share a port; one that is killed is replaced, and one signal stops all', async (t) => {
+  const env = { ...process.env, XDG_CONFIG_HOME: place, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
+  const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps']
+  const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
+  const ended = waitFor(server)
+  const [line] = (await once(server.stdout!.setEncoding('utf8'), 'data')) as [string]
+  const { url, applications, control } = JSON.parse(line)
+  t.notOk(control)
+  const ask = async () => {
+    const headers = { 'svc-api-key': applications.private.key, connection: 'close' }
+    return (await fetch(`${url}/tokens/card-1`, { headers }).catch(() => undefined))?.status
+  }
+  const children = () =>
+    readFileSync(`/proc/${server.pid}/task/${server.pid}/children`, 'utf8').trim().split(' ')
+  const until = async (holds: () => boolean | Promise<boolean>) => {
+    while (!(await holds())) await setTimeout(100)
+  }
+  await until(() => children().length === 2)
+  const [first = ''] = children()
+  t.equal(await ask(), 200)
+  process.kill(Number(first), 'SIGKILL')
+  await until(() => children().length === 2 && !children().includes(first))
+  await until(async () => (await ask()) === 200)
+  for (let count = 0; count < 10; count++) t.equal(await ask(), 200)
+  server.kill('SIGTERM')
+  t.match(await ended, { code: 0, stderr: /A worker ended[\s\S]*Stopping/ })
+})
+
+t.test('workers need a vault that several processes may open', async (t) => {
+  t.match(await run('serve --ephemeral --workers 2'), { code: 2, stderr: /PostgreSQL/ })
+  t.match(await run(`serve --store ${address} --workers 2 --rate-limit 1/s`), {
+    code: 2,
+    stderr: /count alone/,
+  })
+  t.match(await run('serve --workers 65'), { code: 2, stderr: /from 1 to 64/ })
 })
 
 t.test('a store is named once, and a profile may name it', async (t) => {

@@ -40,6 +40,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--no-cors', 'refuse calls from web pages of other origins'],
       ['--log <format>', 'the access log on standard error: text, json or none'],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
+      ['--workers <number>', 'the processes that answer, over PostgreSQL (default 1)'],
       ['--exit-with-parent', 'stop when standard input, a pipe, ends'],
       ['--tls-cert <file>', 'use TLS with this certificate (PEM)'],
       ['--tls-key <file>', 'the private key of the certificate (PEM)'],

@@ -9,6 +9,8 @@ import { printNotice } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
 import type { ServeOptions } from './serve-options.js'
 
+export const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
+
 export interface Opened {
   control: ControlState
   /** By type, or by name. */

@@ -14,12 +14,22 @@ export type ServeOptions = ReturnType<typeof readServeFlags>
 /** Limits the memory of one request. */
 const MOST_BODY_BYTES = 256 * 1024 * 1024
 const MOST_PORT = 65_535
+const MOST_WORKERS = 64
 
 /** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
   const { ephemeral, demo, starterApps } = flags
   const texts = flags as Record<string, string | undefined>
-  const { rateLimit, seed, log: format, tlsCert, tlsKey, port = String(DEFAULT_PORT), host } = texts
+  const {
+    rateLimit,
+    seed,
+    log: format,
+    tlsCert,
+    tlsKey,
+    port = String(DEFAULT_PORT),
+    host,
+    workers = '1',
+  } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
     throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
@@ -29,8 +39,11 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     throw usage('--tls-cert and --tls-key must be given together.')
   if (!/^\d{1,5}$/.test(port) || Number(port) > MOST_PORT)
     throw usage(`--port takes a number from 0 to ${MOST_PORT}.`)
+  if (!/^[1-9]\d?$/.test(workers) || Number(workers) > MOST_WORKERS)
+    throw usage(`--workers takes a number from 1 to ${MOST_WORKERS}.`)
   return {
     port: Number(port),
+    workers: Number(workers),
     ...readAddresses(host, flags.allowRemote === true),
     ...readDocumentFlags(flags, config),
     vault: ephemeral === true ? 'ephemeral' : demo === true ? 'demo' : 'found',

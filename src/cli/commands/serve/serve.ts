@@ -14,15 +14,14 @@ import type { InputStream } from '../../output/terminal.js'
 import { findVaultDirectory, unlockVault } from '../../target/credentials.js'
 import { hardenHost } from '../../target/reactor-options.js'
 import type { Options } from '../../task.js'
-import { announce, type Opened } from './announcement.js'
+import { announce, type Opened, STOPPING } from './announcement.js'
 import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
-
-const STOPPING = 'Stopping after the requests in progress. Press Ctrl-C again to stop immediately.'
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
   const options = readServeFlags(flags, given.config)
+  if (options.workers > 1) return serveShared(given, options)
   const context = options.exitsWithParent ? withParent(given) : given
   const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
@@ -40,6 +39,28 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   } finally {
     await opened.control.app.close()
   }
+}
+
+/** The first process asks for secrets and announces the server; its workers answer. */
+async function serveShared(given: CommandContext, options: ServeOptions): Promise<void> {
+  const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
+  requireShared(given, options)
+  if (isWorker()) {
+    const { context, port = options.port } = await joinWorkers(given)
+    await context.withVault(await unlockVault(context, 'server'), (app) =>
+      serveOpened(context, { ...options, port }, hardenHost(context), { control: new ControlState(app) }),
+    )
+    return leaveWorkers()
+  }
+  const context = options.exitsWithParent ? withParent(given) : given
+  await context.withVault(await unlockVault(context, 'command'), async (app) => {
+    const opened = await describeFound(context, options, app)
+    context.handlesSignals()
+    await runWorkers(context, options.workers, async (port) => {
+      const url = `${options.tls === undefined ? 'http' : 'https'}://${options.hostName}:${port}`
+      await announce(context, options, { ...opened, url, pageUrl: undefined, controlKey: undefined })
+    })
+  })
 }
 
 /** The context in which the end of standard input stops the server too. @throws CofferError `usage` */
@@ -84,12 +105,14 @@ async function serveOpened(
   context: CommandContext,
   options: ServeOptions,
   hardening: ReturnType<typeof hardenHost>,
-  opened: Opened,
+  opened: Opened | Pick<Opened, 'control'>,
 ): Promise<void> {
   const { signal, terminal, config, input, clock } = context
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
   const { control } = opened
   const { app } = control
+  // A worker has neither a dashboard, whose sessions are in the memory of one process, nor anything to announce.
+  const isAnnounced = 'place' in opened
   const { stderr } = terminal
   app.configureReactors({ prefix, spares: 1 })
   const hasControls = control.hasState || options.hasControls
@@ -104,7 +127,7 @@ async function serveOpened(
   }
   const server = await serveVault(control, {
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
-    ...{ allowHosts: config.allowHost ?? [], reportFault: report },
+    ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard: isAnnounced },
     ...omitUndefined({ rate, tls: pem }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
     prepare: async () => {
@@ -122,12 +145,13 @@ async function serveOpened(
     fault: (error) => report(error, 'mail'),
   })
   app.configureReactors(await hardening)
-  await announce(context, options, { ...opened, url: server.url, pageUrl: server.pageUrl, controlKey })
+  const { url, pageUrl } = server
+  if (isAnnounced) await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
-  void printNotice(terminal, STOPPING)
+  if (isAnnounced) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
   await control.close()

@@ -1,0 +1,94 @@
+/** `serve --workers`: processes that share a port, over a vault that several processes may have open. */
+import cluster, { type Worker } from 'node:cluster'
+import { once } from 'node:events'
+import { pause } from '../../../client/pause.js'
+import { CofferError, usage } from '../../../errors.js'
+import { isStore } from '../../../vault/open.js'
+import type { CommandContext } from '../../context.js'
+import { printNotice } from '../../output/output.js'
+import { findVaultDirectory } from '../../target/credentials.js'
+import { STOPPING } from './announcement.js'
+import type { ServeOptions } from './serve-options.js'
+
+/** A worker that ends by itself is replaced after this time. */
+const RESTART_MS = 1000
+const STOP = 'stop'
+
+/** The secrets of a run, which its workers get as a message instead of asking for them. */
+type Typed = CommandContext['typed']
+
+/** @throws CofferError `usage` for vaults that one process has open, and for what would count in each process apart */
+export function requireShared(context: CommandContext, { vault, rate, hasControls }: ServeOptions): void {
+  if (vault !== 'found' || !isStore(findVaultDirectory(context)))
+    throw usage('--workers needs a vault in PostgreSQL (--store). One process opens a vault in a directory.')
+  const apart = rate !== undefined ? '--rate-limit' : hasControls ? '--test-controls' : undefined
+  if (apart !== undefined)
+    throw usage(`${apart} and --workers cannot be combined: each worker would count alone.`)
+}
+
+export function isWorker(): boolean {
+  return cluster.isWorker
+}
+
+/** What a worker needs: a context with the secrets of the first process, which stops it, and the port if one has it. */
+export async function joinWorkers(
+  context: CommandContext,
+): Promise<{ context: CommandContext; port?: number }> {
+  const own = cluster.worker!
+  const [{ typed, ...rest }] = (await once(own, 'message')) as [{ typed: Omit<Typed, 'told'>; port?: number }]
+  const stopped = new AbortController()
+  own.on('message', (text) => text === STOP && stopped.abort())
+  const signal = AbortSignal.any([context.signal, stopped.signal])
+  return { ...rest, context: { ...context, signal, typed: { ...typed, told: context.typed.told } } }
+}
+
+/** Ends the channel to the first process, without which this one has nothing left to do. */
+export function leaveWorkers(): void {
+  cluster.worker!.disconnect()
+}
+
+/**
+ * Starts workers until `signal`, and replaces those that end. `announce` is called with the port when the first listens.
+ * @throws CofferError `unavailable` if the first does not start; it has said why
+ */
+export async function runWorkers(
+  { signal, typed, terminal }: Pick<CommandContext, 'signal' | 'typed' | 'terminal'>,
+  count: number,
+  announce: (port: number) => Promise<void>,
+): Promise<void> {
+  const workers = new Set<Worker>()
+  const { told: _, ...secrets } = typed
+  let found = {}
+  const start = (): Worker => {
+    const worker = cluster.fork()
+    workers.add(worker)
+    worker.send({ typed: secrets, ...found })
+    worker.once('exit', () => workers.delete(worker))
+    return worker
+  }
+  const keep = (worker: Worker) =>
+    worker.once('exit', async () => {
+      if (signal.aborted) return
+      void printNotice(terminal, 'A worker ended. Another one starts.')
+      await pause(RESTART_MS, signal)
+      if (!signal.aborted) keep(start())
+    })
+  const first = start()
+  const [address] = await Promise.race([once(first, 'listening'), once(first, 'exit').then(() => [])])
+  if (address === undefined) {
+    if (signal.aborted) return
+    throw new CofferError('unavailable', 'The first worker did not start. Its error is above.')
+  }
+  found = { port: address.port }
+  keep(first)
+  await announce(address.port)
+  while (workers.size < count && !signal.aborted) keep(start())
+  await new Promise<void>((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+  void printNotice(terminal, STOPPING)
+  const ends = [...workers].map((worker) => once(worker, 'exit'))
+  for (const worker of workers) if (worker.isConnected()) worker.send(STOP)
+  await Promise.all(ends)
+}
