@@ -86,8 +86,8 @@ export class Log {
     let total = pending
     for (const chain of this.#chains) {
       const head = await chain.load()
-      const counts: Record<string, number> = head.types
-      total += isAll ? countOf(head) : types.reduce((sum, type) => sum + (counts[type] ?? 0), 0)
+      const counts = new Map(Object.entries(head.types))
+      total += isAll ? countOf(head) : types.reduce((sum, type) => sum + (counts.get(type) ?? 0), 0)
     }
     return total
   }
