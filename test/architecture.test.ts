@@ -17,7 +17,7 @@ const ARROWS: Record<string, string[]> = {
   framework: ['domain', 'storage/store.ts', 'crypto/ports.ts'],
   operations: ['framework', 'domain', 'storage/store.ts', 'storage/pages.ts', 'crypto/ports.ts'],
   ipc: ['storage/files.ts', 'crypto/ports.ts'],
-  http: ['framework', 'operations', 'domain', 'config.ts'],
+  http: ['framework', 'operations', 'domain', 'config.ts', 'assets.ts'],
   reactor: ['framework', 'domain', 'ipc', 'client/http-sender.ts'],
   client: ['operations', 'framework', 'domain', 'http/headers.ts'],
   mail: ['framework', 'operations', 'domain', 'storage/store.ts', 'storage/pages.ts'],
@@ -37,12 +37,14 @@ const ARROWS: Record<string, string[]> = {
     'config.ts',
     'global-flags.ts',
     'version.ts',
+    'assets.ts',
   ],
   'config.ts': ['domain/omit-undefined.ts', 'global-flags.ts'],
   'global-flags.ts': [],
   'version.ts': [],
   'errors.ts': [],
   'bounded-map.ts': [],
+  'assets.ts': [],
 }
 
 /** Files that import nothing and that every folder may import. */
@@ -246,14 +248,14 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 377,
-  cli: 5966,
+  '.': 392,
+  cli: 5923,
   client: 543,
   control: 1045,
   crypto: 640,
   domain: 4630,
   framework: 2684,
-  http: 2339,
+  http: 2335,
   ipc: 214,
   library: 284,
   mail: 297,

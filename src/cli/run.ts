@@ -47,10 +47,8 @@ export async function runOperation(
   const tasks = inputs.map((input) => createTask(input, args))
   const [task = createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
-    const { explainOperation } = await import('./commands/explain.js')
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
-    const how = { key, application, reveal: options.reveal === true }
-    return explainOperation(context, definition, task.input, how)
+    return (await import('./commands/explain.js')).explainTask(task, application)
   }
   await confirmDestruction(task, hooks)
   if (names === undefined) await (hooks.run ?? askAndPrint)(task)

@@ -1,16 +1,13 @@
 import type { Explanation } from '../../framework/caller/explain.js'
-import type { AnyOperation } from '../../framework/operation.js'
-import type { CommandContext } from '../context.js'
-import { printForRun, printNotice } from '../output/output.js'
+import { printForRun } from '../output/output.js'
 import { findTenantChoice } from '../target/credentials.js'
+import type { Task } from '../task.js'
 
-/** `key`: undefined for the owner. `application`: instead of it. @throws CofferError `not_found` for an unknown one */
-export async function explainOperation(
-  context: CommandContext,
-  { name: operation }: AnyOperation,
-  input: Record<string, unknown>,
-  { key, application, reveal }: Record<'key' | 'application', string | undefined> & { reveal: boolean },
-): Promise<void> {
+/** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
+export async function explainTask(task: Task, application: string | undefined): Promise<void> {
+  const { context, definition, input, key, options } = task
+  const { name: operation } = definition
+  const reveal = options.reveal === true
   const tenant = await findTenantChoice(context)
   const as = application !== undefined || key === undefined ? { reveal, tenant } : { key }
   const { result } = await context.reachVault((vault) =>
@@ -23,6 +20,6 @@ export async function explainOperation(
       permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner',
   )
   const hidden = 'The caller would see the data in the clear; it is masked here. Show it with --reveal.'
-  if (!reveal && isPlaintext) await printNotice(context.terminal, hidden)
-  await printNotice(context.terminal, 'The operation was not performed.')
+  if (!reveal && isPlaintext) await task.notice(hidden)
+  await task.notice('The operation was not performed.')
 }

@@ -3,12 +3,20 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError } from '../../errors.js'
+import type { Verification } from '../../framework/ports/vault.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
 import type { TenantView } from '../../operations/tenant/noun.js'
-import { displayLines } from '../output/display.js'
+import { readHolder } from '../../vault/offline.js'
+import { countOf, displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { findTenantChoice, rememberTenant } from '../target/credentials.js'
+import {
+  describePlace,
+  findTenantChoice,
+  findVaultDirectory,
+  placeOf,
+  rememberTenant,
+} from '../target/credentials.js'
 import type { Hooks } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
@@ -139,6 +147,36 @@ export const mailInvitation: Hooks = {
     const [where, ...advice] = describeState(letter)
     const text = [where, ...(link === undefined ? [] : [`Link: ${link}`]), ...advice].join('\n')
     await (failure === undefined ? notice(text) : printWarning(context.terminal, text))
+  },
+}
+
+const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
+
+export const showStatus: Hooks = {
+  run: async ({ context, ask, print }) => {
+    const place = findVaultDirectory(context)
+    const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
+    const found = omitUndefined({ held_by })
+    await print({ ...describePlace(place), ...found, ...((await ask()) as object) })
+  },
+}
+
+/** @throws CofferError `vault_damaged` after printing the findings */
+export const verifyVault: Hooks = {
+  run: async ({ ask, print, notice }) => {
+    const result = (await ask()) as Verification
+    await print(result)
+    if (result.dated_ahead !== undefined) {
+      const { records, logs, newest } = result.dated_ahead
+      const what = `Dated ahead of the clock, up to ${newest}: ${countOf(records, 'record')}, ${countOf(logs, 'log record')}.`
+      await notice(`${what} Correct the clock if it is wrong; otherwise it was wrong when they were written.`)
+    }
+    if (result.findings.length === 0) return
+    const { records, logs } = result.readable
+    throw new CofferError(
+      'vault_damaged',
+      `The vault is damaged; ${countOf(records, 'record')} and ${countOf(logs, 'log record')} can still be read. ${RECOVERING}`,
+    )
   },
 }
 

@@ -78,10 +78,6 @@ export function takesMany({ endpoint, positionals }: RegisteredOperation): boole
   return endpoint !== undefined && positionals.length > 0
 }
 
-export function takesBody({ endpoint }: RegisteredOperation): boolean {
-  return endpoint?.takesBody === true
-}
-
 function placeholderOf({ schema, shape }: Flag): string {
   if (schema.type === 'integer') return '<number>'
   if (schema.refersTo !== undefined) return '<name>'

@@ -25,10 +25,10 @@ import {
   findTenantChoice,
   newVaultDirectory,
   placeOf,
+  reactorOptions,
   retryPassphrase,
   saveKeyFile,
 } from './credentials.js'
-import { reactorOptions } from './reactor-options.js'
 
 export async function askOffline(
   context: CommandContext,

@@ -1,6 +1,7 @@
 /** Scripts for shells, and the words that these ask for. Failures are silent, and nothing is asked. */
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
+import { findFixture } from '../../../assets.js'
 import { readConfig } from '../../../config.js'
 import { usage } from '../../../errors.js'
 import type { OperationInput } from '../../../framework/operation.js'
@@ -16,7 +17,6 @@ import { write } from '../../output/terminal.js'
 import { chooseOpener, findTenantChoice, placeOf } from '../../target/credentials.js'
 import type { Args } from '../../task.js'
 import { readUserSettings } from '../../user-settings.js'
-import { findFixture } from '../fixtures.js'
 import { applyProfile } from '../profile.js'
 
 const MOST_VALUES = 50

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
+import { findFixture } from '../../../assets.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { ERRORS } from '../../../errors.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
@@ -11,7 +12,6 @@ import { listFlags } from '../../input/options.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, write } from '../../output/terminal.js'
 import type { Args, Options } from '../../task.js'
-import { findFixture } from '../fixtures.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, { json }: Options): Promise<void> {
