@@ -57,7 +57,7 @@ const IMPORTERS: Record<string, string[]> = {
   chalk: ['cli/output/output.ts'],
   'cli-table3': ['cli/output/table.ts'],
   'csv-parse': ['cli/bulk/csv.ts'],
-  lowdb: ['storage/lsm/state.ts'],
+  lowdb: ['storage/lsm/manifest.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
   '@noble/ciphers': ['crypto/native.ts'],
   '@noble/hashes': ['crypto/native.ts'],
@@ -249,21 +249,21 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 392,
-  cli: 5923,
-  client: 543,
-  control: 1045,
+  cli: 5918,
+  client: 542,
+  control: 1040,
   crypto: 640,
   domain: 4630,
-  framework: 2684,
-  http: 2335,
+  framework: 2673,
+  http: 2318,
   ipc: 214,
   library: 284,
   mail: 297,
   operations: 6409,
   page: 940,
   reactor: 3668,
-  storage: 8970,
-  vault: 1696,
+  storage: 8907,
+  vault: 1695,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {

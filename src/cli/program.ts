@@ -1,6 +1,6 @@
 import { Command, CommanderError, Option } from 'commander'
 import { usage } from '../errors.js'
-import { takesIdempotencyKey } from '../framework/idempotency-key.js'
+import { takesIdempotencyKey } from '../framework/operation.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { ALL_SETTINGS } from '../global-flags.js'

@@ -8,17 +8,24 @@ import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
-import type { CallerCache } from './caller/cached-caller.js'
-import type { Caller } from './caller/caller.js'
+import type { Caller, CallerCache } from './caller/caller.js'
 import type { ResponseLimits } from './limits.js'
 import type { Existing, HttpAnswer } from './outcome.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
-import type { MailPort } from './ports/mail.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
 import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
+
+export interface MailPort {
+  /** The URL of the server of this vault, which links begin with; undefined without one. */
+  readonly publicUrl: string | undefined
+  /** Sends the mail of this tenant, which was committed. Does not wait. */
+  enqueue(tenant: number): void
+  /** Resolves when every mail enqueued so far was attempted once. */
+  settle(): Promise<void>
+}
 
 export interface Effects {
   readonly random: RandomSource
@@ -224,6 +231,14 @@ export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }
 
+/** The name under which an error of the key itself is listed. */
+export const IDEMPOTENCY_KEY = 'idempotency_key'
+export const MOST_KEY_CHARACTERS = 255
+
+export function takesIdempotencyKey({ route = '', ignoresIdempotencyKey }: AnyOperation): boolean {
+  return /^(?:POST|PUT|PATCH) /.test(route) && ignoresIdempotencyKey !== true
+}
+
 export interface Host extends OpenVault, Effects {
   readonly store: Store
   /** How often the data was replaced by a reset or restore. Work that began before such a change is refused after it. */
@@ -233,6 +248,6 @@ export interface Host extends OpenVault, Effects {
   readonly ownPorts: Set<number>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  readonly callers: CallerCache<Caller>
+  readonly callers: CallerCache
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

@@ -163,14 +163,9 @@ export const showStatus: Hooks = {
 
 /** @throws CofferError `vault_damaged` after printing the findings */
 export const verifyVault: Hooks = {
-  run: async ({ ask, print, notice }) => {
+  run: async ({ ask, print }) => {
     const result = (await ask()) as Verification
     await print(result)
-    if (result.dated_ahead !== undefined) {
-      const { records, logs, newest } = result.dated_ahead
-      const what = `Dated ahead of the clock, up to ${newest}: ${countOf(records, 'record')}, ${countOf(logs, 'log record')}.`
-      await notice(`${what} Correct the clock if it is wrong; otherwise it was wrong when they were written.`)
-    }
     if (result.findings.length === 0) return
     const { records, logs } = result.readable
     throw new CofferError(

@@ -29,10 +29,6 @@ export class Log {
     return new LogChain(this.#context, number)
   }
 
-  hasFirstChain(): Promise<boolean> {
-    return this.chain(FIRST_CHAIN).exists()
-  }
-
   /** Drops up to `limit` blocks of each chain whose records are all older than `before`, and returns their number. */
   async drop(before: number, limit: number): Promise<number> {
     let count = 0

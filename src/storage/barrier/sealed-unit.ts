@@ -244,7 +244,7 @@ export class SealedUnit implements StoreWriter {
     const { log_chains: listed } = record
     const number = chain ?? FIRST_CHAIN
     if ((chain ?? listed) !== undefined && !listed?.includes(number)) {
-      const before = listed ?? ((await log.hasFirstChain()) ? [FIRST_CHAIN] : [])
+      const before = listed ?? ((await log.chain(FIRST_CHAIN).exists()) ? [FIRST_CHAIN] : [])
       const log_chains = [...new Set([...before, number])].sort((a, b) => a - b)
       await this.replace('tenant', 0, { ...record, log_chains })
     }

@@ -1,6 +1,5 @@
 /** Writes a sorted table from front to back; in memory are one block of an index and the sealed blocks of `ROWS`. */
 import { toBase64, toHex } from '../../bytes.js'
-import type { Files } from '../../files.js'
 import type { LsmContext } from '../context.js'
 import { type RowHead, writeHead } from '../row-change.js'
 import {
@@ -27,37 +26,6 @@ const BUFFER = 1024 * 1024
 /** Written bytes are synced in steps of this size, so that no sync takes long. */
 const SYNC_STEP = 4 * 1024 * 1024
 
-/** A file written from front to back, many pieces at a time. */
-class Output {
-  readonly #files: Files
-  readonly #file: number
-  #held: Uint8Array[] = []
-  position = 0
-  #written = 0
-  #synced = 0
-
-  constructor(files: Files, file: number) {
-    this.#files = files
-    this.#file = file
-  }
-
-  /** Contract: the bytes do not change. */
-  add(bytes: Uint8Array): void {
-    this.#held.push(bytes)
-    this.position += bytes.length
-    if (this.position - this.#written >= BUFFER) this.flush()
-  }
-
-  flush(): void {
-    this.#files.write(this.#file, Buffer.concat(this.#held), this.#written)
-    this.#held = []
-    this.#written = this.position
-    if (this.#written - this.#synced < SYNC_STEP) return
-    this.#files.syncData(this.#file)
-    this.#synced = this.#written
-  }
-}
-
 const emptyRange = () => ({ low: Number.POSITIVE_INFINITY, high: 0 })
 
 export class SSTableWriter {
@@ -65,7 +33,6 @@ export class SSTableWriter {
   readonly #id: Uint8Array
   readonly #path: string
   readonly #file: number
-  readonly #output: Output
   readonly #block = Buffer.alloc(BLOCK_BYTES)
   readonly #fences: Buffer[][] = [[], [], [], []]
   readonly #footer: Footer = {
@@ -78,21 +45,25 @@ export class SSTableWriter {
   #rowBlocks: Uint8Array[] = []
   #section: Section = ROWS
   #entries = 0
+  /** Bytes that are not written yet. */
+  #held: Uint8Array[] = []
+  #position = 0
+  #written = 0
+  #synced = 0
 
   constructor(context: LsmContext) {
     this.#context = context
     this.#id = context.random.bytes(16)
     this.#path = sstablePath(context.directory, toHex(this.#id))
     this.#file = context.files.create(this.#path)
-    this.#output = new Output(context.files, this.#file)
   }
 
   /** Ascending by `seq`. */
   addRow(row: RowHead, sealed: Uint8Array): void {
     const at = this.#slot()
     writeHead(this.#block, at, row)
-    writeLocation(this.#block, at, this.#output.position, sealed.length)
-    this.#output.add(sealed)
+    writeLocation(this.#block, at, this.#position, sealed.length)
+    this.#add(sealed)
     const { ranges, tenants } = this.#footer
     for (const field of RANGES) {
       const range = ranges[field]
@@ -107,7 +78,7 @@ export class SSTableWriter {
     this.#end()
     this.#section = index
     this.#entries = 0
-    this.#footer.sections[index]!.start = this.#output.position
+    this.#footer.sections[index]!.start = this.#position
   }
 
   /** Ascending by the 8 bytes, given as two words, and then by row. */
@@ -130,15 +101,15 @@ export class SSTableWriter {
     const sealed = keys.sstable.seal(footer, associateBlock(this.#id, FOOTER, 0))
     const tail = Buffer.alloc(TAIL_BYTES)
     tail.writeUInt32LE(sealed.length)
-    this.#output.add(sealed)
-    this.#output.add(tail)
-    this.#output.flush()
+    this.#add(sealed)
+    this.#add(tail)
+    this.#flush()
     files.sync(this.#file)
     files.close(this.#file)
     return {
       id: toHex(this.#id),
       tag: toBase64(sealed.subarray(sealed.length - TAG_BYTES)),
-      bytes: this.#output.position,
+      bytes: this.#position,
       rows: this.#footer.sections[ROWS]!.count,
       from: this.#footer.ranges.seq.low,
       to: this.#footer.ranges.seq.high,
@@ -148,6 +119,23 @@ export class SSTableWriter {
   abandon(): void {
     this.#context.files.close(this.#file)
     this.#context.files.remove(this.#path)
+  }
+
+  /** Contract: the bytes do not change. */
+  #add(bytes: Uint8Array): void {
+    this.#held.push(bytes)
+    this.#position += bytes.length
+    if (this.#position - this.#written >= BUFFER) this.#flush()
+  }
+
+  #flush(): void {
+    const { files } = this.#context
+    files.write(this.#file, Buffer.concat(this.#held), this.#written)
+    this.#held = []
+    this.#written = this.#position
+    if (this.#written - this.#synced < SYNC_STEP) return
+    files.syncData(this.#file)
+    this.#synced = this.#written
   }
 
   #slot(): number {
@@ -166,7 +154,7 @@ export class SSTableWriter {
       associateBlock(this.#id, section, blockOf(section, last)),
     )
     if (section === ROWS) this.#rowBlocks.push(sealed)
-    else this.#output.add(sealed)
+    else this.#add(sealed)
   }
 
   #end(): void {
@@ -174,8 +162,8 @@ export class SSTableWriter {
     const section = this.#footer.sections[this.#section]!
     section.count = this.#entries
     if (this.#section !== ROWS) return
-    section.start = this.#output.position
-    for (const block of this.#rowBlocks) this.#output.add(block)
+    section.start = this.#position
+    for (const block of this.#rowBlocks) this.#add(block)
     this.#rowBlocks = []
   }
 }
