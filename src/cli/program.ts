@@ -7,11 +7,11 @@ import { ALL_SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import { type CommandContext, TOPIC_NAMES } from './context.js'
+import { type CommandContext, type CommandOption, TOPIC_NAMES } from './context.js'
 import { addFlags, chooseVariant, listArgs } from './input/options.js'
 import { fold, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
-import type { CommandOption, TerminalCommand } from './task.js'
+import type { TerminalCommand } from './task.js'
 
 interface ParsedLine {
   flags: Record<string, unknown>

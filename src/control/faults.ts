@@ -6,15 +6,7 @@ import { type DestinationFault, readDestinationFault } from '../domain/proxy/des
 import { matchesName } from '../domain/reactor/formula.js'
 import { CofferError, ERRORS, type ErrorCode } from '../errors.js'
 import type { CountedRule, FaultRule, RequestRecord } from '../framework/ports/control.js'
-import {
-  answerWhole,
-  type Destination,
-  lateError,
-  leftError,
-  type OnLeave,
-  type Outbound,
-  WAIT_MS,
-} from '../framework/ports/outbound.js'
+import * as port from '../framework/ports/outbound.js'
 import type { HttpResponse } from '../http/exchange.js'
 
 /** A request, as rules see it. */
@@ -87,7 +79,7 @@ export function watchDestination(
   fault: unknown,
   seen: Pick<RequestRecord, 'destination' | 'destination_status'>,
   pause: Pause = setTimeout,
-): (outbound: Outbound) => Outbound {
+): (outbound: port.Outbound) => port.Outbound {
   const failing = readDestinationFault(fault)
   return (outbound) => ({
     reach: (url) => {
@@ -109,23 +101,23 @@ export function watchDestination(
 /** As if the request had been sent, except for a delay after which it is. */
 async function fail(
   fault: DestinationFault,
-  { sent, left }: Parameters<Destination['send']>[1],
-  send: () => ReturnType<Destination['send']>,
+  { sent, left }: Parameters<port.Destination['send']>[1],
+  send: () => ReturnType<port.Destination['send']>,
   pause: Pause,
-): ReturnType<Destination['send']> {
-  const isLate = fault.kind === 'timeout' || (fault.kind === 'delay' && fault.ms >= WAIT_MS)
+): ReturnType<port.Destination['send']> {
+  const isLate = fault.kind === 'timeout' || (fault.kind === 'delay' && fault.ms >= port.WAIT_MS)
   if (isLate || fault.kind === 'status') sent()
-  if (fault.kind === 'delay') await wait(pause, Math.min(fault.ms, WAIT_MS), left)
-  if (isLate) throw lateError(WAIT_MS)
-  return fault.kind === 'status' ? answerWhole(fault.status, {}, new Uint8Array()) : send()
+  if (fault.kind === 'delay') await wait(pause, Math.min(fault.ms, port.WAIT_MS), left)
+  if (isLate) throw port.lateError(port.WAIT_MS)
+  return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
 }
 
 /** @throws CofferError `interrupted` as soon as nobody waits for the answer any more */
-async function wait(pause: Pause, ms: number, left: OnLeave | undefined): Promise<void> {
+async function wait(pause: Pause, ms: number, left: port.OnLeave | undefined): Promise<void> {
   const gone = new AbortController()
   left?.(() => gone.abort())
   await pause(ms, undefined, { signal: gone.signal }).catch(() => {
-    throw leftError()
+    throw port.leftError()
   })
 }
 

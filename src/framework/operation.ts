@@ -4,13 +4,13 @@ import type { Permission, Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
+import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller, CallerCache } from './caller/caller.js'
 import type { ResponseLimits } from './limits.js'
-import type { Existing, HttpAnswer } from './outcome.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
@@ -209,6 +209,36 @@ export interface Operation<
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
   /** Runs in the owner's process without an open vault. Beside another handler: if the vault is too damaged to open. */
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
+}
+
+export interface Outcome<Result = unknown> {
+  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
+  status: number
+  result: Result
+  headers?: HeaderMap
+  /** It is the answer kept for the idempotency key; nothing was run. */
+  isReplayed?: true
+}
+
+/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
+export class HttpAnswer {
+  readonly answer: CodeAnswer
+  constructor(answer: CodeAnswer) {
+    this.answer = answer
+  }
+}
+
+/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
+export function resultOf({ status, headers, result }: Outcome): unknown {
+  return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
+}
+
+/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
+export class Existing<T> {
+  readonly result: T
+  constructor(result: T) {
+    this.result = result
+  }
 }
 
 export function operation<

@@ -8,16 +8,18 @@ import {
   type AnyOperation,
   type CheckTools,
   type Context,
+  Existing,
   type Host,
+  HttpAnswer,
   IDEMPOTENCY_KEY,
   MOST_KEY_CHARACTERS,
   type OfflineSession,
   type OperationInput,
+  type Outcome,
   type Session,
   successOf,
   takesIdempotencyKey,
 } from './operation.js'
-import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
 import { type Execution, requireOwner, runUnit } from './unit.js'

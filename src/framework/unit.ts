@@ -8,8 +8,7 @@ import { versionOf } from './caller/authenticate.js'
 import { type Caller, requireCurrent } from './caller/caller.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
-import type { AnyOperation, AuditEntry, Context, Host, LogEntry } from './operation.js'
-import type { Outcome } from './outcome.js'
+import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
 
 /** One run of an operation, without its input. The permissions of the caller are checked. */
 export interface Execution {

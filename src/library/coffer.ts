@@ -6,7 +6,7 @@ import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/
 import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
 import { createVaultAnswerer } from '../control/middleware.js'
-import { resultOf } from '../framework/outcome.js'
+import { resultOf } from '../framework/operation.js'
 import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
 import { type Handler, toHandler } from '../http/start.js'

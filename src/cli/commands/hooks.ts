@@ -10,13 +10,7 @@ import { readHolder } from '../../vault/offline.js'
 import { countOf, displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import {
-  describePlace,
-  findTenantChoice,
-  findVaultDirectory,
-  placeOf,
-  rememberTenant,
-} from '../target/credentials.js'
+import * as credentials from '../target/credentials.js'
 import type { Hooks } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
@@ -69,7 +63,7 @@ export const createTenant: Hooks = {
 
 export const listTenants: Hooks = {
   run: async ({ context, ask, print, notice }) => {
-    const choice = await findTenantChoice(context)
+    const choice = await credentials.findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
     const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
     await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
@@ -81,7 +75,7 @@ export const listTenants: Hooks = {
 export const useTenant: Hooks = {
   run: async ({ context, ask, print }) => {
     const tenant = (await ask()) as TenantView
-    await rememberTenant(context, tenant.id)
+    await credentials.rememberTenant(context, tenant.id)
     await print(tenant)
   },
 }
@@ -104,10 +98,11 @@ export const deleteTenant: Hooks = {
   run: async ({ context, ask, askAsOwner, print, notice }) => {
     await print(await ask())
     await notice(BACKUPS)
-    const choice = await findTenantChoice(context)
+    const choice = await credentials.findTenantChoice(context)
     if (choice === undefined || context.config.tenant !== undefined) return
     const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
-    if (!tenants.some((tenant) => isNamed(tenant, choice))) await rememberTenant(context, undefined)
+    if (!tenants.some((tenant) => isNamed(tenant, choice)))
+      await credentials.rememberTenant(context, undefined)
   },
 }
 
@@ -154,10 +149,10 @@ const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault cop
 
 export const showStatus: Hooks = {
   run: async ({ context, ask, print }) => {
-    const place = findVaultDirectory(context)
-    const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
+    const place = credentials.findVaultDirectory(context)
+    const held_by = context.config.store === undefined ? readHolder(credentials.placeOf(context)) : undefined
     const found = omitUndefined({ held_by })
-    await print({ ...describePlace(place), ...found, ...((await ask()) as object) })
+    await print({ ...credentials.describePlace(place), ...found, ...((await ask()) as object) })
   },
 }
 

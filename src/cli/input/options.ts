@@ -3,7 +3,7 @@ import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
-import type { Options } from '../task.js'
+import type { Options } from '../context.js'
 
 type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 

@@ -1,13 +1,6 @@
 import { BoundedMap } from '../../bounded-map.js'
 import type { Mac } from '../../crypto/ports.js'
-import {
-  decideTransform,
-  dependsOnId,
-  type Grants,
-  holdsEverywhere,
-  holdsPermission,
-  type Target,
-} from '../../domain/access/access.js'
+import * as access from '../../domain/access/access.js'
 import {
   type ApplicationType,
   type Permission,
@@ -20,7 +13,7 @@ const MOST_CALLERS = 1024
 const NAME_BYTES = 32
 
 /** Grants, and whose they are if more than one decides. */
-export type DecidingGrants = Grants & { of?: 'session' | 'authorizer' }
+export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
   /** The number of the caller's tenant; an operation accesses no other. */
@@ -43,19 +36,19 @@ interface Decider {
   /** Whether the caller has the permission on every container of every token. */
   holdsEverywhere(permission: Permission): boolean
   /** The strictest of `permission`, else of `orBy`, on a token's containers; undefined if one grants neither. */
-  transform(permission: Permission, target: Target, orBy?: Permission): Transform | undefined
+  transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
 
 /** Decides by all of `grants`: each must grant, and the strictest transform holds. */
 export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[]]): Decider {
   return {
     grants,
-    dependsOnId: grants.some(dependsOnId),
+    dependsOnId: grants.some(access.dependsOnId),
     holds: (...permissions) =>
-      grants.every((each) => permissions.some((permission) => holdsPermission(each, permission))),
-    holdsEverywhere: (permission) => grants.every((each) => holdsEverywhere(each, permission)),
+      grants.every((each) => permissions.some((permission) => access.holdsPermission(each, permission))),
+    holdsEverywhere: (permission) => grants.every((each) => access.holdsEverywhere(each, permission)),
     transform: (permission, target, orBy) => {
-      const [first, ...others] = grants.map((each) => decideTransform(each, permission, target, orBy))
+      const [first, ...others] = grants.map((each) => access.decideTransform(each, permission, target, orBy))
       return others.reduce((a, b) => a && b && stricterTransform(a, b), first)
     },
   }

@@ -4,15 +4,15 @@ import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../d
 import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { EngineReader, EngineWriter, LogEntry, Row } from '../engine.js'
-import { eachRecord } from '../pages.js'
-import type {
-  ClockState,
-  Condition,
-  Expired,
-  Page,
-  PutOptions,
-  RecordLocation,
-  StoreWriter,
+import {
+  type ClockState,
+  type Condition,
+  type Expired,
+  eachRecord,
+  type Page,
+  type PutOptions,
+  type RecordLocation,
+  type StoreWriter,
 } from '../store.js'
 import { Log } from './log.js'
 import { createEntry, sizeOf } from './log-block.js'

@@ -10,11 +10,10 @@ import { createAccessLog } from '../../../http/access-log.js'
 import { type App, CORE_DANGER, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
-import type { CommandContext } from '../../context.js'
+import type { CommandContext, Options } from '../../context.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
 import { findVaultDirectory, openThisVault, reactorOptions } from '../../target/credentials.js'
-import type { Options } from '../../task.js'
 import { announce, type Opened } from './announcement.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
@@ -116,7 +115,7 @@ async function serveOpened(
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
     ...{ allowHosts: config.allowHost ?? [], reportFault: report },
     ...omitUndefined({ rate, tls: pem }),
-    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
+    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
       app.configureReactors(await hardening)
       disablePretenuring()

@@ -2,24 +2,7 @@
 import { toBase64, toHex } from '../../bytes.js'
 import type { LsmContext } from '../context.js'
 import { type RowHead, writeHead } from '../row-change.js'
-import {
-  associateBlock,
-  BLOCK_BYTES,
-  blockOf,
-  ENTRY_BYTES,
-  encodeFooter,
-  FOOTER,
-  type Footer,
-  type Index,
-  offsetOf,
-  RANGES,
-  ROWS,
-  type Section,
-  sstablePath,
-  TAG_BYTES,
-  TAIL_BYTES,
-  writeLocation,
-} from './format.js'
+import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
 const BUFFER = 1024 * 1024
@@ -33,9 +16,9 @@ export class SSTableWriter {
   readonly #id: Uint8Array
   readonly #path: string
   readonly #file: number
-  readonly #block = Buffer.alloc(BLOCK_BYTES)
+  readonly #block = Buffer.alloc(format.BLOCK_BYTES)
   readonly #fences: Buffer[][] = [[], [], [], []]
-  readonly #footer: Footer = {
+  readonly #footer: format.Footer = {
     ranges: { seq: emptyRange(), created: emptyRange(), modified: emptyRange(), expires: emptyRange() },
     sections: this.#fences.map(() => ({ start: 0, count: 0 })),
     tenants: new Map(),
@@ -43,7 +26,7 @@ export class SSTableWriter {
   }
   /** Sealed, because they follow all records. */
   #rowBlocks: Uint8Array[] = []
-  #section: Section = ROWS
+  #section: format.Section = format.ROWS
   #entries = 0
   /** Bytes that are not written yet. */
   #held: Uint8Array[] = []
@@ -54,7 +37,7 @@ export class SSTableWriter {
   constructor(context: LsmContext) {
     this.#context = context
     this.#id = context.random.bytes(16)
-    this.#path = sstablePath(context.directory, toHex(this.#id))
+    this.#path = format.sstablePath(context.directory, toHex(this.#id))
     this.#file = context.files.create(this.#path)
   }
 
@@ -62,10 +45,10 @@ export class SSTableWriter {
   addRow(row: RowHead, sealed: Uint8Array): void {
     const at = this.#slot()
     writeHead(this.#block, at, row)
-    writeLocation(this.#block, at, this.#position, sealed.length)
+    format.writeLocation(this.#block, at, this.#position, sealed.length)
     this.#add(sealed)
     const { ranges, tenants } = this.#footer
-    for (const field of RANGES) {
+    for (const field of format.RANGES) {
       const range = ranges[field]
       if (row[field] < range.low) range.low = row[field]
       if (row[field] > range.high) range.high = row[field]
@@ -74,7 +57,7 @@ export class SSTableWriter {
   }
 
   /** Indexes come after all rows, in the order of `INDEXES`. */
-  begin(index: Index): void {
+  begin(index: format.Index): void {
     this.#end()
     this.#section = index
     this.#entries = 0
@@ -94,12 +77,12 @@ export class SSTableWriter {
   finish(): SSTableMeta {
     this.#end()
     const { files, keys } = this.#context
-    const footer = encodeFooter({
+    const footer = format.encodeFooter({
       ...this.#footer,
       fences: this.#fences.map((pieces) => Buffer.concat(pieces)),
     })
-    const sealed = keys.sstable.seal(footer, associateBlock(this.#id, FOOTER, 0))
-    const tail = Buffer.alloc(TAIL_BYTES)
+    const sealed = keys.sstable.seal(footer, format.associateBlock(this.#id, format.FOOTER, 0))
+    const tail = Buffer.alloc(format.TAIL_BYTES)
     tail.writeUInt32LE(sealed.length)
     this.#add(sealed)
     this.#add(tail)
@@ -108,9 +91,9 @@ export class SSTableWriter {
     files.close(this.#file)
     return {
       id: toHex(this.#id),
-      tag: toBase64(sealed.subarray(sealed.length - TAG_BYTES)),
+      tag: toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)),
       bytes: this.#position,
-      rows: this.#footer.sections[ROWS]!.count,
+      rows: this.#footer.sections[format.ROWS]!.count,
       from: this.#footer.ranges.seq.low,
       to: this.#footer.ranges.seq.high,
     }
@@ -139,7 +122,7 @@ export class SSTableWriter {
   }
 
   #slot(): number {
-    const at = offsetOf(this.#section, this.#entries)
+    const at = format.offsetOf(this.#section, this.#entries)
     if (at === 0 && this.#entries > 0) this.#seal()
     this.#entries++
     return at
@@ -148,12 +131,12 @@ export class SSTableWriter {
   #seal(): void {
     const section = this.#section
     const last = this.#entries - 1
-    const plain = this.#block.subarray(0, offsetOf(section, last) + ENTRY_BYTES[section])
+    const plain = this.#block.subarray(0, format.offsetOf(section, last) + format.ENTRY_BYTES[section])
     const sealed = this.#context.keys.sstable.seal(
       plain,
-      associateBlock(this.#id, section, blockOf(section, last)),
+      format.associateBlock(this.#id, section, format.blockOf(section, last)),
     )
-    if (section === ROWS) this.#rowBlocks.push(sealed)
+    if (section === format.ROWS) this.#rowBlocks.push(sealed)
     else this.#add(sealed)
   }
 
@@ -161,7 +144,7 @@ export class SSTableWriter {
     if (this.#entries > 0) this.#seal()
     const section = this.#footer.sections[this.#section]!
     section.count = this.#entries
-    if (this.#section !== ROWS) return
+    if (this.#section !== format.ROWS) return
     section.start = this.#position
     for (const block of this.#rowBlocks) this.#add(block)
     this.#rowBlocks = []
