@@ -9,6 +9,17 @@ import type { Streams, Terminal } from './output/terminal.js'
 
 export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
 
+/** The options of a command line, by commander's names. */
+export type Options = Readonly<Record<string, unknown>>
+
+export type Args = readonly (string | undefined)[]
+
+/** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
+export type ArgSpecs = readonly (readonly [name: string, description: string])[]
+
+/** An option of a command in commander's syntax: `-f, --follow`. */
+export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
+
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 
 /** The part of a process that the command line uses; `bin/` passes the real one, tests a fake. */

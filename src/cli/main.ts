@@ -8,7 +8,6 @@ import type { Vault } from '../vault/vault.js'
 import type { CommandContext, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
 import { DEFAULT_COLUMNS, detectTerminal, isTerminal, type Terminal, write } from './output/terminal.js'
-import { reactorOptions } from './target/reactor-options.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
@@ -144,13 +143,13 @@ class CommandLine {
         process.on('SIGHUP', ignore)
       },
       ...(process.fetch && { fetch: process.fetch }),
-      reachVault: async (work, role) => {
+      reachVault: async (work, role = 'command') => {
         const { url } = config
-        const vault =
-          url === undefined
-            ? await (await import('./target/credentials.js')).reachThisVault(context, role)
-            : await (await import('./target/server.js')).reachServer(context, url)
-        return context.withVault(vault, work)
+        if (url !== undefined)
+          return context.withVault(await (await import('./target/server.js')).reachServer(context, url), work)
+        const { openThisVault } = await import('./target/credentials.js')
+        const { reachVault } = await import('../vault/open.js')
+        return context.withVault(await openThisVault(context, role, reachVault), work)
       },
       withVault: (vault, work) => this.#use(context, vault, work),
     }
@@ -164,6 +163,7 @@ class CommandLine {
   ): Promise<T> {
     this.#opened.add(vault)
     try {
+      const { reactorOptions } = await import('./target/credentials.js')
       vault.configureReactors?.(await reactorOptions(context))
       const result = await work(vault)
       await vault.settle?.()

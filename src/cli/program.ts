@@ -1,17 +1,17 @@
 import { Command, CommanderError, Option } from 'commander'
 import { usage } from '../errors.js'
-import { takesIdempotencyKey } from '../framework/idempotency-key.js'
+import { takesIdempotencyKey } from '../framework/operation.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import { ALL_SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import { type CommandContext, TOPIC_NAMES } from './context.js'
-import { addFlags, chooseVariant, listArgs, takesBody } from './input/options.js'
+import { type CommandContext, type CommandOption, TOPIC_NAMES } from './context.js'
+import { addFlags, chooseVariant, listArgs } from './input/options.js'
 import { fold, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
-import type { CommandOption, TerminalCommand } from './task.js'
+import type { TerminalCommand } from './task.js'
 
 interface ParsedLine {
   flags: Record<string, unknown>
@@ -207,7 +207,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
   const isRead = definition.log?.operation === 'read'
   const options: [isThere: boolean | undefined, ...CommandOption][] = [
     [
-      takesBody(definition),
+      definition.endpoint?.takesBody,
       '--file <file>',
       'the whole body as JSON; - reads standard input; flags override it',
     ],

@@ -1,21 +1,22 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError, interrupted, usage } from '../errors.js'
+import type { Explanation } from '../framework/caller/explain.js'
 import { itemOutput } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { findUnknownName } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
 import { findPresentation } from './commands/presentations.js'
-import type { CommandContext } from './context.js'
+import type { Args, CommandContext, Options } from './context.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
 import { keyOf, listArgs } from './input/options.js'
 import { isList } from './output/fields.js'
-import { chooseFormat } from './output/output.js'
+import { chooseFormat, printForRun } from './output/output.js'
 import { createProgress } from './output/progress.js'
 import { listAll, printPages } from './pages.js'
-import { readApiKey, requireVault, warnOfStore } from './target/credentials.js'
-import { type Args, createTasks, type Hooks, type Options, type Task } from './task.js'
+import { findTenantChoice, readApiKey, requireVault, warnOfStore } from './target/credentials.js'
+import { createTasks, type Hooks, type Task } from './task.js'
 
 /** Flags that are refused with several inputs. */
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
@@ -47,10 +48,8 @@ export async function runOperation(
   const tasks = inputs.map((input) => createTask(input, args))
   const [task = createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
-    const { explainOperation } = await import('./commands/explain.js')
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
-    const how = { key, application, reveal: options.reveal === true }
-    return explainOperation(context, definition, task.input, how)
+    return explainTask(task, application)
   }
   await confirmDestruction(task, hooks)
   if (names === undefined) await (hooks.run ?? askAndPrint)(task)
@@ -59,6 +58,27 @@ export async function runOperation(
 
 function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
+}
+
+/** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
+async function explainTask(task: Task, application: string | undefined): Promise<void> {
+  const { context, definition, input, key, options } = task
+  const { name: operation } = definition
+  const reveal = options.reveal === true
+  const tenant = await findTenantChoice(context)
+  const as = application !== undefined || key === undefined ? { reveal, tenant } : { key }
+  const { result } = await context.reachVault((vault) =>
+    vault.ask({ operation, input, as, explain: { reveal, application } }),
+  )
+  const explanation = result as Explanation
+  await printForRun(context, explanation)
+  const isPlaintext = explanation.decisions.some(
+    ({ permission, transform, decided_by }) =>
+      permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner',
+  )
+  const hidden = 'The caller would see the data in the clear; it is masked here. Show it with --reveal.'
+  if (!reveal && isPlaintext) await task.notice(hidden)
+  await task.notice('The operation was not performed.')
 }
 
 /** Checks what can be checked before anything is asked. Resolves to the API key of the caller; undefined for the owner. */
@@ -104,8 +124,7 @@ function createNounList(task: Task): ListNoun {
 
 async function openForm(context: CommandContext, definition: RegisteredOperation, list: ListNoun) {
   const { Form } = await import('./input/form.js')
-  const { createCheckTools } = await import('./bulk/send.js')
-  return new Form({ ...context, list, tools: createCheckTools(context.clock) }, definition)
+  return new Form({ ...context, list }, definition)
 }
 
 async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {

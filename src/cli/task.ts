@@ -1,26 +1,14 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
-import { resultOf } from '../framework/outcome.js'
+import { type OperationInput, resultOf } from '../framework/operation.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
-import type { CommandContext } from './context.js'
+import type { ArgSpecs, Args, CommandContext, CommandOption, Options } from './context.js'
 import { printNotice, printResult } from './output/output.js'
 import { findTenantChoice } from './target/credentials.js'
-
-/** The options of a command line, by commander's names. */
-export type Options = Readonly<Record<string, unknown>>
-
-export type Args = readonly (string | undefined)[]
-
-/** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
-export type ArgSpecs = readonly (readonly [name: string, description: string])[]
-
-/** An option of a command in commander's syntax: `-f, --follow`. */
-export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Hooks {

@@ -3,8 +3,7 @@ import { isObject, parseJson, parseJsonOrNothing } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
 import { CofferError, ERRORS, type ErrorCode, type PropertyErrors } from '../errors.js'
-import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
-import type { Outcome } from '../framework/outcome.js'
+import { IDEMPOTENCY_KEY, type Outcome } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
 export interface WholeAnswer {

@@ -1,6 +1,5 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
-import type { AnyOperation, OperationInput } from '../framework/operation.js'
-import { resultOf } from '../framework/outcome.js'
+import { type AnyOperation, type OperationInput, resultOf } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import {
   type InputOf,

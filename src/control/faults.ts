@@ -1,9 +1,16 @@
+/** Faults: the rules, which requests they apply to, and how answers and calls of other servers fail. */
+import { STATUS_CODES } from 'node:http'
+import { setTimeout } from 'node:timers/promises'
 import { isObject } from '../domain/json/json.js'
+import { type DestinationFault, readDestinationFault } from '../domain/proxy/destination-fault.js'
 import { matchesName } from '../domain/reactor/formula.js'
-import type { CountedRule, FaultRule } from '../framework/ports/control.js'
+import { CofferError, ERRORS, type ErrorCode } from '../errors.js'
+import type { CountedRule, FaultRule, RequestRecord } from '../framework/ports/control.js'
+import * as port from '../framework/ports/outbound.js'
+import type { HttpResponse } from '../http/exchange.js'
 
 /** A request, as rules see it. */
-export interface Target {
+interface Target {
   operation: string | undefined
   method: string
   path: string
@@ -63,4 +70,84 @@ function valueAt(value: unknown, path: string): unknown {
     const isThere = (isObject(at) || Array.isArray(at)) && Object.hasOwn(at, name)
     return isThere ? (at as Record<string, unknown>)[name] : undefined
   }, value)
+}
+
+export type Pause = (ms: number, value: undefined, options: { signal: AbortSignal }) => Promise<unknown>
+
+/** Notes where calls of other servers go, and lets them fail. `fault` as rules spell it. */
+export function watchDestination(
+  fault: unknown,
+  seen: Pick<RequestRecord, 'destination' | 'destination_status'>,
+  pause: Pause = setTimeout,
+): (outbound: port.Outbound) => port.Outbound {
+  const failing = readDestinationFault(fault)
+  return (outbound) => ({
+    reach: (url) => {
+      seen.destination = url.href
+      const destination = outbound.reach(url)
+      return {
+        send: async (request, sending) => {
+          const answer = await (failing === undefined
+            ? destination.send(request, sending)
+            : fail(failing, sending, () => destination.send(request, sending), pause))
+          seen.destination_status = answer.status
+          return answer
+        },
+      }
+    },
+  })
+}
+
+/** As if the request had been sent, except for a delay after which it is. */
+async function fail(
+  fault: DestinationFault,
+  { sent, left }: Parameters<port.Destination['send']>[1],
+  send: () => ReturnType<port.Destination['send']>,
+  pause: Pause,
+): ReturnType<port.Destination['send']> {
+  const isLate = fault.kind === 'timeout' || (fault.kind === 'delay' && fault.ms >= port.WAIT_MS)
+  if (isLate || fault.kind === 'status') sent()
+  if (fault.kind === 'delay') await wait(pause, Math.min(fault.ms, port.WAIT_MS), left)
+  if (isLate) throw port.lateError(port.WAIT_MS)
+  return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
+}
+
+/** @throws CofferError `interrupted` as soon as nobody waits for the answer any more */
+async function wait(pause: Pause, ms: number, left: port.OnLeave | undefined): Promise<void> {
+  const gone = new AbortController()
+  left?.(() => gone.abort())
+  await pause(ms, undefined, { signal: gone.signal }).catch(() => {
+    throw port.leftError()
+  })
+}
+
+/** Our error with this status, if there is one that says no more than its status. */
+function codeOfStatus(status: number): ErrorCode | undefined {
+  const codes = Object.keys(ERRORS) as ErrorCode[]
+  return codes.find((code) => ERRORS[code].status === status && code !== 'usage' && code !== 'check_failed')
+}
+
+export function problemOf({ status = 500, detail }: Pick<FaultRule, 'status' | 'detail'>): CofferError {
+  const code = codeOfStatus(status) ?? 'internal'
+  return new CofferError(code, detail ?? 'This fault was asked for with the control plane.', { status })
+}
+
+/** Gives the problem the title of a status that none of our errors has (RFC 7807, 4.2). */
+export function titleByStatus(answer: HttpResponse): void {
+  if (codeOfStatus(answer.status) !== undefined) return
+  const title = STATUS_CODES[answer.status] ?? 'Unknown Status'
+  answer.body = JSON.stringify({ ...JSON.parse(answer.body), type: 'about:blank', title })
+}
+
+export async function* cutStream(stream: AsyncIterable<Uint8Array>, bytes: number) {
+  let left = bytes
+  for await (const chunk of stream) {
+    yield chunk.subarray(0, left)
+    left -= chunk.length
+    if (left <= 0) throw new Error('The answer is cut, as the control plane was asked to do.')
+  }
+}
+
+export async function closeStream({ stream }: HttpResponse): Promise<void> {
+  await stream?.[Symbol.asyncIterator]().return?.()
 }

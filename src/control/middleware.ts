@@ -11,18 +11,17 @@ import { CONTROL_PATH } from '../framework/operation.js'
 import type { FaultRule, RequestRecord } from '../framework/ports/control.js'
 import { staleWorkError } from '../framework/unit.js'
 import { type Answerer, splitTarget } from '../http/answerer.js'
-import type { HttpRequest, HttpResponse } from '../http/exchange.js'
-import { answerProblem, HEALTH_PATH } from '../http/exchange.js'
+import { answerProblem, HEALTH_PATH, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { type HeaderNames, headerNames, readHeader } from '../http/headers.js'
 import { createRouter, noControl } from '../http/router.js'
 import { DEFAULT_BODY_LIMIT_BYTES } from '../http/server.js'
-import { type CreateAnswerer, createServiceAnswerer, type ServiceOptions } from '../http/start.js'
+import { answererFactory, type CreateAnswerer, type ServiceOptions } from '../http/start.js'
 import { registry } from '../operations/all.js'
 import { DeadLink, inspectLink } from '../operations/invite/accept-invitation.js'
 import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
 import { DASHBOARD_PATH, type Dashboard, isLocal, isOwnOrigin } from './dashboard.js'
-import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from './destination.js'
+import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from './faults.js'
 import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
 
 export interface MiddlewareOptions {
@@ -49,10 +48,7 @@ const MOST_DECISIONS = 20
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
-export type VaultServiceOptions = Omit<
-  ServiceOptions,
-  'registry' | 'authenticate' | 'version' | 'middleware' | 'host'
->
+export type VaultServiceOptions = Omit<ServiceOptions, 'registry' | 'authenticate' | 'version' | 'host'>
 
 /** Answers for the vault of `options.control`; with `allowHosts`, for these and other usual hosts alone. */
 export function createVaultAnswerer(
@@ -61,8 +57,7 @@ export function createVaultAnswerer(
   allowHosts?: readonly string[],
 ): Answerer {
   const service = { ...given, host: options.control.app, registry, authenticate, version: VERSION }
-  const middleware = (create: CreateAnswerer) => new ControlMiddleware(options, create).answer
-  return createServiceAnswerer({ ...service, middleware }, allowHosts)
+  return new ControlMiddleware(options, answererFactory(service, allowHosts)).answer
 }
 
 class ControlMiddleware {

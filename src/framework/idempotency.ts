@@ -7,8 +7,7 @@ import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
-import type { AnyOperation, AuditEntry, Context, Host, OperationInput } from './operation.js'
-import type { Outcome } from './outcome.js'
+import type { AnyOperation, AuditEntry, Context, Host, OperationInput, Outcome } from './operation.js'
 import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000

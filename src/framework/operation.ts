@@ -4,21 +4,28 @@ import type { Permission, Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
+import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
-import type { CallerCache } from './caller/cached-caller.js'
-import type { Caller } from './caller/caller.js'
+import type { Caller, CallerCache } from './caller/caller.js'
 import type { ResponseLimits } from './limits.js'
-import type { Existing, HttpAnswer } from './outcome.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
-import type { MailPort } from './ports/mail.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
 import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
+
+export interface MailPort {
+  /** The URL of the server of this vault, which links begin with; undefined without one. */
+  readonly publicUrl: string | undefined
+  /** Sends the mail of this tenant, which was committed. Does not wait. */
+  enqueue(tenant: number): void
+  /** Resolves when every mail enqueued so far was attempted once. */
+  settle(): Promise<void>
+}
 
 export interface Effects {
   readonly random: RandomSource
@@ -206,6 +213,36 @@ export interface Operation<
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>
 }
 
+export interface Outcome<Result = unknown> {
+  /** The HTTP status: the operation's own, 200 for {@link Existing}, or that of {@link HttpAnswer}. */
+  status: number
+  result: Result
+  headers?: HeaderMap
+  /** It is the answer kept for the idempotency key; nothing was run. */
+  isReplayed?: true
+}
+
+/** An HTTP answer that code or another server made: its status, headers and body are the answer itself. */
+export class HttpAnswer {
+  readonly answer: CodeAnswer
+  constructor(answer: CodeAnswer) {
+    this.answer = answer
+  }
+}
+
+/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
+export function resultOf({ status, headers, result }: Outcome): unknown {
+  return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
+}
+
+/** An answer that is an existing entity instead of a created one: status 200 instead of 201. */
+export class Existing<T> {
+  readonly result: T
+  constructor(result: T) {
+    this.result = result
+  }
+}
+
 export function operation<
   const I extends ObjectSchema,
   const Name extends string,
@@ -226,6 +263,14 @@ export function successOf({ success, output }: AnyOperation): number {
   return success ?? (output === undefined ? 204 : 200)
 }
 
+/** The name under which an error of the key itself is listed. */
+export const IDEMPOTENCY_KEY = 'idempotency_key'
+export const MOST_KEY_CHARACTERS = 255
+
+export function takesIdempotencyKey({ route = '', ignoresIdempotencyKey }: AnyOperation): boolean {
+  return /^(?:POST|PUT|PATCH) /.test(route) && ignoresIdempotencyKey !== true
+}
+
 export interface Host extends OpenVault, Effects {
   readonly store: Store
   /** How often the data was replaced by a reset or restore. Work that began before such a change is refused after it. */
@@ -235,6 +280,6 @@ export interface Host extends OpenVault, Effects {
   readonly ownPorts: Set<number>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
-  readonly callers: CallerCache<Caller>
+  readonly callers: CallerCache
   validate(definition: AnyOperation, input: Record<string, unknown>): void
 }

@@ -3,19 +3,23 @@ import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller/caller.js'
 import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
-import { checkIdempotencyKey, IDEMPOTENCY_KEY, takesIdempotencyKey } from './idempotency-key.js'
 import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
 import {
   type AnyOperation,
   type CheckTools,
   type Context,
+  Existing,
   type Host,
+  HttpAnswer,
+  IDEMPOTENCY_KEY,
+  MOST_KEY_CHARACTERS,
   type OfflineSession,
   type OperationInput,
+  type Outcome,
   type Session,
   successOf,
+  takesIdempotencyKey,
 } from './operation.js'
-import { Existing, HttpAnswer, type Outcome } from './outcome.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
 import { type Execution, requireOwner, runUnit } from './unit.js'
@@ -44,9 +48,10 @@ export function perform(
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
-    const wrong = checkIdempotencyKey(key)
-    if (wrong !== undefined) return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
-    return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
+    if (/^[ -~]+$/.test(key) && key.length <= MOST_KEY_CHARACTERS)
+      return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
+    const wrong = `must have 1 to ${MOST_KEY_CHARACTERS} printable ASCII characters`
+    return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
   }
   return runOnce()
 }

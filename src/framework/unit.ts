@@ -5,12 +5,10 @@ import type { Kind, LogRecord } from '../domain/records/records.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
-import { requireCurrent } from './caller/cached-caller.js'
-import type { Caller } from './caller/caller.js'
+import { type Caller, requireCurrent } from './caller/caller.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
-import type { AnyOperation, AuditEntry, Context, Host, LogEntry } from './operation.js'
-import type { Outcome } from './outcome.js'
+import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
 
 /** One run of an operation, without its input. The permissions of the caller are checked. */
 export interface Execution {

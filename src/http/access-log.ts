@@ -27,7 +27,7 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 /** Buffered text; beyond this, lines are dropped and counted. */
 const MOST_WAITING_BYTES = 65_536
 
-/** One write for the lines of an iteration of the event loop; where the reader is too slow, lines are dropped. */
+/** Returns a function that records a request. One write for the lines of an iteration of the event loop; where the reader is too slow, lines are dropped. */
 export function createAccessLog(
   sink: { write(text: string): unknown; readonly writableLength: number },
   format: 'text' | 'json',
@@ -41,14 +41,12 @@ export function createAccessLog(
     waiting = ''
     dropped = 0
   }
-  return {
-    record(entry: AccessEntry): void {
-      if (sink.writableLength + waiting.length > MOST_WAITING_BYTES) {
-        dropped++
-        return
-      }
-      if (waiting === '') setImmediate(flush)
-      waiting += formatEntry(entry, clock(), format)
-    },
+  return (entry: AccessEntry): void => {
+    if (sink.writableLength + waiting.length > MOST_WAITING_BYTES) {
+      dropped++
+      return
+    }
+    if (waiting === '') setImmediate(flush)
+    waiting += formatEntry(entry, clock(), format)
   }
 }

@@ -1,10 +1,8 @@
 /** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
-import { retryIfStale } from '../framework/caller/cached-caller.js'
-import type { Caller } from '../framework/caller/caller.js'
-import { IDEMPOTENCY_KEY } from '../framework/idempotency-key.js'
+import { type Caller, retryIfStale } from '../framework/caller/caller.js'
 import { LOCAL_LIMITS } from '../framework/limits.js'
-import type { Host } from '../framework/operation.js'
+import { type Host, IDEMPOTENCY_KEY } from '../framework/operation.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'

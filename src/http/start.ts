@@ -10,14 +10,7 @@ import { createDocument } from './openapi/openapi.js'
 import { createAcceptPage } from './pages/accept-page.js'
 import { createPages } from './pages/pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
-import {
-  DEFAULT_BODY_LIMIT_BYTES,
-  DEFAULT_PREFIX,
-  type RunningServer,
-  type SocketOptions,
-  type SocketService,
-  startServer,
-} from './server.js'
+import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX, type SocketService } from './server.js'
 
 export interface ServiceOptions
   extends Omit<SocketService, 'host'>,
@@ -26,8 +19,6 @@ export interface ServiceOptions
   registry: Registry
   version: string
   rate?: Rate
-  /** Makes the answerer, of those that `create` makes. */
-  middleware?(create: CreateAnswerer): Answerer
 }
 
 export type CreateAnswerer = (
@@ -58,19 +49,13 @@ export function completeService(options: ServiceOptions): AnswererOptions {
   }
 }
 
-/** Answers for a service; with `allowHosts`, for it and other usual hosts alone. */
-export function createServiceAnswerer(service: ServiceOptions, allowHosts?: readonly string[]): Answerer {
-  const create: CreateAnswerer = (changes) => {
+/** Makes answerers for a service with changes; with `allowHosts`, for these and other usual hosts alone. */
+export function answererFactory(service: ServiceOptions, allowHosts?: readonly string[]): CreateAnswerer {
+  return (changes) => {
     const options = completeService({ ...service, ...changes } as ServiceOptions)
     const check = allowHosts === undefined ? {} : { checkHost: createHostCheck(options.host, allowHosts) }
     return createAnswerer({ ...options, ...check })
   }
-  return service.middleware === undefined ? create({}) : service.middleware(create)
-}
-
-/** Resolves when requests are accepted. @throws CofferError as {@link startServer} */
-export function serveHttp(service: ServiceOptions, sockets: SocketOptions = {}): Promise<RunningServer> {
-  return startServer(createServiceAnswerer(service, sockets.allowHosts ?? []), service, sockets)
 }
 
 /**

@@ -4,8 +4,8 @@ import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/
 import { pause } from '../client/pause.js'
 import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
 import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
-import { CONTROL_PATH, type OperationInput } from '../framework/operation.js'
-import { resultOf } from '../framework/outcome.js'
+import { CONTROL_PATH, type OperationInput, resultOf } from '../framework/operation.js'
+
 import type { RoutedOperation } from '../framework/registry.js'
 import { type OperationName, type ResultOf, registry } from '../operations/all.js'
 

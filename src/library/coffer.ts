@@ -2,7 +2,7 @@
 import type { Client } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
 import { createVaultAnswerer } from '../control/middleware.js'
-import { resultOf } from '../framework/outcome.js'
+import { resultOf } from '../framework/operation.js'
 import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
 import { type Handler, toHandler } from '../http/start.js'

@@ -2,10 +2,9 @@
 import { formatDate } from '../domain/dates.js'
 import { wrapLetter } from '../domain/invitation/letter.js'
 import type { MailRecord } from '../domain/records/records.js'
-import type { MailPort } from '../framework/ports/mail.js'
+import type { MailPort } from '../framework/operation.js'
 import { letterOf, type MailSettings, readMailSettings, withoutSecret } from '../operations/invite/mail.js'
-import { eachRecord, findNewest, readAll } from '../storage/pages.js'
-import type { Store } from '../storage/store.js'
+import { eachRecord, findNewest, readAll, type Store } from '../storage/store.js'
 import type { Delivery, Mailer, Message } from './smtp.js'
 
 /** ms that a stopping server waits for deliveries under way. */

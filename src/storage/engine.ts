@@ -228,8 +228,8 @@ export interface EngineStatus {
   rows: { records: number; dead: number }
 }
 
-/** Returns the problem of a row's seal; or, for a row of a log, the times of its log records. */
-export type CheckRow = (row: Row) => { problem?: string; logs?: readonly number[] }
+/** Returns the problem of a row's seal; or, for a row of a log, the number of its log records. */
+export type CheckRow = (row: Row) => { problem?: string; logs?: number }
 
 export interface Finding {
   /** The file, or the tenant's log. */
@@ -242,8 +242,6 @@ export interface Verification {
   /** Records that were found whole. */
   readable: { records: number; logs: number }
   segments: number
-  /** Rows that are dated minutes ahead of the clock, if any, and the latest of these dates. */
-  dated_ahead?: { records: number; logs: number; newest: string }
   /** Journals that were set aside, if any: files in the vault's directory that nothing reads. */
   set_aside?: string[]
 }

@@ -3,7 +3,7 @@ import { CofferError, codeOf, damaged } from '../errors.js'
 
 /** Describes a path, without following a link. */
 export interface FileStat {
-  kind: 'file' | 'directory' | 'link' | 'other'
+  kind: 'file' | 'directory' | 'other'
   mode: number
   /** User id. */
   owner: number

@@ -1,5 +1,5 @@
 /** One process at a time may open the files. Of two that find the holder dead, only one breaks the lock. */
-
+import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
@@ -196,8 +196,6 @@ function lockUnavailable({ files, directory, identity }: LockOptions, waitedMs: 
 }
 
 /** Identifies processes, because a new process may have the number of a dead holder of a lock. */
-import type * as ChildProcess from 'node:child_process'
-
 export function readProcessIdentity(pid: number): ProcessIdentity {
   return { pid, startOf, boot: readBoot(), host: hostname() }
 }

@@ -116,7 +116,6 @@ export function nodeFiles(): Files {
 }
 
 function kindOf(stats: fs.Stats): FileStat['kind'] {
-  if (stats.isSymbolicLink()) return 'link'
   if (stats.isFile()) return 'file'
   return stats.isDirectory() ? 'directory' : 'other'
 }

@@ -47,13 +47,9 @@ export function clockStatus(times: Times, now: number): ClockState {
   return { isJump: since !== 0 && since !== times.since, purgeBefore: since === 0 ? now : until }
 }
 
-export function isAhead(time: number, now: number): boolean {
-  return time > now + TOLERANCE_MS
-}
-
 /** A notice that the newest record, of `time`, is dated ahead of the clock; undefined when it is not. */
 export function describeAhead(time: number, now: number): string | undefined {
-  if (!isAhead(time, now)) return undefined
+  if (time <= now + TOLERANCE_MS) return undefined
   const minutes = Math.round((time - now) / 60_000)
   const hours = Math.round(minutes / 60)
   const long = hours < 48 ? `${hours} hours` : `${Math.round(hours / 24)} days`

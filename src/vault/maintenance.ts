@@ -5,8 +5,7 @@ import type { VaultMaintenance } from '../framework/ports/vault.js'
 import { verifySeals } from '../storage/barrier/reseal.js'
 import type { EngineMaintenance } from '../storage/engine.js'
 import type { Files } from '../storage/files.js'
-import { eachRecord } from '../storage/pages.js'
-import type { Store, StoreReader } from '../storage/store.js'
+import { eachRecord, type Store, type StoreReader } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 
 export function createMaintenance(

@@ -12,8 +12,7 @@ import { createReseal, type ResealOptions } from '../storage/barrier/reseal.js'
 import { openRecord } from '../storage/barrier/sealing.js'
 import { toBase64 } from '../storage/bytes.js'
 import type { Row, VaultRows } from '../storage/engine.js'
-import { eachRecord, readAll } from '../storage/pages.js'
-import type { Store, StoreWriter } from '../storage/store.js'
+import { eachRecord, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
 /** Log records that are written in one unit of work. */
 const LOGGED_AT_ONCE = 5000

@@ -4,8 +4,7 @@
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
 import { nativePrimitives } from '../../src/crypto/native.js'
-import type { Primitives } from '../../src/crypto/primitives.js'
-import { createCipher, createMac, KEY_BYTES } from '../../src/crypto/primitives.js'
+import { createCipher, createMac, KEY_BYTES, type Primitives } from '../../src/crypto/primitives.js'
 import { createRandom } from '../../src/crypto/random.js'
 import { loadSodium } from '../../src/crypto/sodium.js'
 import { type Contender, measureInTurn, printTimes, timeCpu } from './figures.js'

@@ -1,6 +1,6 @@
 /** Calls through proxies under a control plane: how requests show them, and faults of their destinations. */
 import t from 'tap'
-import { type Pause, watchDestination } from '../../src/control/destination.js'
+import { type Pause, watchDestination } from '../../src/control/faults.js'
 import { answerWhole, type Outbound } from '../../src/framework/ports/outbound.js'
 import { startServer } from '../../src/index.js'
 import { startStub } from '../http/stub.js'

@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { nativePrimitives } from '../../src/crypto/native.js'
-import type { Primitives } from '../../src/crypto/primitives.js'
 import {
   createCipher,
   createMac,
   deriveKey,
   isEqualDigest,
+  type Primitives,
   SEAL_BYTES,
   upgradeCrypto,
 } from '../../src/crypto/primitives.js'

@@ -35,22 +35,22 @@ t.test(
     const writes: string[] = []
     const sink = { writableLength: 0, write: (text: string) => writes.push(text) }
     const log = createAccessLog(sink, 'text', () => TIME)
-    log.record(entry)
-    log.record(entry)
+    log(entry)
+    log(entry)
     t.equal(writes.length, 0)
     await turn()
     t.equal(writes.length, 1)
     t.equal(writes[0], formatEntry(entry, TIME, 'text').repeat(2))
     sink.writableLength = 70_000
-    log.record(entry)
-    log.record(entry)
+    log(entry)
+    log(entry)
     await turn()
     t.equal(writes.length, 1, 'dropped')
     sink.writableLength = 0
-    log.record(entry)
+    log(entry)
     await turn()
     t.equal(writes[1], `{"dropped_lines":2}\n${formatEntry(entry, TIME, 'text')}`)
-    for (let count = 0; count < 10_000; count++) log.record(entry)
+    for (let count = 0; count < 10_000; count++) log(entry)
     await turn()
     t.ok((writes[2] ?? '').length < 66_000, 'what waits within one turn is bounded too')
   },

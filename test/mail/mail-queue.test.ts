@@ -6,7 +6,7 @@ import { MailQueue } from '../../src/mail/mail-queue.js'
 import type { Delivery, Message } from '../../src/mail/smtp.js'
 import { registry } from '../../src/operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../../src/operations/invite/noun.js'
-import { readAll } from '../../src/storage/pages.js'
+import { readAll } from '../../src/storage/store.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
 
 const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }

@@ -4,7 +4,7 @@ import { API_KEY, MOST_LIVE_SESSIONS } from '../../src/domain/access/application
 import type { SessionRecord } from '../../src/domain/records/records.js'
 import { isKey, randomKey } from '../../src/domain/text/base58.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { CallerCache } from '../../src/framework/caller/cached-caller.js'
+import { CallerCache } from '../../src/framework/caller/caller.js'
 import { explain } from '../../src/framework/caller/explain.js'
 import { perform } from '../../src/framework/perform.js'
 import { inspectLink } from '../../src/operations/invite/accept-invitation.js'

@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listFlags, takesBody } from '../../src/cli/input/options.js'
+import { listFlags } from '../../src/cli/input/options.js'
 import { main } from '../../src/cli/main.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { resultOf } from '../../src/framework/outcome.js'
+import { resultOf } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import type { RegisteredOperation } from '../../src/framework/registry.js'
 import { registry } from '../../src/operations/all.js'
@@ -100,16 +100,16 @@ function spell(
   more: readonly string[],
 ): { words: string[]; stdin: string } {
   // A property of the body that may also be a word is sent in the body, where it may be anything.
-  const inPath = takesBody(definition) ? definition.endpoint?.parameters : undefined
+  const inPath = definition.endpoint?.takesBody ? definition.endpoint?.parameters : undefined
   const parameters = inPath ?? definition.positionals
   const path = parameters.flatMap((name) => (input[name] === undefined ? [] : [String(input[name])]))
   const { command, flag } = definition.form ?? { command: definition.name, flag: undefined }
   // The flag that chooses the form may have the value of its property, which here is in the body if there is one.
-  const isBare = flag !== undefined && (takesBody(definition) || input.start === undefined)
+  const isBare = flag !== undefined && (definition.endpoint?.takesBody || input.start === undefined)
   const name = [...command.split(' '), ...(isBare ? [`--${flag}`] : [])]
   const words = [...name, ...more, ...path.flatMap((word) => (word.startsWith('-') ? ['--', word] : [word]))]
   const rest = Object.fromEntries(Object.entries(input).filter(([name]) => !parameters.includes(name)))
-  if (takesBody(definition)) {
+  if (definition.endpoint?.takesBody) {
     const { wholeBody } = definition
     return { words, stdin: JSON.stringify(wholeBody === undefined ? rest : rest[wholeBody]) }
   }

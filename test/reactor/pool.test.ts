@@ -4,8 +4,7 @@ import type { Guest, GuestListener } from '../../src/reactor/child.js'
 import { describeSandbox } from '../../src/reactor/confinement.js'
 import type { GuestMessage, HostMessage } from '../../src/reactor/messages.js'
 import { ReactorPool } from '../../src/reactor/pool.js'
-import type { PoolClock } from '../../src/reactor/settings.js'
-import { DEFAULT_SETTINGS, type PoolSettings } from '../../src/reactor/settings.js'
+import { DEFAULT_SETTINGS, type PoolClock, type PoolSettings } from '../../src/reactor/settings.js'
 
 /** A clock that stands until it is turned. */
 class HandClock implements PoolClock {

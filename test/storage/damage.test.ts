@@ -132,7 +132,7 @@ function wrong(outcome: Outcome, truth: string, before?: string): string | undef
 
 const check: CheckRow = (row) => {
   if (!isSealed(row)) return { problem: 'its seal is broken' }
-  return row.kind === LOG_KIND || row.kind === LOG_ROWS ? { logs: [row.created] } : {}
+  return row.kind === LOG_KIND || row.kind === LOG_ROWS ? { logs: 1 } : {}
 }
 
 const verify = (files: FakeFiles): Promise<Verification> => verifyVault(diskOptions(files), check)

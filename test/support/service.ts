@@ -2,15 +2,10 @@
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
 import type { RunningServer, SocketOptions } from '../../src/http/server.js'
-import {
-  completeService,
-  type Handler,
-  type ServiceOptions,
-  serveHttp,
-  toHandler,
-} from '../../src/http/start.js'
+import { completeService, type Handler, type ServiceOptions, toHandler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
+import { serveHttp } from './serve-http.js'
 
 const describe = (host: App): ServiceOptions => ({ host, registry, authenticate, version: '0' })
 

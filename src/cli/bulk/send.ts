@@ -1,8 +1,5 @@
-import { randomBytes } from 'node:crypto'
-import { Turns } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import { CofferError } from '../../errors.js'
-import type { CheckTools } from '../../framework/operation.js'
 import { type RowResult, refuse } from '../../operations/token/import.js'
 import type { Task } from '../task.js'
 import type { Row } from './rows.js'
@@ -72,14 +69,4 @@ function readTokens(tokens: unknown, count: number): RowResult[] {
     status: _extras?.deduplicated === true ? 'deduplicated' : 'created',
     id,
   }))
-}
-
-/** The tools of checks that run without a vault. */
-export function createCheckTools(clock: () => number): CheckTools {
-  let expressions: ReturnType<CheckTools['expressions']> | undefined
-  const load = async () => {
-    const { loadExpressions } = await import('../../vault/app.js')
-    return loadExpressions({ bytes: (count) => randomBytes(count) })
-  }
-  return { now: async () => clock(), expressions: () => (expressions ??= load()), turns: new Turns() }
 }

@@ -4,12 +4,11 @@ import { usage } from '../../errors.js'
 import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
 import { headerNames } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/server.js'
-import type { CommandContext } from '../context.js'
+import type { Args, CommandContext, Options } from '../context.js'
 import { gatherInputs } from '../input/gather.js'
 import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
-import type { Args, Options } from '../task.js'
 
 /** @throws CofferError `usage` */
 export async function printCurl(

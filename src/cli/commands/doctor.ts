@@ -9,14 +9,7 @@ import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun } from '../output/output.js'
-import {
-  askOwned,
-  findKeyFile,
-  findVaultDirectory,
-  NEEDS_VAULT,
-  placeOf,
-  requireVault,
-} from '../target/credentials.js'
+import * as credentials from '../target/credentials.js'
 import { userSettingsPath } from '../user-settings.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
@@ -44,9 +37,12 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
 
   /** Everything in the vault, its key file, and the user's settings. */
   permissions: async (context) => {
-    requireVault(context)
-    const directory = findVaultDirectory(context)
-    const key = findKeyFile(context, await identifyVault(placeOf(context)).catch(() => ''))
+    credentials.requireVault(context)
+    const directory = credentials.findVaultDirectory(context)
+    const key = credentials.findKeyFile(
+      context,
+      await identifyVault(credentials.placeOf(context)).catch(() => ''),
+    )
     const isDirectory = context.config.store === undefined
     const names = isDirectory ? ['', ...readdirSync(directory, { recursive: true })] : []
     const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
@@ -63,7 +59,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   lock: async (context) => {
     if (context.config.store !== undefined)
       return ['ok', 'The vault is in a store, which any number of processes may have open.']
-    const place = placeOf(context)
+    const place = credentials.placeOf(context)
     const { pid, host, since, state } = readHolder(place) ?? {}
     if (state === undefined) return ['ok', 'No process has the vault open.']
     if (state === 'dead')
@@ -106,11 +102,11 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 }
 
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
-  askOwned(context, operation) as Promise<ResultOf<Name>>
+  credentials.askOwned(context, operation) as Promise<ResultOf<Name>>
 
 /** @throws CofferError `check_failed` after printing all findings, if something is wrong */
 export async function examine(context: CommandContext): Promise<void> {
-  if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
+  if (context.config.url !== undefined) throw usage(`coffer doctor ${credentials.NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
   for (const [check, run] of Object.entries(CHECKS)) {
     const [state, found, advice] = await run(context).catch((error: unknown): Verdict => {

@@ -3,12 +3,14 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError } from '../../errors.js'
+import type { Verification } from '../../framework/ports/vault.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
 import type { TenantView } from '../../operations/tenant/noun.js'
-import { displayLines } from '../output/display.js'
+import { readHolder } from '../../vault/offline.js'
+import { countOf, displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import { findTenantChoice, rememberTenant } from '../target/credentials.js'
+import * as credentials from '../target/credentials.js'
 import type { Hooks } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
@@ -61,7 +63,7 @@ export const createTenant: Hooks = {
 
 export const listTenants: Hooks = {
   run: async ({ context, ask, print, notice }) => {
-    const choice = await findTenantChoice(context)
+    const choice = await credentials.findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
     const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
     await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
@@ -73,7 +75,7 @@ export const listTenants: Hooks = {
 export const useTenant: Hooks = {
   run: async ({ context, ask, print }) => {
     const tenant = (await ask()) as TenantView
-    await rememberTenant(context, tenant.id)
+    await credentials.rememberTenant(context, tenant.id)
     await print(tenant)
   },
 }
@@ -96,10 +98,11 @@ export const deleteTenant: Hooks = {
   run: async ({ context, ask, askAsOwner, print, notice }) => {
     await print(await ask())
     await notice(BACKUPS)
-    const choice = await findTenantChoice(context)
+    const choice = await credentials.findTenantChoice(context)
     if (choice === undefined || context.config.tenant !== undefined) return
     const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
-    if (!tenants.some((tenant) => isNamed(tenant, choice))) await rememberTenant(context, undefined)
+    if (!tenants.some((tenant) => isNamed(tenant, choice)))
+      await credentials.rememberTenant(context, undefined)
   },
 }
 
@@ -139,6 +142,31 @@ export const mailInvitation: Hooks = {
     const [where, ...advice] = describeState(letter)
     const text = [where, ...(link === undefined ? [] : [`Link: ${link}`]), ...advice].join('\n')
     await (failure === undefined ? notice(text) : printWarning(context.terminal, text))
+  },
+}
+
+const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault copy --skip-damaged --to NEW'
+
+export const showStatus: Hooks = {
+  run: async ({ context, ask, print }) => {
+    const place = credentials.findVaultDirectory(context)
+    const held_by = context.config.store === undefined ? readHolder(credentials.placeOf(context)) : undefined
+    const found = omitUndefined({ held_by })
+    await print({ ...credentials.describePlace(place), ...found, ...((await ask()) as object) })
+  },
+}
+
+/** @throws CofferError `vault_damaged` after printing the findings */
+export const verifyVault: Hooks = {
+  run: async ({ ask, print }) => {
+    const result = (await ask()) as Verification
+    await print(result)
+    if (result.findings.length === 0) return
+    const { records, logs } = result.readable
+    throw new CofferError(
+      'vault_damaged',
+      `The vault is damaged; ${countOf(records, 'record')} and ${countOf(logs, 'log record')} can still be read. ${RECOVERING}`,
+    )
   },
 }
 

@@ -90,8 +90,8 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     arguments: [['<file>', 'the seed as JSON; - reads standard input']],
     load: async () => (await loadHooks()).applySeed,
   },
-  'vault status': { load: async () => (await import('./vault.js')).status },
-  'vault verify': { load: async () => (await import('./vault.js')).verify },
+  'vault status': { load: async () => (await loadHooks()).showStatus },
+  'vault verify': { load: async () => (await loadHooks()).verifyVault },
 }
 
 export function findPresentation({ name }: AnyOperation): Presentation {

@@ -3,9 +3,8 @@ import { resolve } from 'node:path'
 import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
 import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
-import type { CommandContext } from '../context.js'
+import type { Args, CommandContext, Options } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
-import type { Args, Options } from '../task.js'
 import { readUserSettings, type Texts, type UserSettings, writeUserSettings } from '../user-settings.js'
 
 /** Settings of a single run. */

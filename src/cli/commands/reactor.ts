@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { findFixture } from '../../assets.js'
 import { pause } from '../../client/pause.js'
 import { isObject, parseJson } from '../../domain/json/json.js'
 import { toProblem, usage } from '../../errors.js'
@@ -12,7 +13,6 @@ import { displayLines } from '../output/display.js'
 import { printNotice, printProblem } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Task } from '../task.js'
-import { findFixture } from './fixtures.js'
 
 const INCLUDED = ['card-alias', 'matching-hmac', 'json-webhook']
 /** How often a watched file is looked at. An editor has written all of it by the next look. */

@@ -1,8 +1,10 @@
 import { spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../config.js'
+import { Turns } from '../../domain/expression/budget.js'
 import { CofferError, usage } from '../../errors.js'
 import type { CheckTools, OperationInput } from '../../framework/operation.js'
 import { checkInput } from '../../framework/perform.js'
@@ -16,9 +18,8 @@ import { identify, type ListNoun } from './names.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './options.js'
 import { ask, type Choice } from './prompt.js'
 
-interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env'> {
+interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env' | 'clock'> {
   list: ListNoun
-  tools: CheckTools
 }
 
 const EDIT = ':edit'
@@ -37,9 +38,11 @@ type Take = (value: unknown) => Promise<true | string>
 export class Form {
   readonly #io: FormIo
   readonly #definition: RegisteredOperation
+  readonly #tools: CheckTools
 
   constructor(io: FormIo, definition: RegisteredOperation) {
     this.#io = io
+    this.#tools = createCheckTools(io.clock)
     this.#definition = definition
   }
 
@@ -141,9 +144,9 @@ export class Form {
 
   /** Why the answer at `path` is refused, by the schema and by what does not depend on stored data. */
   async #complain(path: string, input: OperationInput): Promise<string | undefined> {
-    const { tools } = this.#io
     try {
-      await checkInput({ ...tools, validate: validateInput }, tools.now, this.#definition, input)
+      const tools = { ...this.#tools, validate: validateInput }
+      await checkInput(tools, tools.now, this.#definition, input)
       return undefined
     } catch (error) {
       if (!(error instanceof CofferError)) throw error
@@ -165,6 +168,16 @@ function placeAt(input: OperationInput, path: string, value: unknown): Operation
   const { [name]: inner, ...others } = input
   const placed = below.length === 0 ? value : placeAt((inner ?? {}) as OperationInput, below.join('.'), value)
   return placed === undefined ? others : { ...others, [name]: placed }
+}
+
+/** The tools of checks that run without a vault. */
+function createCheckTools(clock: () => number): CheckTools {
+  let expressions: ReturnType<CheckTools['expressions']> | undefined
+  const load = async () => {
+    const { loadExpressions } = await import('../../vault/app.js')
+    return loadExpressions({ bytes: (count) => randomBytes(count) })
+  }
+  return { now: async () => clock(), expressions: () => (expressions ??= load()), turns: new Turns() }
 }
 
 /** The error message of an answer, after which the question is repeated. */

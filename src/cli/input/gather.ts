@@ -7,13 +7,12 @@ import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
-import type { CommandContext } from '../context.js'
+import type { ArgSpecs, Args, CommandContext, Options } from '../context.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
-import type { ArgSpecs, Args, Options } from '../task.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
 import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
-import { type Flag, isTextOf, lacks, listFlags, readFlag, takesBody, takesMany } from './options.js'
+import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './options.js'
 
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
@@ -121,7 +120,8 @@ function sourceOffset({ shape }: Pick<Flag, 'shape'>, text: string): number {
 async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<Draft> {
   const { definition, flags, options, texts } = draft
   const { wholeBody } = definition
-  if (!takesBody(definition) || (wholeBody !== undefined && texts[wholeBody] !== undefined)) return draft
+  if (definition.endpoint?.takesBody !== true || (wholeBody !== undefined && texts[wholeBody] !== undefined))
+    return draft
   const file = options.file as string | undefined
   const isTyped = isTerminal(terminal.stdin)
   if (wholeBody !== undefined && (file ?? '-') === '-' && isTyped)

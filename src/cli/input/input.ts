@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  constants,
-  createReadStream,
-  fstatSync,
-  openSync,
-  readSync,
-  type Stats,
-  statSync,
-} from 'node:fs'
+import * as fs from 'node:fs'
 import { resolve } from 'node:path'
 import { decodeUtf8 } from '../../domain/json/json.js'
 import { collectBytes } from '../../domain/proxy/collect-bytes.js'
@@ -100,15 +91,15 @@ export class InputReader {
     let file: number | undefined
     try {
       // Without O_NONBLOCK, opening a named pipe would block until it has a writer.
-      const flags = (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0)
-      file = openSync(resolve(this.#io.cwd(), path), constants.O_RDONLY | flags)
-      refuseExposed(fstatSync(file), name)
+      const flags = (fs.constants.O_NOFOLLOW ?? 0) | (fs.constants.O_NONBLOCK ?? 0)
+      file = fs.openSync(resolve(this.#io.cwd(), path), fs.constants.O_RDONLY | flags)
+      refuseExposed(fs.fstatSync(file), name)
       const start = new Uint8Array(SECRET_LIMIT_BYTES + 2)
-      return await readFirstLine([start.subarray(0, readSync(file, start))], name)
+      return await readFirstLine([start.subarray(0, fs.readSync(file, start))], name)
     } catch (error) {
       throw unreadable(error, name)
     } finally {
-      if (file !== undefined) closeSync(file)
+      if (file !== undefined) fs.closeSync(file)
     }
   }
 
@@ -127,7 +118,7 @@ export class InputReader {
   async readDescriptor(descriptor: number, flag: string): Promise<string> {
     const name = `${flag} (${descriptor === 0 ? 'standard input' : `descriptor ${descriptor}`})`
     const stream =
-      descriptor === 0 ? this.claimStdin(flag) : createReadStream('', { fd: descriptor, autoClose: false })
+      descriptor === 0 ? this.claimStdin(flag) : fs.createReadStream('', { fd: descriptor, autoClose: false })
     return readFirstLine(guard(stream, name), name)
   }
 
@@ -155,10 +146,10 @@ export class InputReader {
 
 /** A pipe is read in the event loop: in a thread, a read that waits for a writer would keep the process from ending. */
 async function openFile(path: string) {
-  const isPipe = statSync(path).isFIFO()
-  const fd = openSync(path, constants.O_RDONLY | (isPipe ? constants.O_NONBLOCK : 0))
-  const { size } = fstatSync(fd)
-  if (!isPipe) return { stream: createReadStream('', { fd }), size }
+  const isPipe = fs.statSync(path).isFIFO()
+  const fd = fs.openSync(path, fs.constants.O_RDONLY | (isPipe ? fs.constants.O_NONBLOCK : 0))
+  const { size } = fs.fstatSync(fd)
+  if (!isPipe) return { stream: fs.createReadStream('', { fd }), size }
   const { Socket } = await import('node:net')
   return { stream: new Socket({ fd, readable: true, writable: false }), size }
 }
@@ -196,9 +187,9 @@ async function* guard(chunks: AsyncIterable<Uint8Array | string>, name: string):
 }
 
 /** Systems without O_NOFOLLOW (Windows) have no mode bits for others either. */
-function refuseExposed(stat: Stats, name: string): void {
+function refuseExposed(stat: fs.Stats, name: string): void {
   if (!stat.isFile()) throw usage(`${name} is not a file. Pass the output of a program through a descriptor.`)
-  if (constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
+  if (fs.constants.O_NOFOLLOW === undefined || (stat.mode & 0o077) === 0) return
   const mode = (stat.mode & 0o777).toString(8).padStart(4, '0')
   const remedy = 'Make it private (chmod 600), and change the secret if others may have read it.'
   throw new CofferError('vault_exposed', `${name} is open to others (mode ${mode}). ${remedy}`)

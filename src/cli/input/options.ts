@@ -3,7 +3,7 @@ import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
-import type { Options } from '../task.js'
+import type { Options } from '../context.js'
 
 type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
@@ -85,10 +85,6 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
 /** Whether the command takes several values of its last argument, which is the id in a path. */
 export function takesMany({ endpoint, positionals }: RegisteredOperation): boolean {
   return endpoint !== undefined && positionals.length > 0
-}
-
-export function takesBody({ endpoint }: RegisteredOperation): boolean {
-  return endpoint?.takesBody === true
 }
 
 function placeholderOf({ schema, shape }: Flag): string {

@@ -1,22 +1,19 @@
 import { existsSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, codeOf, conflict, usage } from '../../errors.js'
+import type { ReactorOptions } from '../../framework/ports/reactors.js'
 import { SETTINGS } from '../../global-flags.js'
-import type { App } from '../../vault/app.js'
 import {
   identifyVault,
   isStore,
   type LockedVault,
   type Opener,
-  openVault,
   parseStoreAddress,
-  reachVault,
   resolveDirectory,
   type VaultLocation,
 } from '../../vault/open.js'
-import type { Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
 import { printNotice } from '../output/output.js'
@@ -84,23 +81,11 @@ export function findKeyFile(context: CommandContext, id: string): string | undef
   return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
 }
 
-/** Opens the vault of this run in this process. @throws CofferError as {@link openVault} */
-export function unlockVault(context: CommandContext, role: 'command' | 'server'): Promise<App> {
-  return openPlace(context, role, openVault)
-}
-
-/** The vault of this run, wherever it is open. @throws CofferError as {@link reachVault} */
-export async function reachThisVault(
-  context: CommandContext,
-  role: 'command' | 'server' = 'command',
-): Promise<Vault> {
-  return openPlace(context, role, reachVault)
-}
-
-async function openPlace<V>(
+/** Opens the vault of this run by `reachVault`, or by `openVault` in this process. @throws CofferError those of `open` */
+export async function openThisVault<V>(
   context: CommandContext,
   role: 'command' | 'server',
-  open: (place: VaultLocation, choose: (locked: LockedVault) => Promise<Opener>) => Promise<V>,
+  open: (location: VaultLocation, choose: (locked: LockedVault) => Promise<Opener>) => Promise<V>,
 ): Promise<V> {
   await warnOfStore(context)
   const place = { ...placeOf(context), role }
@@ -234,6 +219,13 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
       throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause })
     throw conflict(`${path} exists already; it may be the key of another vault. Choose another file.`)
   }
+}
+
+/** Settings of this run for reactors. */
+export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
+  const { allowNet, modules, ca: file } = config
+  const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
+  return omitUndefined({ ca, allowNet, modulesDirectory: modules && resolve(cwd, modules) })
 }
 
 /** The API key of the caller; undefined for the owner. */

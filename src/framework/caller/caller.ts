@@ -1,21 +1,19 @@
-import {
-  decideTransform,
-  dependsOnId,
-  type Grants,
-  holdsEverywhere,
-  holdsPermission,
-  type Target,
-} from '../../domain/access/access.js'
+import { BoundedMap } from '../../bounded-map.js'
+import type { Mac } from '../../crypto/ports.js'
+import * as access from '../../domain/access/access.js'
 import {
   type ApplicationType,
   type Permission,
   stricterTransform,
   type Transform,
 } from '../../domain/access/permissions.js'
-import type { CachedCaller } from './cached-caller.js'
+import { CofferError } from '../../errors.js'
+
+const MOST_CALLERS = 1024
+const NAME_BYTES = 32
 
 /** Grants, and whose they are if more than one decides. */
-export type DecidingGrants = Grants & { of?: 'session' | 'authorizer' }
+export type DecidingGrants = access.Grants & { of?: 'session' | 'authorizer' }
 
 export interface Caller extends Decider {
   /** The number of the caller's tenant; an operation accesses no other. */
@@ -25,7 +23,7 @@ export interface Caller extends Decider {
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
-  cached?: CachedCaller<Caller>
+  cached?: CachedCaller
 }
 
 interface Decider {
@@ -38,19 +36,19 @@ interface Decider {
   /** Whether the caller has the permission on every container of every token. */
   holdsEverywhere(permission: Permission): boolean
   /** The strictest of `permission`, else of `orBy`, on a token's containers; undefined if one grants neither. */
-  transform(permission: Permission, target: Target, orBy?: Permission): Transform | undefined
+  transform(permission: Permission, target: access.Target, orBy?: Permission): Transform | undefined
 }
 
 /** Decides by all of `grants`: each must grant, and the strictest transform holds. */
 export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[]]): Decider {
   return {
     grants,
-    dependsOnId: grants.some(dependsOnId),
+    dependsOnId: grants.some(access.dependsOnId),
     holds: (...permissions) =>
-      grants.every((each) => permissions.some((permission) => holdsPermission(each, permission))),
-    holdsEverywhere: (permission) => grants.every((each) => holdsEverywhere(each, permission)),
+      grants.every((each) => permissions.some((permission) => access.holdsPermission(each, permission))),
+    holdsEverywhere: (permission) => grants.every((each) => access.holdsEverywhere(each, permission)),
     transform: (permission, target, orBy) => {
-      const [first, ...others] = grants.map((each) => decideTransform(each, permission, target, orBy))
+      const [first, ...others] = grants.map((each) => access.decideTransform(each, permission, target, orBy))
       return others.reduce((a, b) => a && b && stricterTransform(a, b), first)
     },
   }
@@ -73,5 +71,65 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
     holds: () => true,
     holdsEverywhere: () => true,
     transform: () => (reveal ? 'reveal' : 'mask'),
+  }
+}
+
+/** The callers of verified keys. A cached caller may be out of date: {@link retryIfStale} retries once. */
+export class CallerCache {
+  readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
+  readonly #mac: Mac
+  #version: number | undefined
+
+  constructor(mac: Mac) {
+    this.#mac = mac
+  }
+
+  find(key: string, version: number): Caller | undefined {
+    return this.#version === version ? this.#callers.get(this.#nameOf(key)) : undefined
+  }
+
+  /** Contract: in this version `key` belongs to `caller`, and does not expire. */
+  put(key: string, version: number, caller: Caller): void {
+    if (this.#version !== version) this.#callers.clear()
+    this.#version = version
+    this.#callers.set(this.#nameOf(key), caller)
+  }
+
+  /** A digest under a secret of this process, so that the time of a look-up tells nothing about a key. */
+  #nameOf(key: string): string {
+    return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
+  }
+}
+
+/** The state of a cached caller that is to be compared with the store. */
+export interface CachedCaller {
+  readonly version: number
+  /** Whether a unit of work has found the version unchanged: a failure from then on is not due to the cache. */
+  isCurrent: boolean
+  /** Authenticates anew. @throws CofferError `unauthenticated` */
+  readonly renew: () => Promise<Caller>
+}
+
+class StaleCaller extends CofferError {
+  constructor() {
+    super('unavailable', 'What is known of the API key is out of date. Try again.', { retryAfterSeconds: 1 })
+  }
+}
+
+/** Contract: called first in every unit of work, whose engine confirms the present version. */
+export function requireCurrent(cached: CachedCaller, present: number | undefined): void {
+  cached.isCurrent = present === cached.version
+  if (!cached.isCurrent) throw new StaleCaller()
+}
+
+/** Runs `work`, and once more for the caller as the store has it now if the failure may be due to the cache. */
+export async function retryIfStale<T>(caller: Caller, work: (caller: Caller) => T | Promise<T>): Promise<T> {
+  const { cached } = caller
+  if (cached === undefined) return work(caller)
+  try {
+    return await work(caller)
+  } catch (error) {
+    if (cached.isCurrent && !(error instanceof StaleCaller)) throw error
+    return work(await cached.renew())
   }
 }

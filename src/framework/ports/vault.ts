@@ -29,8 +29,6 @@ export const verification = {
   findings,
   readable: object({ records: count, logs: count }),
   segments: count,
-  /** Rows dated later than the clock; absent without any. */
-  'dated_ahead?': object({ records: count, logs: count, newest: date }),
   /** Write-ahead logs that recovery set aside; absent without any. */
   'set_aside?': texts,
 } as const

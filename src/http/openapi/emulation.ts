@@ -1,6 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
-import { CofferError } from '../../errors.js'
+import { readFileSync } from 'node:fs'
+import { findFixture } from '../../assets.js'
 
 /** A part: `METHOD /path`, `METHOD /path attribute`, `| filter`, or a text; `early`: of January 2023. */
 export interface Area {
@@ -25,18 +24,12 @@ interface Client {
 /** The prefix that the packages of clients send. */
 export const CLIENT_PREFIX = 'bt'
 
-/** The text of a file of the package. `path`: from the built files. @throws CofferError `internal` if there is none */
-export function readAsset(path: string): string {
-  // Beside the bundle, or three levels above this module as compiled.
-  const found = ['./', '../../../']
-    .map((place) => fileURLToPath(new URL(place + path, import.meta.url)))
-    .find((each) => existsSync(each))
-  if (found === undefined) throw new CofferError('internal', `The installed package lacks ${path}.`)
-  return readFileSync(found, 'utf8')
-}
+export const readAreas = () => readJson('emulation.json') as Area[]
+export const readClients = () => readJson('clients.json') as Client[]
 
-export const readAreas = () => JSON.parse(readAsset('../fixtures/emulation.json')) as Area[]
-export const readClients = () => JSON.parse(readAsset('../fixtures/clients.json')) as Client[]
+function readJson(name: string): unknown {
+  return JSON.parse(readFileSync(findFixture(name), 'utf8'))
+}
 
 /** The cells of an area in the table: the interface of January 2023, and that of today. */
 export function rateArea({ early, without, ignored = [], not_emulated }: Area): [string, string] {

@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/idempotency-key.js'
+import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/operation.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'

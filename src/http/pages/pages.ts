@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs'
+import { findAsset } from '../../assets.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
 import type { JsonSchema } from '../../framework/schema.js'
 import {
@@ -8,7 +10,7 @@ import {
   type HttpResponse,
   JSON_TYPE,
 } from '../exchange.js'
-import { CLIENT_PREFIX, rateArea, readAreas, readAsset, readClients } from '../openapi/emulation.js'
+import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emulation.js'
 import type { OpenApiDocument, OpenApiOperation } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
 
@@ -63,7 +65,8 @@ ${paragraphs(description)}
 ${renderClients()}
 ${renderFidelity()}
 <section id="schemas"><h2>Schemas</h2>${schemas.join('')}</section></main></div>`
-  return answerHtml({ title, body, style: GUIDE_STYLE + readAsset('page.css'), script: readAsset('page.js') })
+  const read = (name: string) => readFileSync(findAsset(name), 'utf8')
+  return answerHtml({ title, body, style: GUIDE_STYLE + read('page.css'), script: read('page.js') })
 }
 
 function renderOperation(method: string, path: string, operation: OpenApiOperation): string {

@@ -8,8 +8,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, enumOf, object, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { findNewest, readAll } from '../../storage/pages.js'
-import type { StoreReader } from '../../storage/store.js'
+import { findNewest, readAll, type StoreReader } from '../../storage/store.js'
 import { manage } from '../manage.js'
 
 export const VAULT_TENANT = 0

@@ -1,7 +1,7 @@
 import { operation } from '../../framework/operation.js'
 import { arrayOf, boolean, object, text } from '../../framework/output.js'
 import { closedInput, type Infer } from '../../framework/schema.js'
-import { readAll } from '../../storage/pages.js'
+import { readAll } from '../../storage/store.js'
 import * as formula from './formula.js'
 
 const checkFormulaCode = operation({

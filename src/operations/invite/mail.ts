@@ -6,8 +6,7 @@ import { defaultSender, readSender } from '../../domain/invitation/mail-server.j
 import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import type { Context } from '../../framework/operation.js'
-import { readAll } from '../../storage/pages.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../tenant/tenant-create.js'
 
 export type MailSettings = Awaited<ReturnType<typeof readMailSettings>>

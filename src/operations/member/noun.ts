@@ -10,8 +10,7 @@ import { operation } from '../../framework/operation.js'
 import { arrayOf, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { findNewest, readAll } from '../../storage/pages.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { anyOf, manage } from '../manage.js'
 
 const columns = ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at']

@@ -10,8 +10,13 @@ import { settingOf } from '../../domain/settings.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
-import { type CheckTools, type Context, operation, type Session } from '../../framework/operation.js'
-import { HttpAnswer } from '../../framework/outcome.js'
+import {
+  type CheckTools,
+  type Context,
+  HttpAnswer,
+  operation,
+  type Session,
+} from '../../framework/operation.js'
 import { anyJson, component } from '../../framework/output.js'
 import type { Invocation } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'

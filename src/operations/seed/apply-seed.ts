@@ -17,7 +17,7 @@ import {
 import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { writeLog } from '../../framework/unit.js'
-import { readAll } from '../../storage/pages.js'
+import { readAll } from '../../storage/store.js'
 import type { ApplicationView } from '../application/application-record.js'
 import { addApplication, createApplication } from '../application/noun.js'
 import { createFormula, VAULT_TENANT } from '../formula/formula.js'

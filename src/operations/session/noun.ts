@@ -13,7 +13,7 @@ import { CofferError, conflict, validationError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
-import { findNewest } from '../../storage/pages.js'
+import { findNewest } from '../../storage/store.js'
 import { checkRights, permissionList, readRights, ruleList } from '../application/application-record.js'
 
 const MINUTE_MS = 60_000

@@ -1,8 +1,7 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
-import { findNewest, readAll } from '../../storage/pages.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MOST_TENANTS = 65_535
 /** Shorter text is not looked for as the beginning of an id. */

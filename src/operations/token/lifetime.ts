@@ -4,8 +4,7 @@ import { type ActivityRecord, associationId, type TokenRecord } from '../../doma
 import { settingOf } from '../../domain/settings.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
-import { readAll } from '../../storage/pages.js'
-import type { StoreReader, StoreWriter } from '../../storage/store.js'
+import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
 
 const BATCH = 200

@@ -6,8 +6,7 @@ import { CofferError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import type { Listing } from '../../framework/list.js'
 import type { Context, LogEntry } from '../../framework/operation.js'
-import { eachRecord } from '../../storage/pages.js'
-import type { Condition } from '../../storage/store.js'
+import { type Condition, eachRecord } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
 import {
   entityTypeOf,

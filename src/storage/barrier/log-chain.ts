@@ -9,16 +9,7 @@ import { isEqual, toBase64, toText } from '../bytes.js'
 import { type EngineWriter, LOG_ROWS, type LogEntry, type Row, type Where } from '../engine.js'
 import type { LogCheck } from '../store.js'
 import { addLine, countTypes, type LogFilter, type LogLine, latestOf, unpack } from './log-block.js'
-import {
-  digestAll,
-  digestId,
-  digestKey,
-  keysOfRecord,
-  NONCE_BYTES,
-  openIfWhole,
-  openRecord,
-  sealRecord,
-} from './sealing.js'
+import * as sealing from './sealing.js'
 
 /** The chain of an engine of one process. */
 export const FIRST_CHAIN = 1
@@ -62,7 +53,7 @@ export class LogChain {
     if (this.#row === undefined) return this.#emptyHead()
     const known = this.#log.heads.get(this.#name)
     if (known !== undefined && isEqual(known.nonce, nonceOf(this.#row.sealed))) return known.head
-    const head = openRecord(this.#log.keys, this.#row) as LogHeadRecord
+    const head = sealing.openRecord(this.#log.keys, this.#row) as LogHeadRecord
     this.#remember(head, this.#row.sealed)
     return head
   }
@@ -138,12 +129,16 @@ export class LogChain {
 
   /** The blocks that may have matches, by the index, the newest first. */
   async *#matchingBlocks(filter: LogFilter): AsyncGenerator<LogBlockRecord> {
-    const query = { kind: LOG_ROWS, tenant: this.#log.tenant, all: digestAll(this.#log.keys, 'log_block') }
+    const query = {
+      kind: LOG_ROWS,
+      tenant: this.#log.tenant,
+      all: sealing.digestAll(this.#log.keys, 'log_block'),
+    }
     let below: number | undefined
     do {
       const where = this.#blocksFor(filter)
       const rows = await this.#log.rows.seek({ ...query, where, below, size: OPENED_AT_ONCE })
-      for (const row of rows) yield openRecord(this.#log.keys, row) as LogBlockRecord
+      for (const row of rows) yield sealing.openRecord(this.#log.keys, row) as LogBlockRecord
       below = rows.length < OPENED_AT_ONCE ? undefined : rows.at(-1)!.seq
       await new Promise(setImmediate)
     } while (below !== undefined)
@@ -154,7 +149,7 @@ export class LogChain {
     // Nothing that is remembered, because the stored rows are to be checked.
     const row = await this.#findHead()
     if (row === undefined) return { count: 0, rows: 0 }
-    const head = openRecord(this.#log.keys, row) as LogHeadRecord
+    const head = sealing.openRecord(this.#log.keys, row) as LogHeadRecord
     const { gone, blocks, tail } = head
     const found = { count: countOf(head), rows: 1 + blocks - gone }
     let { start: value } = head
@@ -178,7 +173,7 @@ export class LogChain {
   /** The condition of all blocks that may have matches. */
   #blocksFor({ entity, types, from }: LogFilter): Where {
     const keyOf = (field: string, value: string) => ({
-      key: digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),
+      key: sealing.digestKey(this.#log.keys, 'log_block', logField(this.#number, field, value)),
     })
     const some = types === undefined ? keyOf('block', '') : { or: types.map((type) => keyOf('type', type)) }
     const which = entity === undefined ? some : keyOf('entity', entity)
@@ -196,7 +191,7 @@ export class LogChain {
   /** `row`: `head`, or `block/number`. */
   #rowId(row: string): Uint8Array {
     const { keys, tenant } = this.#log
-    return digestId(keys, 'log_block', tenant, this.#idOf(row))
+    return sealing.digestId(keys, 'log_block', tenant, this.#idOf(row))
   }
 
   async #findHead(): Promise<Row | undefined> {
@@ -209,13 +204,13 @@ export class LogChain {
     if (this.#batches++ > 0) await new Promise(setImmediate)
     const numbers = Array.from({ length: end - first }, (_, index) => first + index)
     const ids = numbers.map((number) => this.#rowId(`block/${number}`))
-    const all = digestAll(this.#log.keys, 'log_block')
+    const all = sealing.digestAll(this.#log.keys, 'log_block')
     const query = { kind: LOG_ROWS, tenant: this.#log.tenant, all, where: { ids }, page: 1, size: ids.length }
     const { rows } = await this.#log.rows.find(query)
     const found = new Map(rows.map((row) => [toText(row.id), row]))
     return ids.map((id) => {
       const row = found.get(toText(id))
-      return row && (openIfWhole(this.#log.keys, row) as LogBlockRecord | undefined)
+      return row && (sealing.openIfWhole(this.#log.keys, row) as LogBlockRecord | undefined)
     })
   }
 
@@ -252,7 +247,7 @@ export class LogChain {
     recordSealed?: (bytes: Uint8Array) => void,
   ): Promise<void> {
     const { rows, keys, tenant } = this.#log
-    const id = digestId(keys, 'log_block', tenant, record.id)
+    const id = sealing.digestId(keys, 'log_block', tenant, record.id)
     await rows.put({
       kind: LOG_ROWS,
       tenant,
@@ -260,9 +255,9 @@ export class LogChain {
       ...(row && { seq: row.seq, created: row.created }),
       modified,
       expires: 0,
-      keys: keysOfRecord(keys, 'log_block', record),
+      keys: sealing.keysOfRecord(keys, 'log_block', record),
       seal: (rev) => {
-        const bytes = sealRecord(keys, { id, rev }, record)
+        const bytes = sealing.sealRecord(keys, { id, rev }, record)
         recordSealed?.(bytes)
         return bytes
       },
@@ -282,5 +277,5 @@ export function countOf({ blocks, gone, tail }: LogHeadRecord): number {
 }
 
 function nonceOf(sealed: Uint8Array): Uint8Array {
-  return sealed.subarray(0, NONCE_BYTES)
+  return sealed.subarray(0, sealing.NONCE_BYTES)
 }

@@ -29,10 +29,6 @@ export class Log {
     return new LogChain(this.#context, number)
   }
 
-  hasFirstChain(): Promise<boolean> {
-    return this.chain(FIRST_CHAIN).exists()
-  }
-
   /** Drops up to `limit` blocks of each chain whose records are all older than `before`, and returns their number. */
   async drop(before: number, limit: number): Promise<number> {
     let count = 0
@@ -86,8 +82,8 @@ export class Log {
     let total = pending
     for (const chain of this.#chains) {
       const head = await chain.load()
-      const counts: Record<string, number> = head.types
-      total += isAll ? countOf(head) : types.reduce((sum, type) => sum + (counts[type] ?? 0), 0)
+      const counts = new Map(Object.entries(head.types))
+      total += isAll ? countOf(head) : types.reduce((sum, type) => sum + (counts.get(type) ?? 0), 0)
     }
     return total
   }

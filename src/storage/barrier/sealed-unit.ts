@@ -4,15 +4,15 @@ import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../d
 import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { EngineReader, EngineWriter, LogEntry, Row } from '../engine.js'
-import { eachRecord } from '../pages.js'
-import type {
-  ClockState,
-  Condition,
-  Expired,
-  Page,
-  PutOptions,
-  RecordLocation,
-  StoreWriter,
+import {
+  type ClockState,
+  type Condition,
+  type Expired,
+  eachRecord,
+  type Page,
+  type PutOptions,
+  type RecordLocation,
+  type StoreWriter,
 } from '../store.js'
 import { Log } from './log.js'
 import { createEntry, sizeOf } from './log-block.js'
@@ -244,7 +244,7 @@ export class SealedUnit implements StoreWriter {
     const { log_chains: listed } = record
     const number = chain ?? FIRST_CHAIN
     if ((chain ?? listed) !== undefined && !listed?.includes(number)) {
-      const before = listed ?? ((await log.hasFirstChain()) ? [FIRST_CHAIN] : [])
+      const before = listed ?? ((await log.chain(FIRST_CHAIN).exists()) ? [FIRST_CHAIN] : [])
       const log_chains = [...new Set([...before, number])].sort((a, b) => a - b)
       await this.replace('tenant', 0, { ...record, log_chains })
     }

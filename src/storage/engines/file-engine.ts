@@ -1,16 +1,5 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
-import type {
-  Awaitable,
-  CheckRow,
-  Engine,
-  EngineMaintenance,
-  EngineReader,
-  EngineStatus,
-  EngineWriter,
-  LogSealer,
-  VaultRows,
-  Verification,
-} from '../engine.js'
+import type * as port from '../engine.js'
 import type { LsmOptions, Size } from '../lsm/context.js'
 import { attempt, GroupCommit } from '../lsm/group-commit.js'
 import { Reader } from '../lsm/query.js'
@@ -46,7 +35,7 @@ const CLOSING_COMPACTION = 64 * MEBIBYTE
 const SOON_MS = 25
 const ERASE_AFTER_MS = 60_000
 
-export class FileEngine implements Engine, EngineMaintenance {
+export class FileEngine implements port.Engine, port.EngineMaintenance {
   readonly #options: FileEngineOptions
   readonly #tree: LsmTree
   readonly #flushAt: Size
@@ -78,7 +67,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     })
   }
 
-  get maintenance(): EngineMaintenance {
+  get maintenance(): port.EngineMaintenance {
     return this
   }
 
@@ -86,14 +75,17 @@ export class FileEngine implements Engine, EngineMaintenance {
     return this.#tree.context.header
   }
 
-  read<T>(work: (reader: EngineReader) => Awaitable<T>): Promise<T> {
+  read<T>(work: (reader: port.EngineReader) => port.Awaitable<T>): Promise<T> {
     return this.#tasks.run(() => {
       const view = { ...this.#tree.view(), held: this.#groupCommit.held }
       return work(new Reader(view, this.#groupCommit.counters, this.#now()))
     })
   }
 
-  write<T>(work: (writer: EngineWriter) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
+  write<T>(
+    work: (writer: port.EngineWriter) => port.Awaitable<T>,
+    durability: Durability = 'now',
+  ): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       const run = async (): Promise<void> => {
         const groupCommit = this.#groupCommit
@@ -114,7 +106,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     })
   }
 
-  attach(sealer: LogSealer): void {
+  attach(sealer: port.LogSealer): void {
     this.#groupCommit.sealer = sealer
   }
 
@@ -127,7 +119,7 @@ export class FileEngine implements Engine, EngineMaintenance {
     await this.#readiness.check()
   }
 
-  status(): Promise<EngineStatus> {
+  status(): Promise<port.EngineStatus> {
     return this.#runExclusive(() => this.#tree.status())
   }
 
@@ -141,14 +133,14 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   /** Units of work wait meanwhile. */
-  verify(check: CheckRow): Promise<Verification> {
+  verify(check: port.CheckRow): Promise<port.Verification> {
     return this.#runExclusive(async () => {
       const { verifyVault } = await import('../lsm/maintenance/verify.js')
       return verifyVault(this.#tree.context, check)
     })
   }
 
-  withRows<T>(work: (found: VaultRows) => Promise<T>): Promise<T> {
+  withRows<T>(work: (found: port.VaultRows) => Promise<T>): Promise<T> {
     return this.#background.withRows(work)
   }
 
@@ -182,7 +174,7 @@ export class FileEngine implements Engine, EngineMaintenance {
   }
 
   /** Runs `work` alone, after everything before it was committed. */
-  #runExclusive<T>(work: () => Awaitable<T>): Promise<T> {
+  #runExclusive<T>(work: () => port.Awaitable<T>): Promise<T> {
     return this.#tasks.run(async () => {
       await this.#groupCommit.commitAll()
       try {

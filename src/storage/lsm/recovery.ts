@@ -4,8 +4,6 @@ import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
 import { createContext, type LsmContext, type LsmOptions } from './context.js'
-import { type Frame, INSERT } from './row-change.js'
-import type { LiveSSTable } from './sstable/live-sstable.js'
 import {
   adoptNextState,
   type Contents,
@@ -13,7 +11,9 @@ import {
   readContents,
   sortSSTables,
   writeContents,
-} from './state.js'
+} from './manifest.js'
+import { type Frame, INSERT } from './row-change.js'
+import type { LiveSSTable } from './sstable/live-sstable.js'
 import { LsmTree } from './tree.js'
 import { createWal, NO_TAG, openWal, readWal, WAL_LIMIT, type Wal, type WalContents, walPath } from './wal.js'
 

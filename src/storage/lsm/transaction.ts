@@ -6,21 +6,12 @@ import type { ClockState } from '../store.js'
 import { advanceTimes, type Counters, type Times } from '../time.js'
 import { Memtable } from './memtable.js'
 import { Reader, type View } from './query.js'
-import {
-  type Change,
-  type ChangeKind,
-  checkRow,
-  DROP,
-  INSERT,
-  REMOVE,
-  REPLACE,
-  tombstone,
-} from './row-change.js'
+import * as rowChange from './row-change.js'
 
 export class Transaction extends Reader implements EngineWriter {
   /** Whether its time is committed even if it changes nothing. */
   isNoted = false
-  readonly changes: Change[] = []
+  readonly changes: rowChange.Change[] = []
   /** Log entries, made into rows when the unit is committed. */
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
@@ -62,10 +53,10 @@ export class Transaction extends Reader implements EngineWriter {
     if (seq === undefined) {
       if (this.#isKnown(toText(draft.id), draft.tenant))
         throw new CofferError('internal', 'A row was put as new though there is one of its id.')
-      this.#take(INSERT, this.#rowOf(draft, this.#seq++, this.now))
+      this.#take(rowChange.INSERT, this.#rowOf(draft, this.#seq++, this.now))
     } else if (created === undefined)
       throw new CofferError('internal', 'A row was replaced without its time of creation.')
-    else this.#take(REPLACE, this.#rowOf(draft, seq, created))
+    else this.#take(rowChange.REPLACE, this.#rowOf(draft, seq, created))
   }
 
   /** Lists the fields, here and below, so that all rows have one shape: there are many of them. */
@@ -77,11 +68,11 @@ export class Transaction extends Reader implements EngineWriter {
   }
 
   remove(kind: number, tenant: number, id: RowId): void {
-    this.#take(REMOVE, tombstone(kind, tenant, id, this.#revision))
+    this.#take(rowChange.REMOVE, rowChange.tombstone(kind, tenant, id, this.#revision))
   }
 
   dropTenant(tenant: number): void {
-    this.#take(DROP, tombstone(0, tenant, new Uint8Array(16), this.#revision))
+    this.#take(rowChange.DROP, rowChange.tombstone(0, tenant, new Uint8Array(16), this.#revision))
   }
 
   append(entry: LogEntry): void {
@@ -113,9 +104,9 @@ export class Transaction extends Reader implements EngineWriter {
     Object.assign(counters, this.#confirmed ?? advanceTimes(counters, this.now))
   }
 
-  #take(kind: ChangeKind, row: Row): void {
+  #take(kind: rowChange.ChangeKind, row: Row): void {
     if (this.#isOver) throw writtenLate()
-    checkRow(row)
+    rowChange.checkRow(row)
     const change = { kind, row }
     this.changes.push(change)
     this.#own?.apply(change)

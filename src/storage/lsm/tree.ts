@@ -1,20 +1,17 @@
 /** Changes are appended to the log and kept in the memtable, which is flushed into sorted tables. */
-
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
 import type { EngineStatus, RowId } from '../engine.js'
 import type { Counters } from '../time.js'
 import { type Header, writeHeader } from '../vault-file.js'
 import type { LsmContext, Size } from './context.js'
-import { FRAME_LIMIT, SEAL_BYTES } from './frames.js'
-import { Manifest } from './manifest.js'
+import { type Contents, digestHeader, Manifest } from './manifest.js'
 import { Memtable } from './memtable.js'
 import { ChangeCounters, isHidden, type View } from './query.js'
 import { type Change, decodeFrame, encodeFrame } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
-import { type Contents, digestHeader } from './state.js'
-import { createWal, type Wal } from './wal.js'
+import { createWal, FRAME_LIMIT, SEAL_BYTES, type Wal } from './wal.js'
 
 /** A memtable that does not change while it is flushed in steps, beside other work. */
 interface FrozenMemtable {

@@ -112,13 +112,11 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   /** Opens every row as it was at one moment, and compares the table of keys with them. */
   verify(check: port.CheckRow): Promise<port.Verification> {
-    const { pool, clock } = this.#shared
+    const { pool } = this.#shared
     const result: port.Verification = { findings: [], readable: { records: 0, logs: 0 }, segments: 0 }
     const { findings } = result
-    const now = Math.floor(clock())
     return withSnapshot(pool, async ({ rows, pending }, connection) => {
-      for await (const row of rows())
-        recordRow(result, check, `tenant ${row.tenant}, kind ${row.kind}`, row, now)
+      for await (const row of rows()) recordRow(result, check, `tenant ${row.tenant}, kind ${row.kind}`, row)
       if ((await countWrongKeys(connection)) > 0)
         findings.push({ place: 'keys', problem: 'The table of keys is not that of the rows.' })
       const unreadable = await this.read(async (unit) => {

@@ -1,17 +1,16 @@
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
+import { findFixture } from '../../../assets.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { ERRORS } from '../../../errors.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
 import { toJsonSchema } from '../../../framework/schema.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
-import { type CommandContext, TOPIC_NAMES } from '../../context.js'
+import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/options.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, write } from '../../output/terminal.js'
-import type { Args, Options } from '../../task.js'
-import { findFixture } from '../fixtures.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, { json }: Options): Promise<void> {

@@ -2,6 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
+import { findFixture } from '../../../assets.js'
 import { API_KEY } from '../../../domain/access/application.js'
 import { isObject, tryJson } from '../../../domain/json/json.js'
 import { isKey } from '../../../domain/text/base58.js'
@@ -17,7 +18,6 @@ import {
 } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'
 import { DEMO_DIRECTORY, placeOf } from '../../target/credentials.js'
-import { findFixture } from '../fixtures.js'
 
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'

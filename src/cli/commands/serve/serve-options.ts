@@ -5,9 +5,8 @@ import { LOG_FORMATS } from '../../../http/access-log.js'
 import { PREFIX } from '../../../http/headers.js'
 import { parseRate } from '../../../http/rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PORT, DEFAULT_PREFIX, LOOPBACK } from '../../../http/server.js'
-import type { CommandContext } from '../../context.js'
+import type { CommandContext, Options } from '../../context.js'
 import { printResult } from '../../output/output.js'
-import type { Options } from '../../task.js'
 
 export type ServeOptions = ReturnType<typeof readServeFlags>
 

@@ -1,22 +1,23 @@
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
+import { pause } from '../../../client/pause.js'
 import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { CofferError, usage } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
-import type { App } from '../../../vault/app.js'
+import { type App, CORE_DANGER, harden } from '../../../vault/app.js'
+import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
-import type { CommandContext } from '../../context.js'
+import type { CommandContext, Options } from '../../context.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
-import { findVaultDirectory, unlockVault } from '../../target/credentials.js'
-import { hardenHost } from '../../target/reactor-options.js'
-import type { Options } from '../../task.js'
+import { findVaultDirectory, openThisVault, reactorOptions } from '../../target/credentials.js'
 import { announce, type Opened, STOPPING } from './announcement.js'
-import { sweepRegularly } from './expiry-sweeper.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
+
+const SWEEP_MS = 30_000
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
@@ -30,7 +31,7 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   if (!isEmpty || context.config.ca !== undefined) await hardening
   const run = (opened: Opened) => serveOpened(context, options, hardening, opened)
   if (options.vault === 'found')
-    return context.withVault(await unlockVault(context, 'server'), async (app) =>
+    return context.withVault(await openThisVault(context, 'server', openVault), async (app) =>
       run(await describeFound(context, options, app)),
     )
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
@@ -47,13 +48,13 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   requireShared(given, options)
   if (isWorker()) {
     const { context, port = options.port } = await joinWorkers(given)
-    await context.withVault(await unlockVault(context, 'server'), (app) =>
+    await context.withVault(await openThisVault(context, 'server', openVault), (app) =>
       serveOpened(context, { ...options, port }, hardenHost(context), { control: new ControlState(app) }),
     )
     return leaveWorkers()
   }
   const context = options.exitsWithParent ? withParent(given) : given
-  await context.withVault(await unlockVault(context, 'command'), async (app) => {
+  await context.withVault(await openThisVault(context, 'command', openVault), async (app) => {
     const opened = await describeFound(context, options, app)
     context.handlesSignals()
     await runWorkers(context, options.workers, async (port) => {
@@ -61,6 +62,15 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
       await announce(context, options, { ...opened, url, pageUrl: undefined, controlKey: undefined })
     })
   })
+}
+
+/** Hardens this process, which will have a vault open. Resolves to the options of reactors when that is done. */
+async function hardenHost(context: CommandContext) {
+  const { pid, env, terminal } = context
+  const options = await reactorOptions(context)
+  const confinement = await harden({ pid, path: env.PATH }, options.modulesDirectory)
+  if (confinement.isCoreLimited !== true) await printNotice(terminal, CORE_DANGER)
+  return { ...options, confinement }
 }
 
 /** The context in which the end of standard input stops the server too. @throws CofferError `usage` */
@@ -129,7 +139,7 @@ async function serveOpened(
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
     ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard: isAnnounced },
     ...omitUndefined({ rate, tls: pem }),
-    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock).record }),
+    ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
       app.configureReactors(await hardening)
       disablePretenuring()
@@ -158,6 +168,24 @@ async function serveOpened(
 
   function report(error: unknown, traceId: string): void {
     stderr.write(describeFault(error, traceId))
+  }
+}
+
+/** Sweeps and delivers mail every 30 s until `signal`. A failed sweep is reported and repeated. */
+export async function sweepRegularly(
+  app: Pick<App, 'sweep' | 'mail'>,
+  signal: AbortSignal,
+  report: (error: unknown) => void,
+  wait: (signal: AbortSignal) => Promise<unknown> = (during) => pause(SWEEP_MS, during, { ref: false }),
+): Promise<void> {
+  while (!signal.aborted) {
+    const swept = await app.sweep().catch((error: unknown) => {
+      report(error)
+      return 0
+    })
+    await app.mail.resume().catch(report)
+    // A sweep is limited, so the next one follows immediately while there is something to purge.
+    if (swept === 0) await wait(signal)
   }
 }
 

@@ -4,11 +4,11 @@ import { createCounters, type Times } from '../../time.js'
 import { type Header, writeHeader } from '../../vault-file.js'
 import { copyAndVerify, type Progress } from '../../vault-rows.js'
 import { createContext, type LsmOptions } from '../context.js'
+import { adoptNextState, NEXT_STATE_FILE } from '../manifest.js'
 import { createState, openLsmTree } from '../recovery.js'
 import { liveRowsOf } from '../sstable/cursors.js'
 import type { LiveSSTable } from '../sstable/live-sstable.js'
 import { writeBatches } from '../sstable/write-tables.js'
-import { adoptNextState, NEXT_STATE_FILE } from '../state.js'
 
 /** Creates the files of a vault, except its header. Contract: the directory exists; rows come in any order. */
 export async function createFromRows(

@@ -1,18 +1,17 @@
 /** Reads what can be read of a vault that may not open, and finds what is wrong with it. Changes nothing. */
-import { formatDate } from '../../../domain/dates.js'
 import { AFTER_DAMAGE, CofferError } from '../../../errors.js'
 import { toBase64, toText } from '../../bytes.js'
 import type { CheckRow, Finding, Row, VaultRows, Verification } from '../../engine.js'
-import { createCounters, isAhead } from '../../time.js'
+import { createCounters } from '../../time.js'
 import { plainRow } from '../../vault-rows.js'
 import { createContext, type LsmContext, type LsmOptions } from '../context.js'
+import { type Contents, digestHeader, readContents, sortSSTables } from '../manifest.js'
 import { Memtable } from '../memtable.js'
 import { ASIDE } from '../recovery.js'
 import type { Change } from '../row-change.js'
 import { blockOf, ENTRIES_PER_BLOCK, IDS, INDEXES, ROWS, sstablePath } from '../sstable/format.js'
 import { LiveSSTable } from '../sstable/live-sstable.js'
 import { SSTable } from '../sstable/reader.js'
-import { type Contents, digestHeader, readContents, sortSSTables } from '../state.js'
 import { NO_TAG, readWal, type WalRef } from '../wal.js'
 
 const WAL_PLACE = 'the write-ahead log'
@@ -175,30 +174,18 @@ export async function verifyVault(options: LsmOptions, check: CheckRow): Promise
       addFinding(findings, placeOf(sstable), error)
     }
   }
-  const now = options.clock()
   for (const { place, row } of vault.rows((place, error) => addFinding(findings, place, error)))
-    recordRow(result, check, place, row, now)
+    recordRow(result, check, place, row)
   vault.close()
   const aside = options.files.list(options.directory).filter((name) => name.startsWith(ASIDE))
   return aside.length === 0 ? result : { ...result, set_aside: aside }
 }
 
-export function recordRow(result: Verification, check: CheckRow, place: string, row: Row, now: number): void {
+export function recordRow(result: Verification, check: CheckRow, place: string, row: Row): void {
   const { problem, logs } = check(row)
   if (problem !== undefined) result.findings.push({ place, problem: `Row ${row.seq}: ${problem}` })
   else if (logs === undefined) result.readable.records++
-  else result.readable.logs += logs.length
-  if (logs === undefined) recordDate(result, 'records', row.created, now)
-  for (const time of logs ?? []) recordDate(result, 'logs', time, now)
-}
-
-function recordDate(result: Verification, family: 'records' | 'logs', created: number, now: number): void {
-  if (!isAhead(created, now)) return
-  result.dated_ahead ??= { records: 0, logs: 0, newest: '' }
-  const ahead = result.dated_ahead
-  const date = formatDate(created)
-  ahead[family]++
-  if (date > ahead.newest) ahead.newest = date
+  else result.readable.logs += logs
 }
 
 /** Opens every block of the rows and of the indexes. */

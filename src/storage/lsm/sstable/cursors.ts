@@ -27,10 +27,11 @@ function isBefore(left: Entries, right: Entries): boolean {
 
 /** Entries in typed arrays: no object for each of them, hence no garbage. */
 class SortedEntries implements Entries {
-  #high: Uint32Array
-  #low: Uint32Array
-  #rows: Uint32Array
+  readonly #high: Uint32Array
+  readonly #low: Uint32Array
+  readonly #rows: Uint32Array
   #count = 0
+  #order = new Uint32Array(0)
   #at = 0
 
   constructor(capacity: number) {
@@ -53,22 +54,15 @@ class SortedEntries implements Entries {
 
   /** Radix sort, 16 bits at a time from the lowest: stable, and linear in the number of entries. */
   sort(): this {
+    this.#order = new Uint32Array(this.#count).map((_, index) => index)
     for (const shift of [0, 16, 32, 48]) {
       const words = shift < 32 ? this.#low : this.#high
       const starts = new Uint32Array(65_537)
-      for (let index = 0; index < this.#count; index++) starts[((words[index]! >>> shift) & 0xffff) + 1]!++
+      for (const index of this.#order) starts[((words[index]! >>> shift) & 0xffff) + 1]!++
       for (let digit = 0; digit < 65_536; digit++) starts[digit + 1]! += starts[digit]!
-      const sorted = [this.#high, this.#low, this.#rows].map(({ length }) => new Uint32Array(length))
-      const [high, low, rows] = sorted as [Uint32Array, Uint32Array, Uint32Array]
-      for (let index = 0; index < this.#count; index++) {
-        const at = starts[(words[index]! >>> shift) & 0xffff]!++
-        high[at] = this.#high[index]!
-        low[at] = this.#low[index]!
-        rows[at] = this.#rows[index]!
-      }
-      this.#high = high
-      this.#low = low
-      this.#rows = rows
+      const sorted = new Uint32Array(this.#count)
+      for (const index of this.#order) sorted[starts[(words[index]! >>> shift) & 0xffff]!++] = index
+      this.#order = sorted
     }
     return this
   }
@@ -78,15 +72,15 @@ class SortedEntries implements Entries {
   }
 
   get high(): number {
-    return this.#high[this.#at]!
+    return this.#high[this.#order[this.#at]!]!
   }
 
   get low(): number {
-    return this.#low[this.#at]!
+    return this.#low[this.#order[this.#at]!]!
   }
 
   get row(): number {
-    return this.#rows[this.#at]!
+    return this.#rows[this.#order[this.#at]!]!
   }
 
   /** Passes over an entry that is there twice: a row may have a key twice. */

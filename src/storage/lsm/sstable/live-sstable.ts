@@ -6,9 +6,6 @@ import type { SSTable } from './reader.js'
 
 const NO_ROWS = new Uint32Array(0)
 
-/** The part of a memtable that hides rows of tables. */
-export type Shadows = Pick<Memtable, 'shadowed' | 'dropped'>
-
 /** Immutable: a new `state` brings a new object. */
 export class LiveSSTable {
   readonly sstable: SSTable
@@ -18,7 +15,7 @@ export class LiveSSTable {
   readonly due: Uint32Array
   /** Tenants whose rows are all dead. */
   readonly dropped: ReadonlySet<number>
-  readonly #hidden = new WeakMap<Shadows, { seen: number; rows: number[] }>()
+  readonly #hidden = new WeakMap<Memtable, { seen: number; rows: number[] }>()
 
   constructor(
     sstable: SSTable,
@@ -45,7 +42,7 @@ export class LiveSSTable {
   }
 
   /** Live rows whose ids the memtable replaced or removed; each id is searched for once. */
-  hiddenBy(memtable: Shadows): readonly number[] {
+  hiddenBy(memtable: Memtable): readonly number[] {
     const known = this.#hidden.get(memtable) ?? { seen: 0, rows: [] }
     this.#hidden.set(memtable, known)
     if (known.seen === memtable.shadowed.length) return known.rows
@@ -59,7 +56,7 @@ export class LiveSSTable {
   }
 
   /** With the rows that the memtable replaced, removed or dropped marked as dead and due to be erased. */
-  shadowedBy(memtable: Shadows): LiveSSTable {
+  shadowedBy(memtable: Memtable): LiveSSTable {
     const { sstable, dead, due, dropped } = this
     const tenants = [...memtable.dropped].filter((tenant) => sstable.footer.tenants.has(tenant))
     const rows = this.hiddenBy(memtable)

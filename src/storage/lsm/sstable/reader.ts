@@ -4,29 +4,7 @@ import { asBuffer, toBase64 } from '../../bytes.js'
 import type { Row, RowId } from '../../engine.js'
 import type { LsmContext } from '../context.js'
 import { bareRow, NOTHING } from '../row-change.js'
-import {
-  associateBlock,
-  BLOCK_SEAL,
-  blockOf,
-  countBelow,
-  decodeFooter,
-  ENTRIES_PER_BLOCK,
-  ENTRY_BYTES,
-  EXPIRY,
-  FOOTER,
-  type Footer,
-  IDS,
-  type Index,
-  KEYS,
-  offsetOf,
-  ROWS,
-  RowEntry,
-  type Section,
-  sstablePath,
-  TAG_BYTES,
-  TAIL_BYTES,
-  WIDTH,
-} from './format.js'
+import * as format from './format.js'
 
 export interface SSTableMeta {
   /** 16 bytes in hexadecimal. */
@@ -49,11 +27,11 @@ export class SSTable {
   readonly #context: LsmContext
   readonly #id: Uint8Array
   readonly #serial: number
-  #footer: Footer | undefined
+  #footer: format.Footer | undefined
 
   constructor(context: LsmContext, meta: SSTableMeta) {
     this.meta = meta
-    this.path = sstablePath(context.directory, meta.id)
+    this.path = format.sstablePath(context.directory, meta.id)
     this.#context = context
     this.#id = Buffer.from(meta.id, 'hex')
     this.#serial = context.tables++
@@ -64,7 +42,7 @@ export class SSTable {
   }
 
   /** @throws CofferError `vault_damaged` when it is not the footer that `state` knows. */
-  get footer(): Footer {
+  get footer(): format.Footer {
     this.#footer ??= this.#openFooter()
     return this.#footer
   }
@@ -79,18 +57,18 @@ export class SSTable {
     this.#context.open.close(this.path)
   }
 
-  #openFooter(): Footer {
+  #openFooter(): format.Footer {
     const { bytes, tag } = this.meta
     if (this.#context.files.size(this.#file) !== bytes)
       throw damaged(`${this.path} has another length than it should`)
-    const end = bytes - TAIL_BYTES
-    const length = end < 0 ? 0 : this.readExactly(end, TAIL_BYTES).readUInt32LE()
-    if (length < BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
+    const end = bytes - format.TAIL_BYTES
+    const length = end < 0 ? 0 : this.readExactly(end, format.TAIL_BYTES).readUInt32LE()
+    if (length < format.BLOCK_SEAL || length > end) throw damaged(`${this.path} has a broken end`)
     const sealed = this.readExactly(end - length, length)
-    const plain = this.#context.keys.sstable.open(sealed, associateBlock(this.#id, FOOTER, 0))
-    const isListed = tag === undefined || toBase64(sealed.subarray(length - TAG_BYTES)) === tag
+    const plain = this.#context.keys.sstable.open(sealed, format.associateBlock(this.#id, format.FOOTER, 0))
+    const isListed = tag === undefined || toBase64(sealed.subarray(length - format.TAG_BYTES)) === tag
     if (plain === undefined || !isListed) throw damaged(`${this.path} has a footer that does not open`)
-    return decodeFooter(plain)
+    return format.decodeFooter(plain)
   }
 
   /** @throws CofferError `vault_damaged` when the file ends before. */
@@ -101,7 +79,7 @@ export class SSTable {
     return target
   }
 
-  block(section: Section, number: number): Buffer {
+  block(section: format.Section, number: number): Buffer {
     const { blocks } = this.#context
     // 2 bits of section and 24 of number; 27 remain for the table.
     const key = (this.#serial * 4 + section) * 2 ** 24 + number
@@ -113,28 +91,31 @@ export class SSTable {
   }
 
   /** Bypasses the cache, for scans of everything. */
-  openBlock(section: Section, number: number): Buffer {
+  openBlock(section: format.Section, number: number): Buffer {
     const { start, count } = this.footer.sections[section]!
-    const most = ENTRIES_PER_BLOCK[section]
+    const most = format.ENTRIES_PER_BLOCK[section]
     const entries = Math.min(most, count - number * most)
     if (entries <= 0) throw damaged(`${this.path} has fewer blocks than it should`)
-    const width = ENTRY_BYTES[section]
+    const width = format.ENTRY_BYTES[section]
     const sealed = this.readExactly(
-      start + number * (most * width + BLOCK_SEAL),
-      entries * width + BLOCK_SEAL,
+      start + number * (most * width + format.BLOCK_SEAL),
+      entries * width + format.BLOCK_SEAL,
     )
-    const plain = this.#context.keys.sstable.open(sealed, associateBlock(this.#id, section, number))
+    const plain = this.#context.keys.sstable.open(sealed, format.associateBlock(this.#id, section, number))
     if (plain === undefined)
       throw damaged(`${this.path} has a broken block (section ${section}, number ${number})`)
     return asBuffer(plain)
   }
 
-  count(section: Section): number {
+  count(section: format.Section): number {
     return this.footer.sections[section]!.count
   }
 
-  entry(row: number): RowEntry {
-    return new RowEntry(this.block(ROWS, blockOf(ROWS, row)), offsetOf(ROWS, row))
+  entry(row: number): format.RowEntry {
+    return new format.RowEntry(
+      this.block(format.ROWS, format.blockOf(format.ROWS, row)),
+      format.offsetOf(format.ROWS, row),
+    )
   }
 
   /** Without keys. More than `most` sealed bytes are left unread, unless small enough to be cached. */
@@ -154,36 +135,39 @@ export class SSTable {
   }
 
   /** The number of entries of an index that are below these two words. Opens one block of it, at most. */
-  countBelow(index: Index, high: number, low: number): number {
-    const number = countBelow(this.footer.fences[index]!, 8, high, low) - 1
+  countBelow(index: format.Index, high: number, low: number): number {
+    const number = format.countBelow(this.footer.fences[index]!, 8, high, low) - 1
     if (number < 0) return 0
-    return number * ENTRIES_PER_BLOCK[index] + countBelow(this.block(index, number), WIDTH, high, low)
+    return (
+      number * format.ENTRIES_PER_BLOCK[index] +
+      format.countBelow(this.block(index, number), format.WIDTH, high, low)
+    )
   }
 
-  rowAt(index: Index, entry: number): number {
-    return this.block(index, blockOf(index, entry)).readUInt32LE(offsetOf(index, entry) + 8)
+  rowAt(index: format.Index, entry: number): number {
+    return this.block(index, format.blockOf(index, entry)).readUInt32LE(format.offsetOf(index, entry) + 8)
   }
 
   /** Calls `visit` with the rows of entries of `KEYS`, of a whole block at a time. */
   eachPosted(from: number, to: number, visit: (row: number) => void): void {
     for (let entry = from; entry < to; ) {
-      const block = this.block(KEYS, blockOf(KEYS, entry))
-      const first = offsetOf(KEYS, entry)
-      const end = Math.min(block.length, first + (to - entry) * WIDTH)
-      for (let at = first; at < end; at += WIDTH) visit(block.readUInt32LE(at + 8))
-      entry += (end - first) / WIDTH
+      const block = this.block(format.KEYS, format.blockOf(format.KEYS, entry))
+      const first = format.offsetOf(format.KEYS, entry)
+      const end = Math.min(block.length, first + (to - entry) * format.WIDTH)
+      for (let at = first; at < end; at += format.WIDTH) visit(block.readUInt32LE(at + 8))
+      entry += (end - first) / format.WIDTH
     }
   }
 
   /** Returns the number of the row. Opens one block of `IDS`, and one of `ROWS` if the first half of the id matches. */
   find(id: RowId): number | undefined {
     const key = asBuffer(id)
-    const count = this.count(IDS)
+    const count = this.count(format.IDS)
     const high = key.readUInt32BE(0)
     const low = key.readUInt32BE(4)
-    for (let entry = this.countBelow(IDS, high, low); entry < count; entry++) {
-      const block = this.block(IDS, blockOf(IDS, entry))
-      const at = offsetOf(IDS, entry)
+    for (let entry = this.countBelow(format.IDS, high, low); entry < count; entry++) {
+      const block = this.block(format.IDS, format.blockOf(format.IDS, entry))
+      const at = format.offsetOf(format.IDS, entry)
       if (block.readUInt32BE(at) !== high || block.readUInt32BE(at + 4) !== low) return undefined
       const row = block.readUInt32LE(at + 8)
       if (this.entry(row).hasId(key)) return row
@@ -196,14 +180,17 @@ export class SSTable {
     const bytes = asBuffer(key)
     const high = bytes.readUInt32BE(0)
     const low = bytes.readUInt32BE(4)
-    const start = this.countBelow(KEYS, high, low)
-    const end = low === 0xffffffff ? this.countBelow(KEYS, high + 1, 0) : this.countBelow(KEYS, high, low + 1)
+    const start = this.countBelow(format.KEYS, high, low)
+    const end =
+      low === 0xffffffff
+        ? this.countBelow(format.KEYS, high + 1, 0)
+        : this.countBelow(format.KEYS, high, low + 1)
     return { start, count: end - start }
   }
 
   /** How many rows expired by `now`: they are the first of `EXPIRY`. */
   countExpired(now: number): number {
-    return this.countBelow(EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
+    return this.countBelow(format.EXPIRY, Math.floor((now + 1) / 2 ** 32), (now + 1) >>> 0)
   }
 
   /** Overwrites the sealed bytes of these rows with zeros, and syncs; doing so again changes nothing. */

@@ -2,8 +2,9 @@
 import { lowerBound } from '../../bytes.js'
 import type { Query, Where } from '../../engine.js'
 import { isWithin } from '../../time.js'
+import type { Memtable } from '../memtable.js'
 import { EXPIRY, KEYS } from './format.js'
-import type { LiveSSTable, Shadows } from './live-sstable.js'
+import type { LiveSSTable } from './live-sstable.js'
 import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
@@ -43,7 +44,7 @@ class Marks {
 }
 
 /** Live rows of the query's tenant and kind that match, at time `now`: their number, and each, ascending. */
-export function search(live: LiveSSTable, memtables: readonly Shadows[], query: Wanted, now: number) {
+export function search(live: LiveSSTable, memtables: readonly Memtable[], query: Wanted, now: number) {
   const { sstable } = live
   if (!mayMatch(live, memtables, query.tenant)) return { count: 0, row: () => -1 }
   const condition = bind(query.where, query.all)
@@ -59,7 +60,7 @@ export function search(live: LiveSSTable, memtables: readonly Shadows[], query: 
 /** The rows of {@link search} with a `seq` below `below`, the newest first. Reads windows that grow, from there down. */
 export function* seek(
   live: LiveSSTable,
-  memtables: readonly Shadows[],
+  memtables: readonly Memtable[],
   query: Wanted,
   below: number,
   now: number,
@@ -81,7 +82,11 @@ function range(first: number, below: number): Uint32Array {
   return rows
 }
 
-function mayMatch({ sstable, dropped }: LiveSSTable, memtables: readonly Shadows[], tenant: number): boolean {
+function mayMatch(
+  { sstable, dropped }: LiveSSTable,
+  memtables: readonly Memtable[],
+  tenant: number,
+): boolean {
   if (!sstable.footer.tenants.has(tenant) || dropped.has(tenant)) return false
   return memtables.every((memtable) => !memtable.dropped.has(tenant))
 }
@@ -95,7 +100,7 @@ function bind(where: Where | undefined, all: Uint8Array): Where {
 /** Those of the rows that match and live. */
 function matchesOf(
   live: LiveSSTable,
-  memtables: readonly Shadows[],
+  memtables: readonly Memtable[],
   condition: Where,
   rows: Uint32Array,
   now: number,

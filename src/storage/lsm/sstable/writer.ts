@@ -1,62 +1,13 @@
 /** Writes a sorted table from front to back; in memory are one block of an index and the sealed blocks of `ROWS`. */
 import { toBase64, toHex } from '../../bytes.js'
-import type { Files } from '../../files.js'
 import type { LsmContext } from '../context.js'
 import { type RowHead, writeHead } from '../row-change.js'
-import {
-  associateBlock,
-  BLOCK_BYTES,
-  blockOf,
-  ENTRY_BYTES,
-  encodeFooter,
-  FOOTER,
-  type Footer,
-  type Index,
-  offsetOf,
-  RANGES,
-  ROWS,
-  type Section,
-  sstablePath,
-  TAG_BYTES,
-  TAIL_BYTES,
-  writeLocation,
-} from './format.js'
+import * as format from './format.js'
 import type { SSTableMeta } from './reader.js'
 
 const BUFFER = 1024 * 1024
 /** Written bytes are synced in steps of this size, so that no sync takes long. */
 const SYNC_STEP = 4 * 1024 * 1024
-
-/** A file written from front to back, many pieces at a time. */
-class Output {
-  readonly #files: Files
-  readonly #file: number
-  #held: Uint8Array[] = []
-  position = 0
-  #written = 0
-  #synced = 0
-
-  constructor(files: Files, file: number) {
-    this.#files = files
-    this.#file = file
-  }
-
-  /** Contract: the bytes do not change. */
-  add(bytes: Uint8Array): void {
-    this.#held.push(bytes)
-    this.position += bytes.length
-    if (this.position - this.#written >= BUFFER) this.flush()
-  }
-
-  flush(): void {
-    this.#files.write(this.#file, Buffer.concat(this.#held), this.#written)
-    this.#held = []
-    this.#written = this.position
-    if (this.#written - this.#synced < SYNC_STEP) return
-    this.#files.syncData(this.#file)
-    this.#synced = this.#written
-  }
-}
 
 const emptyRange = () => ({ low: Number.POSITIVE_INFINITY, high: 0 })
 
@@ -65,10 +16,9 @@ export class SSTableWriter {
   readonly #id: Uint8Array
   readonly #path: string
   readonly #file: number
-  readonly #output: Output
-  readonly #block = Buffer.alloc(BLOCK_BYTES)
+  readonly #block = Buffer.alloc(format.BLOCK_BYTES)
   readonly #fences: Buffer[][] = [[], [], [], []]
-  readonly #footer: Footer = {
+  readonly #footer: format.Footer = {
     ranges: { seq: emptyRange(), created: emptyRange(), modified: emptyRange(), expires: emptyRange() },
     sections: this.#fences.map(() => ({ start: 0, count: 0 })),
     tenants: new Map(),
@@ -76,25 +26,29 @@ export class SSTableWriter {
   }
   /** Sealed, because they follow all records. */
   #rowBlocks: Uint8Array[] = []
-  #section: Section = ROWS
+  #section: format.Section = format.ROWS
   #entries = 0
+  /** Bytes that are not written yet. */
+  #held: Uint8Array[] = []
+  #position = 0
+  #written = 0
+  #synced = 0
 
   constructor(context: LsmContext) {
     this.#context = context
     this.#id = context.random.bytes(16)
-    this.#path = sstablePath(context.directory, toHex(this.#id))
+    this.#path = format.sstablePath(context.directory, toHex(this.#id))
     this.#file = context.files.create(this.#path)
-    this.#output = new Output(context.files, this.#file)
   }
 
   /** Ascending by `seq`. */
   addRow(row: RowHead, sealed: Uint8Array): void {
     const at = this.#slot()
     writeHead(this.#block, at, row)
-    writeLocation(this.#block, at, this.#output.position, sealed.length)
-    this.#output.add(sealed)
+    format.writeLocation(this.#block, at, this.#position, sealed.length)
+    this.#add(sealed)
     const { ranges, tenants } = this.#footer
-    for (const field of RANGES) {
+    for (const field of format.RANGES) {
       const range = ranges[field]
       if (row[field] < range.low) range.low = row[field]
       if (row[field] > range.high) range.high = row[field]
@@ -103,11 +57,11 @@ export class SSTableWriter {
   }
 
   /** Indexes come after all rows, in the order of `INDEXES`. */
-  begin(index: Index): void {
+  begin(index: format.Index): void {
     this.#end()
     this.#section = index
     this.#entries = 0
-    this.#footer.sections[index]!.start = this.#output.position
+    this.#footer.sections[index]!.start = this.#position
   }
 
   /** Ascending by the 8 bytes, given as two words, and then by row. */
@@ -123,23 +77,23 @@ export class SSTableWriter {
   finish(): SSTableMeta {
     this.#end()
     const { files, keys } = this.#context
-    const footer = encodeFooter({
+    const footer = format.encodeFooter({
       ...this.#footer,
       fences: this.#fences.map((pieces) => Buffer.concat(pieces)),
     })
-    const sealed = keys.sstable.seal(footer, associateBlock(this.#id, FOOTER, 0))
-    const tail = Buffer.alloc(TAIL_BYTES)
+    const sealed = keys.sstable.seal(footer, format.associateBlock(this.#id, format.FOOTER, 0))
+    const tail = Buffer.alloc(format.TAIL_BYTES)
     tail.writeUInt32LE(sealed.length)
-    this.#output.add(sealed)
-    this.#output.add(tail)
-    this.#output.flush()
+    this.#add(sealed)
+    this.#add(tail)
+    this.#flush()
     files.sync(this.#file)
     files.close(this.#file)
     return {
       id: toHex(this.#id),
-      tag: toBase64(sealed.subarray(sealed.length - TAG_BYTES)),
-      bytes: this.#output.position,
-      rows: this.#footer.sections[ROWS]!.count,
+      tag: toBase64(sealed.subarray(sealed.length - format.TAG_BYTES)),
+      bytes: this.#position,
+      rows: this.#footer.sections[format.ROWS]!.count,
       from: this.#footer.ranges.seq.low,
       to: this.#footer.ranges.seq.high,
     }
@@ -150,8 +104,25 @@ export class SSTableWriter {
     this.#context.files.remove(this.#path)
   }
 
+  /** Contract: the bytes do not change. */
+  #add(bytes: Uint8Array): void {
+    this.#held.push(bytes)
+    this.#position += bytes.length
+    if (this.#position - this.#written >= BUFFER) this.#flush()
+  }
+
+  #flush(): void {
+    const { files } = this.#context
+    files.write(this.#file, Buffer.concat(this.#held), this.#written)
+    this.#held = []
+    this.#written = this.#position
+    if (this.#written - this.#synced < SYNC_STEP) return
+    files.syncData(this.#file)
+    this.#synced = this.#written
+  }
+
   #slot(): number {
-    const at = offsetOf(this.#section, this.#entries)
+    const at = format.offsetOf(this.#section, this.#entries)
     if (at === 0 && this.#entries > 0) this.#seal()
     this.#entries++
     return at
@@ -160,22 +131,22 @@ export class SSTableWriter {
   #seal(): void {
     const section = this.#section
     const last = this.#entries - 1
-    const plain = this.#block.subarray(0, offsetOf(section, last) + ENTRY_BYTES[section])
+    const plain = this.#block.subarray(0, format.offsetOf(section, last) + format.ENTRY_BYTES[section])
     const sealed = this.#context.keys.sstable.seal(
       plain,
-      associateBlock(this.#id, section, blockOf(section, last)),
+      format.associateBlock(this.#id, section, format.blockOf(section, last)),
     )
-    if (section === ROWS) this.#rowBlocks.push(sealed)
-    else this.#output.add(sealed)
+    if (section === format.ROWS) this.#rowBlocks.push(sealed)
+    else this.#add(sealed)
   }
 
   #end(): void {
     if (this.#entries > 0) this.#seal()
     const section = this.#footer.sections[this.#section]!
     section.count = this.#entries
-    if (this.#section !== ROWS) return
-    section.start = this.#output.position
-    for (const block of this.#rowBlocks) this.#output.add(block)
+    if (this.#section !== format.ROWS) return
+    section.start = this.#position
+    for (const block of this.#rowBlocks) this.#add(block)
     this.#rowBlocks = []
   }
 }
