@@ -150,7 +150,9 @@ class CommandLine {
           url === undefined
             ? await (await import('./target/credentials.js')).reachThisVault(context, role)
             : await (await import('./target/server.js')).reachServer(context, url)
-        return context.withVault(vault, work)
+        const { noReveal } = config
+        const ask: Vault['ask'] = (request) => vault.ask({ ...request, noReveal })
+        return context.withVault(noReveal ? { ...vault, ask } : vault, work)
       },
       withVault: (vault, work) => this.#use(context, vault, work),
     }

@@ -4,7 +4,7 @@ import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { CofferError, usage } from '../../../errors.js'
+import { CofferError, noRevealError, usage } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
 import type { App } from '../../../vault/app.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
@@ -21,6 +21,9 @@ import { readServeFlags, type ServeOptions } from './serve-options.js'
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
   const options = readServeFlags(flags, given.config)
+  const { wantsSamples, vault } = options
+  if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
+    throw noRevealError('new keys (--demo, --starter-apps)')
   if (options.workers > 1) return serveShared(given, options)
   const context = options.exitsWithParent ? withParent(given) : given
   const hardening = hardenHost(context)
