@@ -60,6 +60,7 @@ export function readConfig(flags: Readonly<Record<string, unknown>>, env: Enviro
     quiet: isSet('quiet'),
     yes: isSet('yes'),
     insecure: isSet('insecure'),
+    noReveal: isSet('noReveal'),
     /** The directory of key files and profiles. */
     directory: findConfigDirectory(env),
   })

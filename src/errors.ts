@@ -113,6 +113,11 @@ export function invalid(path: string, message: string): CofferError {
   return validationError(`${path}: ${message}`, { errors: { [path]: [message] } })
 }
 
+/** `what` is refused in no-reveal mode. */
+export function noRevealError(what: string): CofferError {
+  return new CofferError('forbidden', `No-reveal mode refuses ${what}. What turned it on: coffer doctor`)
+}
+
 /** A vault is damaged; `what` says how, without a full stop. */
 export function damaged(what: string): CofferError {
   const toCallers = 'The vault is damaged. Its owner finds out more with: coffer vault verify'

@@ -77,6 +77,7 @@ export const SETTINGS = {
   }),
   input: flag('--no-input', 'never ask; missing input is an error'),
   quiet: flag('--quiet', 'no notices on standard error; errors stay'),
+  noReveal: flag('--no-reveal', 'show no data and no new keys, for agents; see docs/agents.md'),
   yes: flag('--yes', 'do not ask before a destructive command'),
 }
 

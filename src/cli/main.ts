@@ -145,11 +145,16 @@ class CommandLine {
       ...(process.fetch && { fetch: process.fetch }),
       reachVault: async (work, role = 'command') => {
         const { url } = config
+        const { noReveal } = config
+        const use = (vault: Vault) => {
+          const ask: Vault['ask'] = (request) => vault.ask({ ...request, noReveal })
+          return context.withVault(noReveal ? { ...vault, ask } : vault, work)
+        }
         if (url !== undefined)
-          return context.withVault(await (await import('./target/server.js')).reachServer(context, url), work)
+          return use(await (await import('./target/server.js')).reachServer(context, url))
         const { openThisVault } = await import('./target/credentials.js')
         const { reachVault } = await import('../vault/open.js')
-        return context.withVault(await openThisVault(context, role, reachVault), work)
+        return use(await openThisVault(context, role, reachVault))
       },
       withVault: (vault, work) => this.#use(context, vault, work),
     }

@@ -3,7 +3,7 @@ import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/operation.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
-import { ALL_SETTINGS } from '../global-flags.js'
+import { ALL_SETTINGS, SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
@@ -246,6 +246,8 @@ function addGlobalFlags(command: Command): void {
   for (const { short, flag, description, choices, isRepeatable } of ALL_SETTINGS) {
     const option = new Option(short === undefined ? flag : `-${short}, ${flag}`, description)
     if (choices !== undefined) option.choices(choices)
+    // It is no negation of --reveal, which other commands have.
+    if (option.long === SETTINGS.noReveal.word) option.negate = false
     if (isRepeatable)
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
     command.addOption(option)

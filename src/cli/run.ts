@@ -1,6 +1,6 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { CofferError, interrupted, usage } from '../errors.js'
+import { CofferError, interrupted, noRevealError, usage } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { itemOutput } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -88,6 +88,7 @@ async function checkTarget(
   options: Options,
 ): Promise<string | undefined> {
   const { terminal, config } = context
+  if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
   await warnOfStore(context)
   const isOwners = definition.audience === 'owner' && definition.control === undefined
   const key = isOwners ? undefined : await readApiKey(context)

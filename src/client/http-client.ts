@@ -21,6 +21,8 @@ export interface HttpClientOptions {
   key: string
   /** The prefix of the server's header names; default `svc`. */
   prefix?: string
+  /** In no-reveal mode; a server that does not know it is not believed. */
+  noReveal?: boolean
   fetch: Fetch
   signal?: AbortSignal
   /** The limit of one attempt, connecting included; default 60 s. */
@@ -62,6 +64,7 @@ export function createHttpClient(options: HttpClientOptions) {
         [names.apiKey]: key,
         accept: 'application/json, application/problem+json',
       }
+      if (options.noReveal) headers[names.noReveal] = 'true'
       if (request.contentType !== undefined) headers['content-type'] = request.contentType
       if (repeatKey !== undefined && takesIdempotencyKey(definition)) {
         if (!HEADER.test(repeatKey)) throw invalid(IDEMPOTENCY_KEY, 'has characters that no header can carry')
@@ -69,6 +72,8 @@ export function createHttpClient(options: HttpClientOptions) {
       }
       for (let attempt = 1; ; attempt++) {
         const answer = await send(options, request, headers, signal)
+        if (options.noReveal && answer.status < 300 && !answer.headers.get(names.noReveal))
+          throw new CofferError('forbidden', 'The server has no no-reveal mode, so its answer is not shown.')
         const outcome = readAnswer(definition, answer, prefix)
         if (!(outcome instanceof CofferError))
           return answer.headers.get(names.replayed) === 'true' ? { ...outcome, isReplayed: true } : outcome

@@ -81,6 +81,12 @@ export const VAULT_SETTINGS = {
     default: true,
     read: readBoolean,
   },
+  no_reveal: {
+    description:
+      'Whether commands are in no-reveal mode, in which none shows data or new keys: true or false; see docs/agents.md',
+    default: false,
+    read: readBoolean,
+  },
   'reactors.undeclared_args': {
     description: 'What to do with arguments that a formula does not declare: forward or strip',
     default: 'forward',

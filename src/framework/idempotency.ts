@@ -65,10 +65,16 @@ export async function runIdempotent(
 }
 
 /** Caller, path and key. A session has a scope of its own. */
-function formatScope({ tenant, actor, session }: Caller, { definition, input, key }: KeyedRequest): string {
+function formatScope(
+  { tenant, actor, session, isNoReveal }: Caller,
+  { definition, input, key }: KeyedRequest,
+): string {
   const { route = '' } = definition
   const inPath = [...route.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => String(input[name!]))
-  return JSON.stringify(['answer', tenant, actor.type, actor.id, session?.id ?? '', route, inPath, key])
+  const who = [tenant, actor.type, actor.id, session?.id ?? '']
+  // An answer to a caller without the mode may have what the mode hides.
+  if (isNoReveal) who.push('no-reveal')
+  return JSON.stringify(['answer', ...who, route, inPath, key])
 }
 
 /** Whether all subjects still exist. @throws CofferError `forbidden` if the caller has lost access to one */

@@ -195,6 +195,8 @@ export interface Operation<
   /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */
   readonly isRevealable?: true
   readonly destroys?: string
+  /** In no-reveal mode it is refused: it gives data, or keys, or decides what code does with data. */
+  readonly noReveal?: 'refused'
   /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
   /**

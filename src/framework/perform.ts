@@ -1,6 +1,6 @@
 /** The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log. */
 import { collect, refuseErrors } from '../domain/property-errors.js'
-import { CofferError, type PropertyErrors } from '../errors.js'
+import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller/caller.js'
 import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
 import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
@@ -21,7 +21,7 @@ import {
   takesIdempotencyKey,
 } from './operation.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
-import { completeValue, dropMistyped } from './schema.js'
+import { completeValue, dropMistyped, showsOnce } from './schema.js'
 import { type Execution, requireOwner, runUnit } from './unit.js'
 
 export interface PerformOptions {
@@ -63,6 +63,7 @@ async function run(execution: Execution, input: OperationInput, parseErrors?: Re
   authorize(caller, definition)
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
+  if (caller.isNoReveal === true) refuseReveal(definition, complete)
   const checking = checkInput(host, nowOf(host), definition, complete, parseErrors)
   const checked = checking === undefined ? undefined : await checking
   const isLoggedOnce = definition.audience === 'owner' && definition.log !== undefined
@@ -180,6 +181,15 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
   if (missing.length === 0 || (needsOnePermission && caller.holds(...permissions))) return
   const names = missing.join(needsOnePermission ? ' or ' : ' and ')
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
+}
+
+/** @throws CofferError `forbidden` for what would give data or a key, now or with a rule that it makes */
+function refuseReveal({ name, noReveal, output }: AnyOperation, { rules, create_key }: OperationInput): void {
+  if (noReveal === 'refused') throw noRevealError(name)
+  if (output !== undefined && showsOnce(output) && create_key !== false)
+    throw noRevealError(`a new key (${name})`)
+  const reveals = Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal')
+  if (reveals) throw noRevealError('a rule with the transform reveal')
 }
 
 function nowOf({ store }: Host): CheckTools['now'] {

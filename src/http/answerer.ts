@@ -1,6 +1,6 @@
 /** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
-import { type Caller, retryIfStale } from '../framework/caller/caller.js'
+import { type Caller, noRevealCaller, retryIfStale } from '../framework/caller/caller.js'
 import { LOCAL_LIMITS } from '../framework/limits.js'
 import { type Host, IDEMPOTENCY_KEY } from '../framework/operation.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
@@ -78,6 +78,7 @@ class RequestState {
   readonly #traceId: string
   #route = '-'
   #isForPages: boolean
+  #isNoReveal = false
   #applicationId: string | undefined
   #wrap: ((problem: Problem) => object) | undefined
 
@@ -98,6 +99,7 @@ class RequestState {
       answer = this.#refuse(error)
     }
     answer.headers[names.traceId] = this.#traceId
+    if (this.#isNoReveal) answer.headers[names.noReveal] = 'true'
     if (this.#isForPages) Object.assign(answer.headers, corsHeaders)
     if (observe === undefined && record === undefined) return answer
     const entry: AccessEntry = {
@@ -144,10 +146,16 @@ class RequestState {
     const key = readHeader(this.#request.headers, names.apiKey)
     if (key === undefined || key === '')
       throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
-    const caller = await authenticate(host, key, { request: this.#request, allowsCached })
+    const caller = this.#limit(await authenticate(host, key, { request: this.#request, allowsCached }))
     if (caller.applicationType !== 'public') this.#isForPages = false
     this.#admit(caller)
     return caller
+  }
+
+  /** The caller in no-reveal mode if the request asks for it; the answer then says so. */
+  #limit(caller: Caller): Caller {
+    this.#isNoReveal = readHeader(this.#request.headers, this.#parts.names.noReveal) !== undefined
+    return this.#isNoReveal ? noRevealCaller(caller) : caller
   }
 
   #admit({ actor }: Caller): void {
@@ -170,12 +178,10 @@ class RequestState {
     const readBody = () => readWhole(request, bodyLimitBytes)
     const left = request.onLeave?.bind(request)
     const relayed = { method, path, query, headers, prefix: prefix.toLowerCase(), readBody, left, through }
-    let caller = await relay.admit(host.store, host.hashSecret, relayed)
-    if (caller !== undefined) this.#admit(caller)
-    else {
-      caller = await this.#identify(false)
-      authorize(caller, operation)
-    }
+    const admitted = await relay.admit(host.store, host.hashSecret, relayed)
+    const caller = admitted === undefined ? await this.#identify(false) : this.#limit(admitted)
+    if (admitted === undefined) authorize(caller, operation)
+    else this.#admit(caller)
     const answer = await performRelay(host, caller, operation, relayed, this.#traceId)
     const content = answer.whole === undefined ? { stream: answer.body } : { bytes: answer.whole }
     return { status: answer.status, headers: { ...answer.headers }, body: '', ...content }

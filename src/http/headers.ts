@@ -13,6 +13,7 @@ export function headerNames(prefix: string) {
     destinationStatus: `${start}-proxy-destination-status`,
     idempotencyKey: `${start}-idempotency-key`,
     replayed: `${start}-idempotent-replayed`,
+    noReveal: `${start}-no-reveal`,
   }
 }
 

@@ -7,9 +7,10 @@ import { createUuid } from '../crypto/random.js'
 import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records/records.js'
-import { CofferError, usage } from '../errors.js'
+import { settingOf } from '../domain/settings.js'
+import { CofferError, noRevealError, usage } from '../errors.js'
 import { authenticate } from '../framework/caller/authenticate.js'
-import { type Caller, CallerCache, ownerCaller } from '../framework/caller/caller.js'
+import { type Caller, CallerCache, noRevealCaller, ownerCaller } from '../framework/caller/caller.js'
 import { type Explained, explain as explainOperation } from '../framework/caller/explain.js'
 import type { Host, Outcome } from '../framework/operation.js'
 import { perform } from '../framework/perform.js'
@@ -193,19 +194,23 @@ function createRuntime() {
 
 async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, as, explain, idempotencyKey }: OperationRequest<Name>,
+  { operation, input, as, explain, idempotencyKey, noReveal }: OperationRequest<Name>,
 ): Promise<Outcome<ResultOf<Name>>> {
   const definition = await loadOperation(operation)
   if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
+  const isNoReveal = noReveal === true || settingOf((await app.store.read(readSettings)).values, 'no_reveal')
+  if (isNoReveal && (explain?.reveal === true || (!('key' in as) && as.reveal)))
+    throw noRevealError('--reveal')
   if (explain !== undefined) {
     const whose = await findExplained(app, as, explain)
-    const result = await explainOperation(app, whose, definition, input, explain)
+    const result = await explainOperation(app, whose, definition, input, { ...explain, isNoReveal })
     return { status: 200, result: result as ResultOf<Name> }
   }
-  const caller =
+  const known =
     'key' in as
       ? await authenticate(app, as.key)
       : await (definition.scope === 'vault' ? findVaultOwner(app, as) : app.owner(as))
+  const caller = isNoReveal ? noRevealCaller(known) : known
   const outcome = await perform(app, caller, definition, input, app.createUuid(), { idempotencyKey })
   return outcome as Outcome<ResultOf<Name>>
 }

@@ -13,6 +13,8 @@ export interface OperationRequest<Name extends string = string> {
   /** Explains the operation instead, for the application with this id, or else for the caller. */
   explain?: { application?: string | undefined; reveal: boolean }
   idempotencyKey?: PerformOptions['idempotencyKey']
+  /** In no-reveal mode, which a setting of the vault may also turn on. */
+  noReveal?: boolean
 }
 
 export interface Vault {

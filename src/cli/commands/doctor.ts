@@ -1,5 +1,6 @@
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
+import type { SettingView } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import type { Sandbox } from '../../framework/ports/reactors.js'
@@ -73,6 +74,17 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   vault: async (context) => {
     const { tokens } = await ask(context, 'vault status')
     return ['ok', `It opens, and has ${countOf(tokens, 'token')}.`]
+  },
+
+  no_reveal: async (context) => {
+    const settings = (await ask(context, 'config list')) as SettingView[]
+    const isSet = settings.some(({ name, value }) => name === 'no_reveal' && value === true)
+    const by = [
+      ...(isSet ? ['the setting no_reveal'] : []),
+      ...(context.config.noReveal ? ['the flag, variable or profile'] : []),
+    ]
+    if (by.length === 0) return ['ok', 'No-reveal mode is off: --reveal shows data.']
+    return ['ok', `No-reveal mode is on, by ${by.join(' and by ')}: no command shows data or new keys.`]
   },
 
   chain: async (context) => {

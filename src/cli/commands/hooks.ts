@@ -2,7 +2,7 @@ import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { CofferError } from '../../errors.js'
+import { CofferError, noRevealError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
 import type { TenantView } from '../../operations/tenant/noun.js'
@@ -11,7 +11,7 @@ import { countOf, displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import * as credentials from '../target/credentials.js'
-import type { Hooks } from '../task.js'
+import type { Hooks, Task } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
 export const updateToken: Hooks = {
@@ -30,7 +30,9 @@ export const setSetting: Hooks = {
     const isSecret = isSecretSetting(requireSettingName(name))
     return { name, value: await context.input.readGiven(context, given, name, { isSecret }) }
   },
-  run: async ({ input, ask, print, notice }) => {
+  run: async (task) => {
+    const { input, ask, print, notice } = task
+    if (input.value !== 'true') await confirmReveal(task)
     await print(await ask())
     if (input.name !== 'mail.url') return
     const { is_set } = (await ask({ name: 'public_url' }, 'config get')) as SettingView
@@ -39,6 +41,22 @@ export const setSetting: Hooks = {
         'Links in mail point to this machine until you set its public URL: coffer config set public_url https://…',
       )
   },
+}
+
+export const unsetSetting: Hooks = {
+  run: async (task) => {
+    await confirmReveal(task)
+    await task.print(await task.ask())
+  },
+}
+
+/** A person at a terminal ends the no-reveal mode of a vault; no flag answers for them. */
+async function confirmReveal({ input, context: { terminal } }: Task): Promise<void> {
+  if (input.name !== 'no_reveal') return
+  if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
+  const prompt = await import('../input/prompt.js')
+  if (await prompt.confirm(terminal, 'Commands will show data and new keys again. Go on?')) return
+  throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
 export const applySeed: Hooks = {

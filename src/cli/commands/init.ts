@@ -3,6 +3,7 @@ import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
+import { noRevealError } from '../../errors.js'
 import { checkTenantName } from '../../operations/tenant/tenant-create.js'
 import { createVault, type NewOpener } from '../../vault/open.js'
 import { ensureSampleApplications } from '../../vault/sample-applications.js'
@@ -16,6 +17,7 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
   const directory = credentials.newVaultDirectory(context)
   const tenantName = String(flags.name ?? 'default')
   about('--name', () => checkTenantName(tenantName))
+  if (config.noReveal && flags.starterApps === true) throw noRevealError('new keys (--starter-apps)')
   const passphrase =
     (await credentials.readGivenPassphrase(context)) ??
     (flags.passphrase === true ? await credentials.askNewPassphrase(context) : undefined)

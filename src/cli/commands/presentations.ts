@@ -86,6 +86,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     load: async () => (await loadHooks()).setSetting,
   },
+  'config unset': { load: async () => (await loadHooks()).unsetSetting },
   'seed apply': {
     arguments: [['<file>', 'the seed as JSON; - reads standard input']],
     load: async () => (await loadHooks()).applySeed,

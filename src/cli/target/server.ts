@@ -19,14 +19,14 @@ const CONTROL_KEY_MISSING =
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
   const { config, input, signal } = context
-  const { ca: file, insecure, prefix, timeoutMs } = config
+  const { ca: file, insecure, prefix, timeoutMs, noReveal } = config
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   const url = readServerUrl(address, { insecure })
   const sockets = context.fetch ? undefined : createSocketFetch({ ...omitUndefined({ ca }), insecure })
   const { randomUUID: createKey } = await import('node:crypto')
   const fetch = context.fetch ?? sockets!.fetch
   const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
-  const options = { url, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
+  const options = { url, noReveal, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
   const ask = async ({ operation, input, as, explain, idempotencyKey }: OperationRequest) => {
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)

@@ -24,6 +24,8 @@ export interface Caller extends Decider {
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
   cached?: CachedCaller
+  /** It uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
+  isNoReveal?: true
 }
 
 interface Decider {
@@ -61,6 +63,24 @@ export function withGrant(permission: Permission, caller: Caller): Caller {
     transform: (needed, target) =>
       caller.transform(needed, target, needed === 'token:use' ? permission : undefined),
   }
+}
+
+/** A copy of the caller that sees masked what its rules reveal. */
+export function maskingCaller(caller: Caller): Caller {
+  return {
+    ...caller,
+    transform: (...about) => {
+      const transform = caller.transform(...about)
+      return transform && stricterTransform('mask', transform)
+    },
+  }
+}
+
+/** A copy of the caller in no-reveal mode. */
+export function noRevealCaller(caller: Caller): Caller {
+  const { cached } = caller
+  const renewed = cached && { cached: { ...cached, renew: async () => noRevealCaller(await cached.renew()) } }
+  return { ...maskingCaller(caller), ...renewed, isNoReveal: true }
 }
 
 /** The owner: every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by accident. */

@@ -1,12 +1,12 @@
 /** Performs an operation on tokens as another caller, in a unit that is rolled back, and records every decision. */
-import { type Permission, stricterTransform } from '../../domain/access/permissions.js'
+import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { Store } from '../../storage/store.js'
 import type { AnyOperation, Host, Outcome } from '../operation.js'
 import { perform } from '../perform.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
-import type { Caller } from './caller.js'
+import { type Caller, maskingCaller, noRevealCaller } from './caller.js'
 import { type ExplainedDecision, recordDecisions } from './decisions.js'
 
 /** The caller to explain: an application by its key or its id, or the owner. */
@@ -29,14 +29,15 @@ export async function explain(
   whose: Explained,
   definition: AnyOperation,
   input: Record<string, unknown>,
-  { reveal }: { reveal: boolean },
+  { reveal, isNoReveal }: { reveal: boolean; isNoReveal?: boolean },
 ): Promise<Explanation> {
   if (definition.isExplainable !== true) throw usage('Only operations on tokens can be explained.')
   const notes = new Map<string, ExplainedDecision>()
   const about = { operation: definition.name, decisions: [], permissions: [] }
   let caller: Caller
   try {
-    caller = await findCaller(host, whose)
+    const found = await findCaller(host, whose)
+    caller = isNoReveal ? noRevealCaller(found) : found
   } catch (error) {
     if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
     return { ...about, caller: { type: 'application' }, outcome: describeRefusal(error) }
@@ -45,7 +46,7 @@ export async function explain(
     permission,
     is_held: caller.holds(permission),
   }))
-  const noting = recordDecisions(reveal ? caller : masking(caller), notes)
+  const noting = recordDecisions(reveal ? caller : maskingCaller(caller), notes)
   const answer = await performAndUndo(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }
@@ -61,16 +62,6 @@ async function findCaller(host: Host, whose: Explained): Promise<Caller> {
       throw new CofferError('unauthenticated', 'The key of this application has expired.')
     return applicationCaller(whose.tenant, application)
   })
-}
-
-function masking(caller: Caller): Caller {
-  return {
-    ...caller,
-    transform: (...about) => {
-      const transform = caller.transform(...about)
-      return transform && stricterTransform('mask', transform)
-    },
-  }
 }
 
 async function performAndUndo(

@@ -83,6 +83,7 @@ export const noun = {
     }),
     operation({
       ...on('fork create', 'POST /forks'),
+      noReveal: 'refused',
       summary:
         'Begin a tenant of its own with the data that the vault began with, for a parallel test worker.',
       details:
@@ -92,6 +93,7 @@ export const noun = {
     }),
     operation({
       ...on('fork list', 'GET /forks'),
+      noReveal: 'refused',
       summary: 'List the forks, with their keys.',
       output: arrayOf(port.forkOutput),
       runDetached: async (session) => session.control().listForks(),

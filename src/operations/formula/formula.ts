@@ -90,6 +90,7 @@ const formulas = manage({
 
 export const createFormula = operation({
   ...formulas.creating,
+  noReveal: 'refused',
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
@@ -120,6 +121,7 @@ export const getFormula = formulas.get(
 
 export const updateFormula = operation({
   ...formulas.updating,
+  noReveal: 'refused',
   summary: 'Replace a formula; its reactors then run the new code.',
   details:
     'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',

@@ -27,16 +27,21 @@ export function isIntent(record: TokenRecord): record is IntentRecord {
 type IntentView = Infer<typeof intentOutput>
 
 /** Never has data, not even masked. */
-export function viewIntent(record: IntentRecord): IntentView {
-  const { data: _, ...view } = viewIntentData(record, 'mask')
+export function viewIntent(record: IntentRecord, to?: Parameters<typeof viewToken>[2]): IntentView {
+  const { data: _, ...view } = viewIntentData(record, 'mask', to)
   return view
 }
 
 /** The object that expressions refer to: the intent, and its data as the transform shows it. */
-export function viewIntentData(record: IntentRecord, transform: Transform): IntentView & { data?: unknown } {
+export function viewIntentData(
+  record: IntentRecord,
+  transform: Transform,
+  to?: Parameters<typeof viewToken>[2],
+): IntentView & { data?: unknown } {
   const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = viewToken(
     record,
     transform,
+    to,
   )
   const { expires_at } = record
   const optional = omitUndefined({ data, card, bank })

@@ -21,7 +21,7 @@ const intents = manage({
   permission: 'token-intent',
   id: { type: 'string', description: 'The id of the token intent.' },
   output: intentOutput,
-  view: (_, record) => viewIntent(record),
+  view: ({ caller }, record) => viewIntent(record, caller),
 })
 
 const createIntent = operation({
@@ -51,7 +51,7 @@ const createIntent = operation({
     }
     await store.insert('token_intent', caller.tenant, intent, { expires, fresh: true })
     context.audit.record('token_intent', intent.id)
-    return viewIntent(intent)
+    return viewIntent(intent, caller)
   },
 })
 

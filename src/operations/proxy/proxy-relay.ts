@@ -1,11 +1,13 @@
 /** One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of the data. */
 
 import type { Transform } from '../../domain/access/permissions.js'
+import { canonicalJson } from '../../domain/json/json.js'
 import { passAnswerHeaders, passHeaders, readBodyValue, textOfBody } from '../../domain/proxy/code-answer.js'
 import { DESTINATION_RULE, readDestination } from '../../domain/proxy/proxy.js'
 import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
+import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
 import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
@@ -15,7 +17,7 @@ import { requireRecord } from '../../framework/unit.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
-import { detokenize, findExpressions, USE } from '../token/detokenize.js'
+import { addSecret, detokenize, findExpressions, USE } from '../token/detokenize.js'
 import { recordAccess } from '../token/token-access.js'
 import { CONTAINED, type OpenProxy, transform } from './proxy-transforms.js'
 
@@ -35,13 +37,14 @@ export async function callDestination(
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request)
+  const secrets = session.caller.isNoReveal ? new Secrets() : undefined
   const { opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened = await open(context, target, prefix)
     const destination = outbound.reach(opened.base)
-    return { opened, destination, ...(await fill(context, opened, read, USE.transform)) }
+    return { opened, destination, ...(await fill(context, opened, read, USE.transform, secrets)) }
   }, 'soon')
   const { message, answer } = await transform(session, opened, { ...filled, direction: 'request' })
-  if (answer !== undefined) return answer
+  if (answer !== undefined) return secrets === undefined ? answer : scrubAnswer(answer, secrets)
   let logging: Promise<void> | undefined
   const sent = () => {
     if (used.length > 0) logging ??= session.inUnit((context) => recordUses(context, used), 'soon')
@@ -61,7 +64,24 @@ export async function callDestination(
       async ({ audit }) => audit.record('proxy', id, { operation: 'use', message: 'Proxy used' }),
       'soon',
     )
-  return transformAnswer(session, opened, given)
+  const transformed = await transformAnswer(session, opened, given)
+  return secrets === undefined ? transformed : scrubAnswer(transformed, secrets)
+}
+
+/** The answer without what tells the data that the call had. A body that is no text cannot be examined. */
+async function scrubAnswer(
+  { status, headers, collect }: OutboundAnswer,
+  secrets: Secrets,
+): Promise<OutboundAnswer> {
+  const text = textOfBody(headers, await collect(MOST_TRANSFORMED_BYTES))
+  const value = text === undefined ? WITHHELD : secrets.scrub(readBodyValue(headers, text) ?? '')
+  const isText = typeof value === 'string'
+  const { 'content-encoding': _, ...rest } = headers
+  const type = { 'content-type': isText ? 'text/plain; charset=utf-8' : 'application/json' }
+  const scrubbed = secrets.scrub(rest)
+  const shown = typeof scrubbed === 'string' ? {} : scrubbed
+  const body = Buffer.from(isText ? value : canonicalJson(value))
+  return answerWhole(secrets.scrubStatus(status), { ...shown, ...type }, body)
 }
 
 /** Returns the answer of the destination, transformed if its status is 2xx. */
@@ -157,14 +177,23 @@ async function readCall(session: Session, asked: RelayRequest) {
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
 
 /** The request with the data of tokens in place, the query with its question mark; and the tokens. */
-async function fill(context: Context, { proxy }: OpenProxy, read: ReadCall, transform: Transform) {
+async function fill(
+  context: Context,
+  { proxy }: OpenProxy,
+  read: ReadCall,
+  transform: Transform,
+  secrets?: Secrets,
+) {
   let request = await read.request
   const used: Used[] = []
   if (proxy?.disable_detokenization !== true) {
     const { document, found, fill } = await read.template
     const using = context.as(withGrant('proxy:invoke', context.caller))
-    const reached = ({ id, type, created_at, containers, is_intent }: Used) =>
+    const reached = (record: TokenRecord) => {
+      const { id, type, created_at, containers, is_intent } = record
       used.push({ id, type, created_at, containers, is_intent })
+      if (secrets !== undefined) addSecret(secrets, context, record)
+    }
     const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
     if (document !== undefined && found !== undefined)
       request = fill(await detokenize(using, document, found, access))

@@ -15,6 +15,7 @@ import { removeApiKey } from '../application/application-record.js'
 import { displayName, nameFilter } from '../formula/formula.js'
 import { manage } from '../manage.js'
 import {
+  conceal,
   configurationOf,
   findApplicationOf,
   findBound,
@@ -97,6 +98,7 @@ const proxies = manage({
 
 export const createProxy = operation({
   ...proxies.creating,
+  noReveal: 'refused',
   summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
@@ -130,6 +132,7 @@ export const getProxy = proxies.get('coffer proxy get payments')
 
 export const updateProxy = operation({
   ...proxies.updating,
+  noReveal: 'refused',
   summary: 'Replace the attributes of a proxy; its key stays.',
   input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
@@ -142,6 +145,7 @@ export const updateProxy = operation({
 
 export const patchProxy = operation({
   ...proxies.patching,
+  noReveal: 'refused',
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
@@ -199,7 +203,9 @@ async function readBody(context: Context, given: Given) {
 }
 
 async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
-  const { application_id: _, ...rest } = record
+  const { application_id: _, ...shown } = record
+  const hidden = { key: 'REDACTED', configuration: conceal(record.configuration) }
+  const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
   // An application that was deleted meanwhile is left out.
   const application_id = (await findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)

@@ -89,11 +89,11 @@ export const getResult = operation({
   },
 })
 
-/** Each session has its own results: another session of the application may have fewer rights. */
+/** Each session has its own results: another session of the application may have fewer rights. So has no-reveal mode. */
 function starterKey(caller: Caller): string {
-  return caller.session === undefined
-    ? react.callerKey(caller)
-    : `${react.callerKey(caller)}/${caller.session.id}`
+  const key =
+    caller.session === undefined ? react.callerKey(caller) : `${react.callerKey(caller)}/${caller.session.id}`
+  return caller.isNoReveal ? `${key}/no-reveal` : key
 }
 
 const INTERRUPTED: ReactorResultRecord['ended'] = {

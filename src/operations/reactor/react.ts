@@ -4,9 +4,11 @@ import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
+import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
 import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor.js'
-import type { ApplicationRecord } from '../../domain/records/records.js'
+import type { ApplicationRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
+import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
@@ -21,7 +23,7 @@ import { anyJson, component } from '../../framework/output.js'
 import type { Invocation } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
-import { detokenize, type FoundExpressions, findExpressions } from '../token/detokenize.js'
+import { addSecret, detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
 import { tokenize } from '../token/tokenize.js'
 import { findApplicationOf, findFormulaOf, reactorId } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
@@ -82,7 +84,7 @@ export type Keep = (context: Context, answer: Response | HttpAnswer | CofferErro
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
-  { invocation, settings, actor }: Prepared,
+  { invocation, settings, actor, secrets }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
   const reactors = await session.reactors(settings)
@@ -90,7 +92,8 @@ export async function invoke(
   const { outcome } = run
   const { reactor } = invocation
   try {
-    if (outcome.kind === 'failure') throw outcome.error
+    if (outcome.kind === 'failure')
+      throw secrets === undefined ? outcome.error : scrubError(outcome.error, secrets)
     const { res, isThrown, raw, tokenize: payload } = outcome
     const isFailed = isThrown === true && res!.statusCode >= 400
     const create =
@@ -101,7 +104,9 @@ export async function invoke(
       const tokens = await create?.(context)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
       if (!isFailed) context.audit.record('reactor', reactor)
-      const answer = res === undefined ? omitUndefined({ tokens, raw }) : new HttpAnswer(res)
+      const result = omitUndefined({ tokens, raw })
+      const answer =
+        res === undefined ? scrubResult(result, secrets) : new HttpAnswer(scrubAnswer(res, secrets))
       await keep?.(context, answer)
       return answer
     }
@@ -116,6 +121,31 @@ export async function invoke(
     await session.inUnit(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
+}
+
+/** `raw` as a whole is left out if it tells a secret. */
+function scrubResult({ tokens, raw }: Response, secrets: Secrets | undefined): Response {
+  if (secrets === undefined) return omitUndefined({ tokens, raw })
+  const isClean = JSON.stringify(secrets.scrub(raw)) === JSON.stringify(raw)
+  return omitUndefined({ tokens: secrets.scrub(tokens), raw: isClean ? raw : WITHHELD })
+}
+
+function scrubAnswer(answer: CodeAnswer, secrets: Secrets | undefined): CodeAnswer {
+  if (secrets === undefined) return answer
+  const { statusCode, headers, body } = answer
+  const scrubbed = secrets.scrub(headers)
+  const shown = typeof scrubbed === 'string' ? {} : scrubbed
+  return {
+    statusCode: secrets.scrubStatus(statusCode),
+    headers: shown,
+    ...omitUndefined({ body: secrets.scrub(body) }),
+  }
+}
+
+function scrubError({ code, message, status, errors }: CofferError, secrets: Secrets): CofferError {
+  const shown = secrets.scrub(errors)
+  const details = typeof shown === 'string' ? {} : omitUndefined({ errors: shown })
+  return new CofferError(code, secrets.scrub(message), { status: secrets.scrubStatus(status), ...details })
 }
 
 type Json = Record<string, unknown>
@@ -142,6 +172,8 @@ export interface Prepared {
   invocation: Invocation
   actor: Caller
   settings: Readonly<Record<string, unknown>>
+  /** In no-reveal mode what the code is given; what tells it is left out of the answer. */
+  secrets: Secrets | undefined
 }
 
 export async function prepare(
@@ -159,7 +191,9 @@ export async function prepare(
   const using = context.as(withGrant('reactor:invoke', context.caller))
   const { args: _, ...others } = bodyOf(request)
   const document = { ...others, ...omitUndefined({ args: request.args }) }
-  const { args: detokenized, ...rest } = await detokenize(using, document, found)
+  const secrets = context.caller.isNoReveal ? new Secrets() : undefined
+  const reached = (record: TokenRecord) => secrets && addSecret(secrets, context, record)
+  const { args: detokenized, ...rest } = await detokenize(using, document, found, { ...USE, reached })
   const { caller } = context
   const { tenant } = caller
   const bound = application && boundCaller(context, application)
@@ -167,6 +201,7 @@ export async function prepare(
   return {
     actor: bound ?? caller,
     settings,
+    secrets,
     invocation: {
       tenant,
       caller: callerKey(caller),
@@ -181,7 +216,7 @@ export async function prepare(
       rest,
       configuration:
         formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
-      client: client === undefined ? null : createClientCall(session, client),
+      client: client === undefined ? null : createClientCall(session, client, secrets),
       timeMs: runtime.timeout && runtime.timeout * 1000,
     },
   }

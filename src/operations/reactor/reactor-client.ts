@@ -1,15 +1,17 @@
 /** The client of reactor code: each method performs an operation as the reactor's application. */
 import { isObject } from '../../domain/json/json.js'
+import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError, validationError } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import { LOCAL_LIMITS, type ResponseLimits } from '../../framework/limits.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
+import type { List } from '../../framework/page.js'
 import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/ports/reactors.js'
 import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
 import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
-import { createAttributes, tokenFilters } from '../token/token-attributes.js'
+import { createAttributes, type TokenView, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
@@ -45,15 +47,26 @@ const ATTRIBUTES = new Map([
   ['pageSize', 'size'],
 ])
 
-export function createClientCall(session: Session, application: Caller): ClientCall {
+/** `secrets`: what the code reads in plaintext is added to them. */
+export function createClientCall(session: Session, application: Caller, secrets?: Secrets): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
     const [operation, read] = call
     authorize(application, operation)
-    return session.perform(application, operation, read(args), CODE)
+    const result = await session.perform(application, operation, read(args), CODE)
+    if (secrets !== undefined) addRevealed(result, application, secrets)
+    return result
   }
   return Object.assign(perform, { traceId: session.traceId })
+}
+
+/** Adds the data of each token in an answer that `application` sees in plaintext. */
+function addRevealed(answer: unknown, application: Caller, secrets: Secrets): void {
+  if (!isObject(answer)) return
+  const page = answer as unknown as List<TokenView> | TokenView
+  for (const { id, containers, data } of 'pagination' in page ? page.data : [page])
+    if (containers && application.transform('token:read', { id, containers }) === 'reveal') secrets.add(data)
 }
 
 function readBody(body: unknown): OperationInput {

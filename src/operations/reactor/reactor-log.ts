@@ -76,6 +76,7 @@ export async function removeRuns(store: StoreWriter, tenant: number, reactorId: 
 
 export const listReactorRuns = operation({
   name: 'reactor logs',
+  noReveal: 'refused',
   audience: 'owner',
   summary: 'List the last runs of a reactor: outcome, duration, memory, console.',
   details:

@@ -55,6 +55,10 @@ export function configurationOf(description: string) {
   return { ...map, sensitive: true, description } as const
 }
 
+export function conceal(configuration: object): Record<string, string> {
+  return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
+}
+
 const shortText = { type: 'string', maxLength: MAX_NAME_LENGTH } as const
 const packages = { type: 'object', additionalProperties: shortText, maxProperties: MAX_ELEMENTS } as const
 
@@ -107,6 +111,7 @@ const reactors = manage({
 
 export const createReactor = operation({
   ...reactors.creating,
+  noReveal: 'refused',
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
     'The code exports one asynchronous function that takes { args, configuration, req, logger, svc } and returns\n' +
@@ -145,6 +150,7 @@ export const getReactor = reactors.get('coffer reactor get greet')
 
 export const updateReactor = operation({
   ...reactors.updating,
+  noReveal: 'refused',
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
   examples: [`coffer reactor update greet --name greeter --application 'starter private'`],
@@ -155,6 +161,7 @@ export const updateReactor = operation({
 
 export const patchReactor = operation({
   ...reactors.patching,
+  noReveal: 'refused',
   summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
   details:
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes an application, the runtime, or one\n' +
@@ -270,7 +277,9 @@ export async function findBound(
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {
-  const { formula_id: _, application_id: __, ...rest } = record
+  const { formula_id: _, application_id: __, ...shown } = record
+  const hidden = { configuration: conceal(record.configuration) }
+  const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
   const formula = await findFormulaOf(context, record)
   const bound = await findApplicationOf(context, record)
   const application = bound && { id: bound.id, name: bound.name, type: bound.type as 'public' | 'private' }

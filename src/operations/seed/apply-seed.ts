@@ -35,6 +35,7 @@ const ITEMS_IN_A_TURN = 50
 
 export const applySeed = operation({
   name: 'seed apply',
+  noReveal: 'refused',
   audience: 'owner',
   summary: 'Create what a seed contains, in your tenant and in further ones.',
   details:

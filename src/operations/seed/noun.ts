@@ -7,6 +7,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
+import { conceal } from '../reactor/reactor.js'
 import { recordAccess } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
 import { applySeed } from './apply-seed.js'
@@ -83,10 +84,6 @@ const exportSeed = operation({
     }
   },
 })
-
-function conceal(configuration: object): object {
-  return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
-}
 
 async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
   const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')

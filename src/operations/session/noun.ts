@@ -25,6 +25,7 @@ const NO_TENANT = 0
 
 export const createSession = operation({
   name: 'session create',
+  noReveal: 'refused',
   summary: 'Create a session: a key for a browser, which may do nothing until it is authorized.',
   details:
     `The key expires after ${SESSION_MINUTES} minutes. Give the nonce to your server, which authorizes the session with it.\n` +

@@ -1,12 +1,13 @@
 /** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
 
-import type { Permission, Transform } from '../../domain/access/permissions.js'
+import { type Permission, stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression, Reference } from '../../domain/expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records/records.js'
-import { type CofferError, invalid, type PropertyErrors } from '../../errors.js'
+import type { Secrets } from '../../domain/text/secrets.js'
+import { type CofferError, invalid, noRevealError, type PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
@@ -33,6 +34,10 @@ interface Access {
   transform?: Transform
 }
 
+/** In no-reveal mode expressions put whole values into a call: a filter or a path with a condition could tell parts of one. */
+const WHOLE_VALUE =
+  /\{\{\s*(?:token(?:_intent)?:)?[^{}|,:"']+(?:\|\s*json:\s*(?:"\$(?:\.[\w-]+|\[\d+\]|\['[\w -]+'\])*"|'\$(?:\.[\w-]+|\[\d+\])*')\s*)?\}\}/g
+
 /** Code is given the data itself, whatever the rule's transform is. */
 export const USE = {
   permission: 'token:use',
@@ -42,9 +47,16 @@ export const USE = {
 } as const satisfies Access
 const SHOW = { permission: 'token:read', log: READ, whole: 'payload' } as const satisfies Access
 
+/** Adds what a call puts into it to `secrets`: of the data of a token what its reader does not see masked. */
+export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRecord): void {
+  const shown = caller.transform('token:read', record) ?? 'redact'
+  secrets.add(record.data, viewToken(record, stricterTransform('mask', shown)).data)
+}
+
 export const detokenizeTokens = operation({
   ...showingTokens,
   name: 'token detokenize',
+  noReveal: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',
   details:
     '{{ token id }} stands for the data of the token, {{ token: token id }} for the whole token, {{ token_intent: id }} for\n' +
@@ -104,6 +116,9 @@ export async function detokenize<T>(
 ): Promise<T> {
   const { byText, budget } = found
   if (byText.size === 0) return document
+  const isWhole = ([text]: readonly [string, unknown]) => !text.replaceAll(WHOLE_VALUE, '').includes('{{')
+  if (context.caller.isNoReveal && ![...byText].every(isWhole))
+    throw noRevealError('expressions with filters other than json: "$.path"')
   const tokens = await readTokens(context, found, access)
   const errors: PropertyErrors = {}
   const values: unknown[] = []
@@ -157,7 +172,10 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
   for (const { reference, record, shown } of granted) {
     if (log !== undefined) await recordAccess(context, record, log, shown)
     reached?.(record)
-    tokens.set(reference, isIntent(record) ? viewIntentData(record, shown) : viewToken(record, shown))
+    tokens.set(
+      reference,
+      isIntent(record) ? viewIntentData(record, shown, caller) : viewToken(record, shown, caller),
+    )
   }
   return tokens
 }

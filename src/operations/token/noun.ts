@@ -76,7 +76,7 @@ export const getToken = operation({
     const record = await requireRecord(context, 'token', input.id)
     const transform = requireTransform(context, 'token:read', record)
     await recordAccess(context, record, undefined, transform)
-    return viewToken(record, transform)
+    return viewToken(record, transform, context.caller)
   },
 })
 

@@ -12,7 +12,7 @@ import {
   type SearchField,
   type SearchQuery,
 } from '../../domain/token/search-query.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import { CofferError, noRevealError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
 import { readList, readListByCursor } from '../../framework/list.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
@@ -131,6 +131,8 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
  * discloses data, also by negation. Matches nothing if the caller's rules depend on token ids.
  */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
+  if (context.caller.isNoReveal)
+    throw noRevealError('the search terms data and fingerprint, which confirm guesses')
   const { values = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const { grants: [first, ...others] = [], dependsOnId } = context.caller
   if (settingOf(values, 'search.masked_data') || first === undefined) return condition

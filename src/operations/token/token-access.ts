@@ -74,7 +74,7 @@ export function listGranted(
     matches: matchesId(caller, needed),
     show: ({ caller }, record) => {
       const transform = caller.transform('token:read', record)
-      return transform && viewToken(record, transform)
+      return transform && viewToken(record, transform, caller)
     },
     log: ({ id, type, containers, created_at }) => {
       const read = { id, type, containers, created_at }

@@ -6,6 +6,7 @@ import type { TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
+import type { Caller } from '../../framework/caller/caller.js'
 import * as output from '../../framework/output.js'
 import { filterBy, type Infer, patchOf } from '../../framework/schema.js'
 
@@ -159,8 +160,12 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** No `data` if redacted, or masked without a mask; null if the mask yields null. No unset attributes. */
-export function viewToken(record: TokenRecord, transform: Transform): TokenView {
+/** No `data` if redacted, or masked without a mask; null if the mask yields null. No unset attributes. In no-reveal mode no fingerprint. */
+export function viewToken(
+  record: TokenRecord,
+  transform: Transform,
+  to?: Pick<Caller, 'isNoReveal'>,
+): TokenView {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal: an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {
@@ -169,7 +174,7 @@ export function viewToken(record: TokenRecord, transform: Transform): TokenView 
     type: record.type,
     data: visibleData(record, transform),
     mask: record.mask,
-    fingerprint: record.fingerprint,
+    fingerprint: to?.isNoReveal ? undefined : record.fingerprint,
     containers: record.containers,
     metadata: record.metadata,
     privacy: describePrivacy(record),

@@ -14,7 +14,7 @@ import {
   type TokenRules,
 } from '../../domain/token/token.js'
 import type { GivenId } from '../../domain/token/token-rendering.js'
-import { invalid } from '../../errors.js'
+import { invalid, noRevealError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, type LogEntry } from '../../framework/operation.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
 import { purgeToken, settleCreation } from './lifetime.js'
@@ -22,6 +22,8 @@ import { matchesId, recordToken, requireTransform, whereGranted } from './token-
 import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
 
 const ID_DRAWS = 10
+/** Attributes whose expressions may tell the data of a token digit by digit. */
+const EXPRESSIONS = ['mask', 'search_indexes', 'fingerprint_expression']
 /** Characters of JSON. */
 const LARGEST_DATA = 4 * 1024 * 1024
 const MERGED_LIMITS =
@@ -75,6 +77,7 @@ async function convert(context: Context, { intent: id, given, budget }: Conversi
   if (isGiven(given.type) && given.type !== intent.type)
     throw invalid('type', 'must be that of the token intent')
   const { token_intent_id: _, ...attributes } = given
+  refuseExpressions(context, given, [...EXPRESSIONS, 'id'])
   // A token keeps no code that verifies a card.
   const { cvc, ...kept } = intent.type === 'card' ? (intent.data as { cvc?: string }) : {}
   const data = intent.type === 'card' ? kept : intent.data
@@ -100,7 +103,7 @@ async function create(
   const transform = requireTransform(context, 'token:create', { id: given, containers })
   const fingerprint = await fingerprintOf(context, draft)
   const tenant = await context.tenant()
-  if (isDeduplicated(tenant, draft)) {
+  if (isDeduplicated(context, tenant, draft)) {
     const inSame = update && [{ field: 'containers', value: containerSetId(containers) }]
     const original = await findByFingerprint(context, fingerprint, inSame)
     if (original !== undefined)
@@ -122,7 +125,7 @@ async function create(
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   if (!isFresh || draft.expires !== undefined) await settleCreation(context, record, 'new')
   recordToken(context, record)
-  return viewWritten(record, transform)
+  return viewWritten(context, record, transform)
 }
 
 /** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
@@ -133,18 +136,25 @@ export async function updateFrom(
   budget: Budget,
 ): Promise<TokenView> {
   const transform = requireTransform(context, 'token:update', before)
+  refuseExpressions(context, patch, EXPRESSIONS)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
   const after = requireTransform(context, 'token:update', { id: before.id, containers })
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await patchToken(before, patch, rules)
   const fingerprint = await fingerprintOf(context, draft)
-  if (isDeduplicated(await context.tenant(), draft)) {
+  if (isDeduplicated(context, await context.tenant(), draft)) {
     const original = await findByFingerprint(context, fingerprint, [{ not: { ids: [before.id] } }])
     if (original !== undefined) return showDuplicate(context, original)
   }
   const record = await putPatched(context, before, patch, draft, fingerprint)
   recordToken(context, record)
-  return viewWritten(record, stricterTransform(transform, after))
+  return viewWritten(context, record, stricterTransform(transform, after))
+}
+
+/** In no-reveal mode data that a caller did not give is in no expression of theirs. @throws CofferError `forbidden` */
+function refuseExpressions({ caller }: Context, given: Given, names: readonly string[]): void {
+  const name = caller.isNoReveal && names.find((each) => given[each] !== undefined)
+  if (name) throw noRevealError(`${name} here, which may show data`)
 }
 
 /** Applies a merge patch without a permission. */
@@ -188,7 +198,9 @@ function fingerprintOf(context: Context, { fingerprintText }: TokenDraft): Promi
   return context.store.fingerprint(context.caller.tenant, fingerprintText)
 }
 
-function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boolean {
+/** In no-reveal mode nothing is, because a duplicate confirms a guess. */
+function isDeduplicated({ caller }: Context, { settings }: TenantRecord, { record }: TokenDraft): boolean {
+  if (caller.isNoReveal) return false
   return record.deduplicate_token ?? settings.deduplicate_tokens === 'true'
 }
 
@@ -228,8 +240,9 @@ async function chooseId({ store, caller }: Context, wanted: GivenId): Promise<st
 }
 
 /** The answer to a write: masked, even if the rule reveals. */
-function viewWritten(record: TokenRecord, transform: Transform): TokenView {
-  return addExtras(viewToken(record, stricterTransform('mask', transform)), { deduplicated: false })
+function viewWritten({ caller }: Context, record: TokenRecord, transform: Transform): TokenView {
+  const view = viewToken(record, stricterTransform('mask', transform), caller)
+  return addExtras(view, { deduplicated: false })
 }
 
 /** The original of a duplicate, without the attributes that require token:read if the caller lacks it. */

@@ -5,7 +5,7 @@ import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { CofferError, usage } from '../../../errors.js'
+import { CofferError, noRevealError, usage } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
 import { type App, CORE_DANGER, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
@@ -22,6 +22,9 @@ const SWEEP_MS = 30_000
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
 export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
   const options = readServeFlags(flags, given.config)
+  const { wantsSamples, vault } = options
+  if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
+    throw noRevealError('new keys (--demo, --starter-apps)')
   if (options.workers > 1) return serveShared(given, options)
   const context = options.exitsWithParent ? withParent(given) : given
   const hardening = hardenHost(context)

@@ -1,0 +1,187 @@
+/** No-reveal mode of the command line: what it refuses, what it hides, and who turns it off. */
+import t, { type Test } from 'tap'
+import { createHandler } from '../support/service.js'
+import { openTestVault } from '../support/test-vault.js'
+import { createVaultHome } from './home.js'
+
+const NUMBER = '4242424242424242'
+const CARD = `{"id":"card-1","type":"card","data":{"number":"${NUMBER}","cvc":"123"}}`
+const MODE = { env: { COFFER_NO_REVEAL: '1' } }
+const RULE = '{"priority":1,"container":"/","transform":"reveal","permissions":["token:read","token:search"]}'
+
+async function open(t: Test) {
+  const home = await createVaultHome(t)
+  await home.json('token create', { stdin: CARD })
+  await home.json([
+    'reactor',
+    'create',
+    '--name',
+    'echo',
+    '--code',
+    'module.exports = async ({ args }) => ({ raw: args })',
+  ])
+  const reader = await home.json(['app', 'create', '--name', 'reader', '--type', 'private', '--rule', RULE])
+  return { home, key: reader.key as string }
+}
+
+const REFUSED = [
+  'token get card-1 --reveal',
+  'token list --reveal',
+  'token search type:card --reveal',
+  'token get card-1 --explain --reveal',
+  'token export all.ndjson --reveal',
+  'seed export --reveal',
+  'scan .',
+  'token search data:4242',
+  'token search --query NOT(fingerprint:x)',
+  'token list --after --fingerprint x',
+  'token update card-1 --mask {{data.cvc}}',
+  'token update card-1 --search-index {{data.cvc}}',
+  'token update card-1 --fingerprint-expression {{data.cvc}}',
+  'app create --name other --type private --permission token:read',
+  ['app', 'create', '--name', 'other', '--type', 'private', '--no-create-key', '--rule', RULE],
+  'app key create reader',
+  'app regenerate reader --yes',
+  'reactor create --name other --code x',
+  'reactor patch echo --code x',
+  'reactor logs echo',
+  'proxy create --name other --destination-url https://example.com',
+  'formula create --name other --type private --code x',
+]
+
+t.test('what gives data, keys or answers to guesses is refused with a reason and exit code 4', async (t) => {
+  const { home, key } = await open(t)
+  for (const line of REFUSED) {
+    const { code, stdout, stderr } = await home.run(line, MODE)
+    t.equal(code, 4, `${line}: ${stderr}`)
+    t.match(stderr, /No-reveal mode refuses/, String(line))
+    t.notMatch(stdout + stderr, NUMBER)
+  }
+  const detokenized = await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' })
+  t.match(detokenized, { code: 4, stdout: '' })
+  const before = await home.json('app list --fields name')
+  t.same(
+    before.data.map(({ name }: { name: string }) => name),
+    ['reader'],
+    'nothing was created',
+  )
+  t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
+  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode it is shown')
+  t.match((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
+})
+
+t.test('an application whose rules reveal sees masked data, and nobody sees fingerprints', async (t) => {
+  const { home, key } = await open(t)
+  const env = { ...MODE.env, COFFER_API_KEY: key }
+  for (const line of [
+    'token get card-1',
+    'token list',
+    'token list --after',
+    'token search type:card',
+    'token export -',
+  ]) {
+    const { code, stdout } = await home.run(line, { env })
+    t.equal(code, 0, line)
+    t.match(stdout, 'XXXXXXXXXXXX4242', line)
+    t.notMatch(stdout, /4242424242424242|fingerprint"/, line)
+  }
+  const { sees } = await home.json('token get card-1 --explain', MODE)
+  t.equal(sees.data.number, 'XXXXXXXXXXXX4242')
+  t.notOk(sees.fingerprint)
+})
+
+t.test('a duplicate is not told', async (t) => {
+  const { home } = await open(t)
+  const stdin = `{"type":"card","data":{"number":"${NUMBER}"},"deduplicate_token":true}`
+  t.equal((await home.json('token create', { stdin, ...MODE }))._extras.deduplicated, false)
+  const { id } = await home.json('token tokenize', { stdin, ...MODE })
+  t.not(id, 'card-1')
+})
+
+t.test('reactor results and stored answers are without what was put in', async (t) => {
+  const { home } = await open(t)
+  const react = (expression: string, more: string[] = []) =>
+    home.json(['reactor', 'react', 'echo', '--args', JSON.stringify({ a: expression }), ...more], MODE)
+  t.match(await react('{{ card-1 | json: "$.number" }}'), { raw: /withheld/ })
+  t.same(await react('nothing'), { raw: { a: 'nothing' } })
+  const refused = await home.run(
+    ['reactor', 'react', 'echo', '--args', 'a={{ card-1 | json: "$.number" | slice: 0 }}'],
+    MODE,
+  )
+  t.equal(refused.code, 4)
+  const words = [
+    'reactor',
+    'react',
+    'echo',
+    '--args',
+    'a={{ card-1 | json: "$.number" }}',
+    '--idempotency-key',
+    'k',
+  ]
+  t.match((await home.run(words)).stdout, NUMBER)
+  t.match(
+    (await home.run(words, MODE)).stdout,
+    'withheld',
+    'the stored answer of a run without the mode is not used',
+  )
+})
+
+t.test(
+  'the setting of the vault holds for every command, and a person on a terminal takes it back',
+  async (t) => {
+    const { home, key } = await open(t)
+    await home.json('config set no_reveal true')
+    t.equal((await home.run('token get card-1 --reveal')).code, 4)
+    t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
+    for (const line of [
+      'config set no_reveal false',
+      'config unset no_reveal',
+      'config unset no_reveal --yes',
+    ])
+      t.equal((await home.run(line)).code, 4, line)
+    t.match(
+      (await home.json('doctor')).find(({ check }: { check: string }) => check === 'no_reveal').found,
+      'setting no_reveal',
+    )
+    const no = await home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', 'n\r']] })
+    t.equal(no.code, 130)
+    t.equal((await home.run('token get card-1 --reveal')).code, 4)
+    t.equal(
+      (await home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', 'y\r']] })).code,
+      0,
+    )
+    t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER)
+  },
+)
+
+t.test('a profile turns it on, and doctor says what did', async (t) => {
+  const { home } = await open(t)
+  await home.run('profile set agent no-reveal true')
+  t.equal((await home.run('token get card-1 --reveal --profile agent')).code, 4)
+  const found = async (line: string) =>
+    (await home.json(line)).find(({ check }: { check: string }) => check === 'no_reveal').found
+  t.match(await found('doctor --profile agent'), 'flag, variable or profile')
+  t.match(await found('doctor'), 'off')
+  for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
+    t.equal((await home.run(line, MODE)).code, 4, line)
+})
+
+t.test('a server is asked for the mode, and not believed without it', async (t) => {
+  const { app, ask, createApplication } = await openTestVault()
+  t.teardown(() => app.close())
+  await ask('token create', JSON.parse(CARD))
+  const { key } = await createApplication('private', { rules: [JSON.parse(RULE)] })
+  const handler = createHandler(app)
+  const home = await createVaultHome(t)
+  const fetch = (url: string, init: RequestInit) => handler(new Request(url, init))
+  const env = { ...MODE.env, COFFER_API_KEY: key, COFFER_URL: 'http://localhost:1' }
+  const line = 'token get card-1 --fields data.number -o value'
+  t.equal((await home.run(line, { env, fetch: fetch as never })).stdout, 'XXXXXXXXXXXX4242\n')
+  const forgetful = async (url: string, init: RequestInit) => {
+    const { 'svc-no-reveal': _, ...headers } = init.headers as Record<string, string>
+    return fetch(url, { ...init, headers })
+  }
+  const { code, stdout, stderr } = await home.run(line, { env, fetch: forgetful as never })
+  t.equal(code, 4, stderr)
+  t.equal(stdout, '')
+})

@@ -1,0 +1,134 @@
+/** What an answer may not tell of the data that a call had: as it is, in parts, in pieces and encoded. */
+import { deflateSync, gzipSync } from 'node:zlib'
+import t from 'tap'
+import { Secrets, WITHHELD } from '../../src/domain/text/secrets.js'
+
+const NUMBER = '4242424242424242'
+const KEY = 'sk_live_Zoë&"51H/xx+YY=='
+
+function secretsOf(...data: unknown[]): Secrets {
+  const secrets = new Secrets()
+  for (const each of data) secrets.add(each)
+  return secrets
+}
+
+const hex = (text: string) => Buffer.from(text).toString('hex')
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const entities = (text: string) => [...text].map((each) => `&#${each.codePointAt(0)};`).join('')
+
+const ENCODED: Record<string, (text: string) => unknown> = {
+  raw: (text) => text,
+  inside: (text) => `before${text}after`,
+  number: (text) => Number(text),
+  json: (text) => JSON.stringify({ text }),
+  'json in json': (text) => JSON.stringify({ inner: JSON.stringify({ text }) }),
+  escapes: (text) =>
+    [...text].map((each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, '0')}`).join(''),
+  url: (text) => `?q=${encodeURIComponent(text)}`,
+  'url of every byte': (text) => hex(text).replaceAll(/../g, '%$&'),
+  'quoted printable': (text) => hex(text).toUpperCase().replaceAll(/../g, '=$&'),
+  base64,
+  'base64 with something before it': (text) => base64(`user:${text}`),
+  'base64 twice': (text) => base64(base64(text)),
+  base64url: (text) => Buffer.from(`ab${text}`).toString('base64url'),
+  hex,
+  'hex, upper case': (text) => hex(text).toUpperCase(),
+  'hex with colons': (text) => hex(text).replaceAll(/..(?=.)/g, '$&:'),
+  'hex of base64': (text) => hex(base64(text)),
+  entities,
+  'utf-16 in base64': (text) => Buffer.from(text, 'utf16le').toString('base64'),
+  'gzip in base64': (text) => gzipSync(text).toString('base64'),
+  'deflate in base64': (text) => deflateSync(text).toString('base64'),
+  reversed: (text) => [...text].reverse().join(''),
+  'upper case': (text) => text.toUpperCase(),
+  'full width': (text) =>
+    text.replaceAll(/[!-~]/g, (each) => String.fromCharCode(each.charCodeAt(0) + 0xfee0)),
+  'in fours': (text) => text.replaceAll(/....(?=.)/g, '$& '),
+  'with dots': (text) => [...text].join('.'),
+  'with words between': (text) => [...text].join(' - '),
+  characters: (text) => [...text],
+  'object of pieces': (text) => ({ a: text.slice(0, 5), b: text.slice(5, 10), c: text.slice(10) }),
+  bytes: (text) => [...Buffer.from(text)],
+  'node buffer': (text) => Buffer.from(text).toJSON(),
+  'name of a property': (text) => ({ [text]: true }),
+  'the first ten': (text) => text.slice(0, 10),
+  'all but the first': (text) => text.slice(1),
+  deep: (text) => ({ a: [{ b: [[text]] }] }),
+}
+
+for (const [how, encode] of Object.entries(ENCODED))
+  t.test(`a value in an answer: ${how}`, async (t) => {
+    for (const value of how === 'number' ? [NUMBER] : [NUMBER, KEY, '123-45-6789']) {
+      const scrubbed = secretsOf({ value }).scrub({ kept: 'kept', told: encode(value) })
+      t.match(JSON.stringify(scrubbed), 'withheld', value)
+    }
+  })
+
+t.test('what tells nothing is unchanged', async (t) => {
+  const answer = {
+    id: 'ch_3MmlLrLkdIwHu7ix0snN0B15',
+    uuid: '550e8400-e29b-41d4-a716-446655440000',
+    created: '2026-11-24T16:42:05.000Z',
+    amount: 2000,
+    text: 'The charge was declined: insufficient funds.',
+    list: [1, true, null, ''],
+  }
+  t.same(secretsOf({ number: NUMBER }, KEY, 'ada@example.org').scrub(answer), answer)
+  t.same(new Secrets().scrub({ number: NUMBER }), { number: NUMBER })
+})
+
+t.test('what a mask shows is no secret', async (t) => {
+  const secrets = new Secrets()
+  const data = { number: NUMBER, expiration_year: 2030, tags: ['a', 'b'] }
+  secrets.add(data, { number: 'XXXXXXXXXXXX4242', expiration_year: 2030, tags: ['a', 'X'] })
+  t.same(secrets.scrub({ year: 2030, last4: '4242', tags: ['a', 'b'] }), {
+    year: 2030,
+    last4: '4242',
+    tags: ['a', WITHHELD],
+  })
+})
+
+t.test(
+  'short values are words, and numbers are told by their length, so that lists of guesses tell nothing',
+  async (t) => {
+    const secrets = secretsOf('123', 'Ada')
+    t.same(secrets.scrub(['cvc=123', 'x123', 'ADA', 'Adam', base64('cvc: 123')]), [
+      WITHHELD,
+      'x123',
+      WITHHELD,
+      'Adam',
+      WITHHELD,
+    ])
+    const guesses = Array.from({ length: 900 }, (_, at) => at + 100)
+    t.ok((secrets.scrub(guesses) as unknown[]).every((each) => each === WITHHELD))
+    t.equal(secrets.scrubStatus(423), 400)
+    const numbers = guesses.map((guess) => `4242424${guess}24242`)
+    t.ok((secretsOf(NUMBER).scrub(numbers) as unknown[]).every((each) => each === WITHHELD))
+    t.equal(secretsOf(NUMBER).scrubStatus(423), 423)
+  },
+)
+
+t.test('what is too large, or no text, is withheld unseen', async (t) => {
+  const secrets = secretsOf(NUMBER)
+  t.equal(secrets.scrub('a '.repeat(40_000)), WITHHELD)
+  t.equal(secrets.scrub(gzipSync('x'.repeat(5000) + Math.random()).toString('base64')), WITHHELD)
+  t.equal(secretsOf('ab '.repeat(100_000)).scrub('x'), WITHHELD)
+  const blob = Buffer.from(Array.from({ length: 300 }, (_, at) => (at * 37) % 251)).toString('base64')
+  t.equal(secrets.scrub(blob), WITHHELD)
+})
+
+t.test('a long value is found by any part of 48 letters', async (t) => {
+  const letters = Array.from({ length: 3000 }, (_, at) => String.fromCharCode(97 + ((at * at * 7) % 26)))
+  const text = letters.map((letter, at) => letter + (at % 97)).join('')
+  const secrets = secretsOf(text)
+  for (const at of [0, 500, 2311, text.length - 48])
+    t.equal(secrets.scrub(`x${text.slice(at, at + 48)}y`), WITHHELD)
+})
+
+t.test('an answer is examined in a time that its size bounds', async (t) => {
+  const text = Array.from({ length: 1000 }, (_, at) => base64(`row ${at} of a list`)).join(' ')
+  const began = performance.now()
+  secretsOf(NUMBER, KEY).scrub({ text })
+  t.ok(performance.now() - began < 2000, `${Math.round(performance.now() - began)} ms`)
+  t.comment(`${text.length} characters in ${Math.round(performance.now() - began)} ms`)
+})
