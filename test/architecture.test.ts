@@ -262,7 +262,7 @@ const BUDGETS: Record<string, number> = {
   operations: 6402,
   page: 940,
   reactor: 3668,
-  storage: 8812,
+  storage: 8801,
   vault: 1691,
 }
 
