@@ -143,21 +143,36 @@ export async function writeLog(
   if (tenant === undefined) return
   for (const { type, id, as, transform, actor = caller.actor } of recorded) {
     if (as === undefined) continue
-    const entry: LogRecord = {
-      tenant_id: tenant.id,
-      actor_id: actor.id,
-      actor_type: actor.type,
-      entity_type: type,
-      entity_id: id,
-      operation: as.operation,
-      message: as.message,
-      created_at: date,
-      trace_id: traceId,
-    }
-    if (transform !== undefined) entry.transform = transform
+    const entry = toLogRecord(tenant.id, { type, id, as, transform, actor }, date, traceId)
     const logging = store.log(caller.tenant, entry, now)
     if (logging !== undefined) await logging
   }
+}
+
+type Logged = Omit<AuditEntry, 'as' | 'actor'> & {
+  as: LogEntry
+  actor: { type: Caller['actor']['type']; id?: string }
+}
+
+export function toLogRecord(
+  tenant_id: string,
+  { type, id, as, transform, actor }: Logged,
+  created_at: string,
+  trace_id: string,
+): LogRecord {
+  const record: LogRecord = {
+    tenant_id,
+    actor_type: actor.type,
+    entity_type: type,
+    entity_id: id,
+    operation: as.operation,
+    message: as.message,
+    created_at,
+    trace_id,
+  }
+  if (actor.id !== undefined) record.actor_id = actor.id
+  if (transform !== undefined) record.transform = transform
+  return record
 }
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */

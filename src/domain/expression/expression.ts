@@ -7,7 +7,6 @@ import { type Hmac, type JsonPath, type RandomSource, readProperty, syntaxError,
 import { loadJsonPath } from './json-path.js'
 import { ExpressionParser, type ExpressionUse, type FilterCall, type Output, type Value } from './parse.js'
 
-export type { RandomSource } from './filter.js'
 export type { ExpressionUse } from './parse.js'
 
 const MAX_EXPRESSION_LENGTH = 400

@@ -62,12 +62,7 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
 }
 
 /** The transform without properties that its type lacks; none if it is wrong. */
-function readTransform(
-  given: unknown,
-  direction: Direction,
-  errors: PropertyErrors,
-  path: string,
-): ProxyTransform[] {
+function readTransform(given: unknown, direction: Direction, errors: PropertyErrors, path: string) {
   const { type = 'code', code, matcher, expression, replacement } = isObject(given) ? given : {}
   const faults: [isWrong: boolean, name: string, message: string][] = []
   if (!isObject(given)) faults.push([true, '', 'must be an object'])

@@ -1,23 +1,17 @@
 import type { PropertyErrors } from '../../errors.js'
 import type { Permission } from '../access/permissions.js'
-import { isConfigurationName } from '../contract.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
-import { MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
+import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const
 
-/** How the code of a reactor runs. Both images are the same here; only `timeout` and `permissions` have an effect. */
+/** How the code of a reactor runs. Both images are the same here. Options without an effect are stored too. */
 export interface RuntimeOptions {
   image: (typeof IMAGES)[number]
-  async?: boolean
-  dependencies?: Record<string, string>
-  resolutions?: Record<string, string>
-  warm_concurrency?: number
   /** Seconds; lowers the time limit, never raises it. */
   timeout?: number
-  resources?: string
   /** The permissions of the client of a reactor without an application. */
   permissions?: Permission[]
 }

@@ -1,9 +1,8 @@
 /** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
-
-import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
+import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
 import { DEFAULT_IMAGE } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -76,15 +75,10 @@ export const react = operation({
   },
 })
 
-/** Stores the answer of a run, in the unit that stores the run. */
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
-export async function invoke(
-  session: Session,
-  { invocation, settings, actor }: Prepared,
-  keep?: Keep,
-): Promise<Response | HttpAnswer> {
+export async function invoke(session: Session, { invocation, settings, actor }: Prepared, keep?: Keep) {
   const reactors = await session.reactors(settings)
   const run = await reactors.run(invocation)
   const { outcome } = run
@@ -194,10 +188,7 @@ export function callerKey({ actor: { type, id } }: Caller): string {
 }
 
 /** The application as a caller, without permissions if it has expired. */
-export function boundCaller(
-  { caller, now }: Pick<Context, 'caller' | 'now'>,
-  application: ApplicationRecord,
-): Caller {
+export function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
   const rights = isExpiredApplication(application, now) ? { permissions: [], rules: [] } : {}
   return applicationCaller(caller.tenant, { ...application, ...rights })
 }

@@ -1,5 +1,3 @@
-/** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
-
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression } from '../../domain/expression/expression.js'

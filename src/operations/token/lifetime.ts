@@ -4,6 +4,7 @@ import { type ActivityRecord, associationId, type TokenRecord } from '../../doma
 import { settingOf } from '../../domain/settings.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
+import { toLogRecord } from '../../framework/unit.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf } from './token-attributes.js'
 
@@ -139,16 +140,9 @@ export async function purgeToken(store: StoreWriter, tenant: number, id: string,
   await removeLinks(store, tenant, id)
   await removeAnswersAbout(store, tenant, 'token', id)
   await recordDeletion(store, tenant, record)
-  await store.log(tenant, {
-    tenant_id: record.tenant_id,
-    actor_type: 'system',
-    entity_type: entityTypeOf(record),
-    entity_id: id,
-    operation: 'delete',
-    message: 'Token expired',
-    created_at: formatDate(store.now),
-    trace_id: traceId,
-  })
+  const as = { operation: 'delete', message: 'Token expired' } as const
+  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' } } as const
+  await store.log(tenant, toLogRecord(record.tenant_id, entry, formatDate(store.now), traceId))
 }
 
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {

@@ -24,16 +24,10 @@ const RULE_STEPS = 20
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at'>
 
 /** Records an access to the token for the log alone: it does not count as a use in the usage report. */
-export function recordToken(
-  { audit }: Context,
-  record: Recorded,
-  as?: LogEntry,
-  transform?: Transform,
-): void {
+export function recordToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   audit.record(entityTypeOf(record), record.id, as, transform)
 }
 
-/** Records an access to the token for the log and the usage report. */
 export async function recordAccess(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   recordToken(context, record, as, transform)
   await recordUse(context, record)

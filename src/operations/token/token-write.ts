@@ -76,12 +76,7 @@ export async function createFrom(context: Context, draft: TokenDraft) {
 }
 
 /** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
-export async function updateFrom(
-  context: Context,
-  before: TokenRecord,
-  patch: Given,
-  budget: Budget,
-): Promise<TokenView> {
+export async function updateFrom(context: Context, before: TokenRecord, patch: Given, budget: Budget) {
   const transform = requireTransform(context, 'token:update', before)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
   const after = requireTransform(context, 'token:update', { id: before.id, containers })
@@ -125,11 +120,7 @@ function isDeduplicated({ settings }: TenantRecord, { record }: TokenDraft): boo
 }
 
 /** The oldest. If deduplicate.reveals_existing is false, only of tokens that the caller may read. */
-async function findByFingerprint(
-  context: Context,
-  value: string,
-  except?: string,
-): Promise<TokenRecord | undefined> {
+async function findByFingerprint(context: Context, value: string, except?: string) {
   const { store, caller } = context
   const others = except === undefined ? [] : [{ not: { ids: [except] } }]
   const conditions = [{ field: 'fingerprint', value }, ...others]

@@ -1,4 +1,3 @@
-/** The state of one run in the guest: its calls to the host, timers and globals. */
 import { Buffer } from 'node:buffer'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import {
