@@ -22,4 +22,4 @@ export {
 } from './library/coffer.js'
 export * from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'
-export type { Seed } from './operations/seed/seed-schema.js'
+export type { Seed } from './operations/seed/apply-seed.js'

@@ -52,7 +52,7 @@ class CommandLine {
     const argv = this.#process.argv.slice(2)
     const program = await import('./program.js')
     const isCompletion = argv[0] === 'completion' && argv[1] === 'words'
-    const registry = program.isAlone(argv)
+    const registry = program.findTerminalCommand(argv[0])?.isAlone
       ? createRegistry([])
       : await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
     const columns = this.#process.stdout.columns ?? DEFAULT_COLUMNS

@@ -24,11 +24,6 @@ const TOPICS = `Start here:
 
 Topics: coffer help ${TOPIC_NAMES.join(' | ')}`
 
-/** Whether `argv` can be parsed, and its command run, without the operations. */
-export function isAlone([first]: readonly string[]): boolean {
-  return TERMINAL_COMMANDS.some((command) => command.name === first && command.isAlone)
-}
-
 /** Parses `argv` (without node and script); `text` is the requested help or version. @throws CofferError `usage` */
 export function parseLine(
   argv: readonly string[],
@@ -70,7 +65,7 @@ export function describeCommand(registry: Registry, words: readonly string[], co
   return 'text' in parsed ? parsed.text : ''
 }
 
-export function findTerminalCommand(name: string): TerminalCommand | undefined {
+export function findTerminalCommand(name?: string): TerminalCommand | undefined {
   return TERMINAL_COMMANDS.find((command) => command.name === name)
 }
 

@@ -121,9 +121,7 @@ export function sealHeader(primitives: Primitives, header: Omit<Header, 'mac'>, 
 /** @throws CofferError `conflict` for more slots than a header may hold. */
 export function checkSlotCount(count: number): void {
   if (count <= MOST_SLOTS) return
-  throw conflict(
-    `A vault has at most ${MOST_SLOTS} key slots. Remove one first: coffer vault keys remove SLOT`,
-  )
+  throw conflict(`A vault has at most ${MOST_SLOTS} key slots. Remove one: coffer vault keys remove SLOT`)
 }
 
 /** `slots` as a header file holds them, checked for shape and bounds. @throws CofferError `vault_damaged` */

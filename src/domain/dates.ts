@@ -69,13 +69,7 @@ function instant(fields: readonly unknown[], eastMinutes?: number): number | und
   return date.setUTCHours(hour, minute - eastMinutes, second, ms)
 }
 
-const UNIT_MS: Readonly<Record<string, number>> = {
-  s: 1000,
-  m: 60_000,
-  h: 3_600_000,
-  d: 86_400_000,
-  w: 604_800_000,
-}
+const UNIT_MS: Record<string, number> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
 /** The ms of a duration such as `90s`, `15m`, `72h`, `30d` or `2w`; undefined for other text. */
 export function parseDuration(text: string): number | undefined {

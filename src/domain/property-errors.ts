@@ -1,4 +1,3 @@
-/** Collects all errors of a request, each under the path of its property. */
 import { CofferError, type PropertyErrors, validationError } from '../errors.js'
 
 /** Checks whose number of errors is unbounded stop at this many. */
@@ -33,11 +32,7 @@ export function collect<T>(errors: PropertyErrors, path: string, work: () => T):
 }
 
 /** {@link collect} for asynchronous work. */
-export async function collectLater<T>(
-  errors: PropertyErrors,
-  path: string,
-  work: () => Promise<T>,
-): Promise<T | undefined> {
+export async function collectLater<T>(errors: PropertyErrors, path: string, work: () => Promise<T>) {
   try {
     return await work()
   } catch (error) {
@@ -46,11 +41,7 @@ export async function collectLater<T>(
 }
 
 /** {@link collectLater}, with `path` put before the paths of the errors that `work` throws. */
-export async function collectBelow<T>(
-  errors: PropertyErrors,
-  path: string,
-  work: () => Promise<T>,
-): Promise<T | undefined> {
+export async function collectBelow<T>(errors: PropertyErrors, path: string, work: () => Promise<T>) {
   const own: PropertyErrors = {}
   const done = await collectLater(own, '', work)
   for (const [name, messages] of Object.entries(own))

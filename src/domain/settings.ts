@@ -1,4 +1,3 @@
-/** The settings of a vault: names, descriptions, allowed values and defaults. */
 import { usage, validationError } from '../errors.js'
 import { readMailServer, readSender } from './invitation/mail-server.js'
 
@@ -26,17 +25,11 @@ export const VAULT_SETTINGS = {
     description:
       'The mail server: smtp://user:password@host:587 or smtps://…:465; without one, mail stays in the outbox',
     conceal: (value: string) => value.replace(/:[^:@/]*@/, ':********@'),
-    read: (text: string) => {
-      readMailServer(text)
-      return text
-    },
+    read: checkedBy(readMailServer),
   },
   'mail.from': {
     description: 'The sender of invitations: Name <address>, or an address',
-    read: (text: string) => {
-      readSender(text)
-      return text
-    },
+    read: checkedBy(readSender),
   },
   'mail.ca': {
     description: 'Additional PEM certificates to trust for the mail server: @ca.pem',
@@ -97,21 +90,9 @@ export const VAULT_SETTINGS = {
     default: 'pooled',
     read: choice('pooled', 'process'),
   },
-  'reactors.time_limit_ms': {
-    description: 'Time limit of a run, in milliseconds',
-    default: 10_000,
-    read: integer(100, 300_000),
-  },
-  'reactors.memory_limit_mib': {
-    description: 'Memory limit of a run, in MiB',
-    default: 128,
-    read: integer(16, 4_096),
-  },
-  'reactors.result_limit_bytes': {
-    description: 'Size limit of the result of a run, in bytes of JSON',
-    default: MIB,
-    read: integer(1_024, 16 * MIB),
-  },
+  'reactors.time_limit_ms': limit('Time limit of a run, in milliseconds', 10_000, 100, 300_000),
+  'reactors.memory_limit_mib': limit('Memory limit of a run, in MiB', 128, 16, 4_096),
+  'reactors.result_limit_bytes': limit('Size limit of a result, in bytes of JSON', MIB, 1_024, 16 * MIB),
 } as const satisfies Record<string, SettingEntry<unknown>>
 
 type SettingName = keyof typeof VAULT_SETTINGS
@@ -140,8 +121,11 @@ export function showSetting(name: SettingName, values: Readonly<Record<string, u
 
 export type SettingView = ReturnType<typeof showSetting>
 
-export function isSecretSetting(name: SettingName): boolean {
-  return 'conceal' in VAULT_SETTINGS[name]
+function checkedBy(check: (text: string) => unknown): (text: string) => string {
+  return (text) => {
+    check(text)
+    return text
+  }
 }
 
 function readPublicUrl(text: string): string {
@@ -158,6 +142,10 @@ const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIF
 function readCertificates(text: string): string {
   if (CERTIFICATE.test(text) && text.length <= 256 * 1024) return text
   throw validationError('must be PEM certificates; give the file as @ca.pem')
+}
+
+function limit(description: string, usual: number, least: number, most: number) {
+  return { description, default: usual, read: integer(least, most) } as const
 }
 
 function readBoolean(text: string): boolean {

@@ -36,6 +36,11 @@ export function pageInput<const L extends number>(largest: L) {
   } as const satisfies Record<string, NumberSchema>
 }
 
+/** How many of the newest items, 20 by default. */
+export function newestInput<const L extends number>(maximum: L, description: string) {
+  return { type: 'integer', minimum: 0, maximum, default: 20, short: 'n', description } as const
+}
+
 export const PAGE_PROPERTIES: readonly string[] = Object.keys(pageInput(1))
 
 export function isPaged({ properties = {} }: ObjectSchema): boolean {

@@ -53,7 +53,7 @@ export interface Registry {
 export function createRegistry(nouns: readonly Noun[]): Registry {
   const operations = nouns.flatMap((noun) => noun.operations.map(register))
   const byName = new Map(operations.map((operation) => [operation.name, operation]))
-  const routed = operations.filter(isRouted)
+  const routed = operations.filter((each): each is RoutedOperation => each.endpoint !== undefined)
   return {
     nouns,
     operations,
@@ -61,10 +61,6 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
     controls: routed.filter(({ control }) => control !== undefined),
     find: (name) => byName.get(name),
   }
-}
-
-function isRouted(operation: RegisteredOperation): operation is RoutedOperation {
-  return operation.endpoint !== undefined
 }
 
 function register(definition: AnyOperation): RegisteredOperation {

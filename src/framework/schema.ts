@@ -105,6 +105,15 @@ export function idOf(refersTo: string, description: string) {
   return { type: 'string', refersTo, description } as const
 }
 
+/** A path, which the command line makes absolute. */
+export function pathOf(description: string) {
+  return { type: 'string', minLength: 1, isPath: true, description } as const
+}
+
+export function textOf<const L extends number>(maxLength: L, description: string) {
+  return { type: 'string', minLength: 1, maxLength, description } as const
+}
+
 /** A filter of a list: matches any of the values. An empty value is refused. */
 export function filterBy(description: string) {
   return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const

@@ -143,22 +143,38 @@ export async function writeLog(
   if (tenant === undefined) return
   for (const { type, id, as, transform, actor = caller.actor } of recorded) {
     if (as === undefined) continue
-    const entry: LogRecord = {
-      id: createUuid(),
-      tenant_id: tenant.id,
-      actor_id: actor.id,
-      actor_type: actor.type,
-      entity_type: type,
-      entity_id: id,
-      operation: as.operation,
-      message: as.message,
-      created_at: date,
-      trace_id: traceId,
-    }
-    if (transform !== undefined) entry.transform = transform
+    const ids = { id: createUuid(), trace_id: traceId }
+    const entry = toLogRecord(tenant.id, { type, id, as, transform, actor }, date, ids)
     const logging = store.log(caller.tenant, entry, now)
     if (logging !== undefined) await logging
   }
+}
+
+type Logged = Omit<AuditEntry, 'as' | 'actor'> & {
+  as: LogEntry
+  actor: { type: Caller['actor']['type']; id?: string }
+}
+
+export function toLogRecord(
+  tenant_id: string,
+  { type, id, as, transform, actor }: Logged,
+  created_at: string,
+  { id: own, trace_id }: Pick<LogRecord, 'id' | 'trace_id'>,
+): LogRecord {
+  const record: LogRecord = {
+    id: own,
+    tenant_id,
+    actor_type: actor.type,
+    entity_type: type,
+    entity_id: id,
+    operation: as.operation,
+    message: as.message,
+    created_at,
+    trace_id,
+  }
+  if (actor.id !== undefined) record.actor_id = actor.id
+  if (transform !== undefined) record.transform = transform
+  return record
 }
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */

@@ -8,7 +8,7 @@ export interface AccessEntry {
   ms: number
   traceId: string
   /** The id of the calling application; absent if it was not authenticated. */
-  applicationId?: string
+  applicationId?: string | undefined
 }
 
 export const LOG_FORMATS = ['text', 'json', 'none'] as const

@@ -19,7 +19,6 @@ import {
   createCorsHeaders,
   type HeaderNames,
   headerNames,
-  isPreflight,
   readHeader,
   readTraceId,
 } from './headers.js'
@@ -108,8 +107,8 @@ class RequestState {
       status: answer.status,
       ms: clock() - started,
       traceId: this.#traceId,
+      applicationId: this.#applicationId,
     }
-    if (this.#applicationId !== undefined) entry.applicationId = this.#applicationId
     observe?.(entry, this.#request)
     record?.(entry)
     return answer
@@ -220,8 +219,9 @@ class RequestState {
     const { names, cors, reportFault } = this.#parts
     const known = error instanceof CofferError ? error : undefined
     // Without it a page could not read that its next request is not emulated.
-    if (known?.code === 'not_emulated' && cors && isPreflight(this.#request))
-      return answerPreflight(this.#request, ALL_METHODS)
+    const isOfPage = known?.code === 'not_emulated' && cors
+    const preflight = isOfPage ? answerPreflight(this.#request, ALL_METHODS) : undefined
+    if (preflight !== undefined) return preflight
     const isOfStorage = known?.code === 'storage_failed' || known?.code.startsWith('vault_') === true
     const answer = this.#answerProblem(known !== undefined && isOfStorage ? hideReason(known) : error)
     // RFC 9110, 11.6.1: a 401 says how to authenticate.
@@ -236,7 +236,8 @@ class RequestState {
 
   /** Answers a method that the path does not take; a preflight is such a request, and is answered without a key. */
   #refuseMethod(allow: string): HttpResponse {
-    if (this.#parts.cors && isPreflight(this.#request)) return answerPreflight(this.#request, allow)
+    const preflight = this.#parts.cors ? answerPreflight(this.#request, allow) : undefined
+    if (preflight !== undefined) return preflight
     const answer = this.#answerProblem(new CofferError('method_not_allowed', `This path takes ${allow}.`))
     answer.headers.allow = allow
     return answer

@@ -50,11 +50,9 @@ export function createCorsHeaders(prefix: string): Readonly<Record<string, strin
   return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed.join(', ') }
 }
 
-export function isPreflight({ method, headers }: HttpRequest): boolean {
-  return method === 'OPTIONS' && headers['access-control-request-method'] !== undefined
-}
-
-export function answerPreflight({ headers }: HttpRequest, methods: string): HttpResponse {
+/** Undefined for a request that is no preflight. */
+export function answerPreflight({ method, headers }: HttpRequest, methods: string): HttpResponse | undefined {
+  if (method !== 'OPTIONS' || headers['access-control-request-method'] === undefined) return undefined
   const answer = answerResult(204, undefined)
   answer.headers['access-control-allow-methods'] = methods
   answer.headers['access-control-max-age'] = String(MAX_AGE_SECONDS)

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { ControlState, openControlled } from '../control/control-state.js'
 import { serveVault } from '../control/serve.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
-import type { Seed } from '../operations/seed/seed-schema.js'
+import type { Seed } from '../operations/seed/apply-seed.js'
 import { openVault as openApp } from '../vault/open.js'
 import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from './coffer.js'
 

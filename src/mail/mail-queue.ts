@@ -15,7 +15,6 @@ const FIRST_DELAY_MS = 30_000
 const LONGEST_DELAY_MS = 3_600_000
 const WAITING = { field: 'state', value: 'waiting' }
 
-/** Loads the SMTP library with the first mail. */
 async function openMailer(settings: { url: string; ca: string | undefined }): Promise<Mailer> {
   return (await import('./smtp.js')).openSmtp(settings)
 }
@@ -24,7 +23,6 @@ export class MailQueue implements MailPort {
   publicUrl: string | undefined
   readonly #store: Store
   readonly #openMailer: typeof openMailer
-  /** The tenants whose mail the next round delivers. */
   readonly #pending = new Set<number>()
   readonly #mailers = new Set<Mailer>()
   #running: Promise<void> | undefined
@@ -98,11 +96,7 @@ export class MailQueue implements MailPort {
     this.enqueue(tenant)
   }
 
-  async #send(
-    tenant: number,
-    due: readonly MailRecord[],
-    settings: MailSettings & { url: string },
-  ): Promise<void> {
+  async #send(tenant: number, due: readonly MailRecord[], settings: MailSettings & { url: string }) {
     const mailer = await this.#openMailer(settings)
     const { server } = mailer
     this.#mailers.add(mailer)

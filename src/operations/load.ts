@@ -1,7 +1,6 @@
 /** Loads the operations of one noun without those of the others, so that a command starts quickly. */
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 
-/** Loads the registry of the noun in `name` (`noun verb`); undefined if there is no such operation. */
 export async function loadNounOf(name: string): Promise<Registry | undefined> {
   const [word = ''] = name.split(' ')
   if (!/^[a-z]+$/.test(word)) return undefined

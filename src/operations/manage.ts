@@ -16,10 +16,6 @@ type Kind = Exclude<keyof RecordOf, 'log'>
 
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
-  /** In sentences, with an article. */
-  called: string
-  /** The beginning of its log messages. */
-  title: string
   kind: K
   entity?: EntityType
   path: Path
@@ -112,20 +108,21 @@ export function manage<
   const K extends Kind,
   const O extends Schema,
 >(noun: Noun<Name, Path, K, O>) {
-  const { title, kind, entity = kind as EntityType, path, output, view } = noun
+  const { kind, entity = kind as EntityType, path, output, view } = noun
   const records = recordsOf<K, O>(noun)
   const one = inputSchema(['id'], { id: noun.id })
+  const called = entity.replaceAll('_', ' ')
   const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
     name: `${noun.name} ${verb}` as const,
     permissions: [`${noun.permission}:${right}` as Permission],
     route,
   })
   const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
-    ({ log: { operation, message: `${title} ${done}` } }) as const
+    ({ log: { operation, message: `${capitalize(called)} ${done}` } }) as const
+  const updated = log('update', 'updated')
   return {
     ...records,
     one,
-    /** Parts of the declarations that the noun completes itself. */
     creating: {
       ...head('create', 'create', `POST ${path}` as const),
       ...log('create', 'created'),
@@ -133,14 +130,10 @@ export function manage<
       output,
     },
     listing: { ...head('list', 'read', `GET ${path}` as const), output: listOutput(output) },
-    updating: {
-      ...head('update', 'update', `PUT ${path}/{id}` as const),
-      ...log('update', 'updated'),
-      output,
-    },
+    updating: { ...head('update', 'update', `PUT ${path}/{id}` as const), ...updated, output },
     patching: {
       ...head('patch', 'update', `PATCH ${path}/{id}` as const),
-      ...log('update', 'updated'),
+      ...updated,
       contentType: 'application/merge-patch+json',
     },
 
@@ -148,7 +141,7 @@ export function manage<
       operation({
         ...head('get', 'read', `GET ${path}/{id}` as const),
         ...log('read', 'retrieved'),
-        summary: `Get ${noun.called} by its id.`,
+        summary: `Get the ${called} with this id.`,
         input: one,
         output,
         examples,
@@ -177,6 +170,10 @@ export function manage<
 
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {
   return { modified_by: caller.actor.id, modified_at: date }
+}
+
+function capitalize(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 export function anyOf(field: string, values: readonly string[] | undefined): Condition | undefined {

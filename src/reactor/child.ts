@@ -1,4 +1,3 @@
-/** A child process that runs the guest program: starting it, exchanging messages with it, killing it. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { setPriority, tmpdir } from 'node:os'

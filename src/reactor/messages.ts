@@ -1,20 +1,9 @@
 /** Messages between host and guest. Results of code are JSON text in them, so that the host can refuse one alone. */
 import { isObject, tryJson } from '../domain/json/json.js'
+import type { GuestTime, TransformInput } from '../framework/ports/reactors.js'
 import { splitFrame } from '../ipc/frames.js'
 
-export interface TransformedMessage {
-  direction: 'request' | 'response'
-  headers: Readonly<Record<string, string>>
-  method?: string
-  path?: string
-  query?: string
-}
-
-/** The time that the code sees: ms added to the real time, or the ms at which the clock is frozen. */
-export interface GuestTime {
-  offsetMs?: number
-  frozenMs?: number
-}
+export type TransformedMessage = Omit<TransformInput, 'body'>
 
 export type HostMessage =
   | {
@@ -100,10 +89,7 @@ export const CLIENT_CALLS: readonly string[] =
 export type MessageLimits = Record<'mostBytes' | 'mostBodyBytes', number>
 
 /** Reads and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
-export function readGuestMessage(
-  frame: Buffer,
-  { mostBytes, mostBodyBytes }: MessageLimits,
-): GuestMessage | undefined {
+export function readGuestMessage(frame: Buffer, { mostBytes, mostBodyBytes }: MessageLimits) {
   const [text, body] = splitFrame(frame)
   if (text.length > mostBytes || (body?.length ?? 0) > mostBodyBytes) return undefined
   const message = tryJson(text.toString())

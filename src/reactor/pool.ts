@@ -1,4 +1,3 @@
-/** The pool: queues the runs of reactors, assigns them to child processes and returns their results. */
 import { createHash, randomUUID } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { CofferError } from '../errors.js'
@@ -183,7 +182,6 @@ export class ReactorPool implements ReactorRuntime {
     return undefined
   }
 
-  /** `isWarm`: the child has the code already. */
   async #work(worker: Worker, job: Job, isWarm: boolean): Promise<void> {
     const { guest } = worker
     worker.cancelTimer()

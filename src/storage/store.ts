@@ -17,6 +17,11 @@ export interface Page {
   size: number
 }
 
+export type Search = Page & { where?: Condition }
+export type SeekSearch = { size: number; below?: number | undefined; where?: Condition }
+export type Found<K extends Kind> = { records: RecordOf[K][]; total: number }
+type Located<K extends Kind> = { locations: RecordLocation<K>[]; total: number }
+
 export interface ClockState {
   /** This unit is the first that sees a jump of the clock. */
   isJump: boolean
@@ -42,23 +47,11 @@ export interface StoreReader {
   /** Undefined when there is no such record or it has expired. */
   get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
   /** Newest first, with the exact number of all that match. */
-  find<K extends Kind>(
-    kind: K,
-    tenant: number,
-    query: Page & { where?: Condition },
-  ): Promise<{ records: RecordOf[K][]; total: number }>
+  find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
   /** Like `find`, but opens no record: returns the location and size of each. */
-  locate<K extends Kind>(
-    kind: K,
-    tenant: number,
-    query: Page & { where?: Condition },
-  ): Promise<{ locations: RecordLocation<K>[]; total: number }>
+  locate<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Located<K>>
   /** The newest matches below a `seq`. The cost depends on `size`, not on the number of matches. */
-  seek<K extends Kind>(
-    kind: K,
-    tenant: number,
-    query: { size: number; below?: number | undefined; where?: Condition },
-  ): Promise<RecordLocation<K>[]>
+  seek<K extends Kind>(kind: K, tenant: number, query: SeekSearch): Promise<RecordLocation<K>[]>
   /** Makes an opaque text of a `seq`, which {@link openCursor} accepts for the same tenant and `about` only. */
   sealCursor(tenant: number, about: string, seq: number): Promise<string>
   /** Undefined for any text but a cursor of this tenant and `about`; all refusals take the same time. */

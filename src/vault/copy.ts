@@ -82,12 +82,7 @@ export async function restoreVault(
 }
 
 /** @throws CofferError `conflict` if there is a vault */
-async function fillVault(
-  effects: Effects,
-  source: Source,
-  progress: Progress,
-  damage?: CopyDamage,
-): Promise<RowChecksum> {
+async function fillVault(effects: Effects, source: Source, progress: Progress, damage?: CopyDamage) {
   const { header, keyring, rows } = source
   const tenants = await readTenantKeys(keyring, rows.rows())
   const renderSearch = createSearchRenderer(effects)

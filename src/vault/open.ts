@@ -41,11 +41,7 @@ const SERVER_PAUSE_MS = 200
 const loadStore = () => import('./store-vault.js')
 
 /** A vault at `memory:` is lost when it is closed. @throws CofferError `conflict` if one exists, `usage` */
-export async function createVault(
-  location: VaultLocation,
-  tenantName: string,
-  opener: NewOpener,
-): Promise<App> {
+export async function createVault(location: VaultLocation, tenantName: string, opener: NewOpener) {
   const kind = kindOfAddress(location.directory)
   const effects = completeEffects(location)
   if (kind === 'memory') return (await openEphemeral({ ...effects, tenantName })).app

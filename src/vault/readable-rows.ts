@@ -4,9 +4,10 @@ import { KEY_BYTES } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { containerSet, containerSetId } from '../domain/access/container.js'
 import { formatDate } from '../domain/dates.js'
-import { KINDS, kindOf, type RecordOf, type TenantRecord } from '../domain/records/records.js'
+import { KINDS, type RecordOf, type TenantRecord } from '../domain/records/records.js'
 import { CofferError } from '../errors.js'
 import type { CopyDamage } from '../framework/ports/vault.js'
+import { toLogRecord } from '../framework/unit.js'
 import { type LogLine, toRecord, unpack } from '../storage/barrier/log-block.js'
 import { createReseal, type ResealOptions } from '../storage/barrier/reseal.js'
 import { openRecord } from '../storage/barrier/sealing.js'
@@ -104,18 +105,12 @@ export class ReadableRows {
         for (const line of lines.slice(first, first + LOGGED_AT_ONCE))
           await writer.log(number, toRecord(line), line.time)
       })
+    const message = 'Vault copied without what was damaged; log records may be missing'
+    const as = { operation: 'update', message } as const
+    const entry = { type: 'tenant', id, as, actor: { type: 'system' } } as const
+    const ids = { id: createUuid(this.#random), trace_id: createUuid(this.#random) }
     await store.write(async (writer) =>
-      writer.log(number, {
-        id: createUuid(this.#random),
-        tenant_id: id,
-        actor_type: 'system',
-        entity_type: 'tenant',
-        entity_id: id,
-        operation: 'update',
-        message: 'Vault copied without what was damaged; log records may be missing',
-        created_at: formatDate(writer.now),
-        trace_id: createUuid(this.#random),
-      }),
+      writer.log(number, toLogRecord(id, entry, formatDate(writer.now), ids)),
     )
   }
 }
@@ -133,9 +128,5 @@ async function mendContainers(store: Store, tenant: number): Promise<void> {
 }
 
 function nameOf(kind: number | undefined): string {
-  try {
-    return kind === undefined ? 'unknown' : kindOf(kind)
-  } catch {
-    return 'unknown'
-  }
+  return Object.entries(KINDS).find(([, number]) => number === kind)?.[0] ?? 'unknown'
 }

@@ -1,6 +1,8 @@
 import { type ApplicationType, permissionsOf } from '../domain/access/permissions.js'
-import type { Seed } from '../operations/seed/seed-schema.js'
+import type { ApplicationRecord } from '../domain/records/records.js'
+import type { Seed } from '../operations/seed/apply-seed.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
+import { readAll } from '../storage/store.js'
 import type { App } from './app.js'
 
 /** `key` is present only in a new application, `name` in one that was there. */
@@ -17,40 +19,26 @@ export type SampleApplications = Partial<Record<ApplicationType, SampleApplicati
 export const SAMPLE_TYPES: readonly ApplicationType[] = ['management', 'private', 'public']
 
 /** The newest application of each type in the vault's first tenant. */
-export function findSampleApplications(app: App): Promise<SampleApplications> {
-  return ofEachType((type) => findApplication(app, type, () => true))
-}
-
-/** Finds the sample applications by their names, and creates the missing ones. */
-export function ensureSampleApplications(app: App): Promise<SampleApplications> {
-  return ofEachType(async (type) => {
-    const name = `starter ${type}`
-    const found = await findApplication(app, type, (each) => each.name === name)
-    return found ?? create(app, { name, type, ...grantsOf(type) })
-  })
-}
-
-async function ofEachType(find: (type: ApplicationType) => Promise<SampleApplication | undefined>) {
+export async function findSampleApplications(
+  app: App,
+  isWanted: (application: ApplicationRecord) => boolean = () => true,
+): Promise<SampleApplications> {
+  const { number } = await app.tenant()
+  const all = (await app.store.read((reader) => readAll(reader, 'application', number))).filter(isWanted)
   const samples: SampleApplications = {}
   for (const type of SAMPLE_TYPES) {
-    const sample = await find(type)
-    if (sample !== undefined) samples[type] = sample
+    const found = all.find((each) => each.type === type)
+    if (found !== undefined) samples[type] = { id: found.id, name: found.name }
   }
   return samples
 }
 
-async function findApplication(
-  app: App,
-  type: ApplicationType,
-  isWanted: (application: SampleApplication) => boolean,
-): Promise<SampleApplication | undefined> {
-  for (let page = 1; ; page++) {
-    const input = { type: [type], page, size: 100 }
-    const { data, pagination } = (await app.ask({ operation: 'app list', input, as: OWNER })).result
-    const found = data.find(isWanted)
-    if (found !== undefined) return { id: found.id, name: found.name }
-    if (page >= pagination.total_pages) return undefined
-  }
+/** Finds the sample applications by their names, and creates the missing ones. */
+export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
+  const samples = await findSampleApplications(app, ({ name, type }) => name === `starter ${type}`)
+  for (const type of SAMPLE_TYPES)
+    samples[type] ??= await create(app, { name: `starter ${type}`, type, ...grantsOf(type) })
+  return samples
 }
 
 async function create(app: App, input: Record<string, unknown>): Promise<SampleApplication> {

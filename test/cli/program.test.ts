@@ -37,7 +37,7 @@ t.test('every flag of token create is in its help, with what is required and rep
     '--data <json> The value to store: any JSON. (required without --token-intent-id)',
     '--container <text> A container of the token, such as /pci/high/. (repeatable)',
     '--metadata <key=value> Data that is not secret. (repeatable)',
-    '--deduplicate-token Return an existing token with the same fingerprint, if any. (also --no-deduplicate-token)',
+    '--deduplicate-token Return an existing token with the same fingerprint. (also --no-deduplicate-token)',
     '--expires-at <text> When the token expires: M/D/YYYY',
     '--file <file> the whole body as JSON',
   ]) {

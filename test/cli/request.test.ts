@@ -102,7 +102,7 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
     [
       ['--type', 'token', '--data', '12345678901234567890'],
       '',
-      `--data is refused at line 1, column 1: this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string. Give text as a JSON string: --data '"…"'.`,
+      `--data is refused at line 1, column 1: this number cannot be kept exactly; send it as a string. Give text as a JSON string: --data '"…"'.`,
     ],
     [['--type', 'token', '--data', '"open'], '', '--data is refused at line 1, column 6: the text ends'],
     [['--type', 'token', '--data', 'x', '--mask', '{ {data} }'], '', '--mask is refused at line 1, column 3'],

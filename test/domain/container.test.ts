@@ -18,7 +18,7 @@ t.test('a token has at most 20 containers, and 100 with those above them', async
     Array.from({ length: count }, (_, index) => `/c${index}/${below}`)
   t.strictSame(check(some(20)).errors, {})
   t.strictSame(check(some(21)).errors, {
-    containers: ['must have at least one and at most 20 container paths such as "/general/high/"'],
+    containers: ['must have at least one and at most 20 container paths'],
   })
   t.strictSame(check(some(19, 'a/b/c/d/')).errors, {})
   const message = 'must have at most 100 containers on and above them'

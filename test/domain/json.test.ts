@@ -35,8 +35,7 @@ const TAKEN: [text: string, value: unknown][] = [
 
 const twice = 'this property occurs twice in one object; keep one of them'
 const prototypes = 'a property of this name could change object prototypes and is refused'
-const inexact =
-  'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string'
+const inexact = 'this number cannot be kept exactly; send it as a string'
 
 const REFUSED: [text: string, place: string, reason: string][] = [
   ['', '1, column 1', 'the text ends too early; expected a JSON value (strings and names in double quotes)'],

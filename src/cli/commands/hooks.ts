@@ -1,6 +1,6 @@
 import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { isSecretSetting, requireSettingName, type SettingView } from '../../domain/settings.js'
+import { requireSettingName, type SettingView, VAULT_SETTINGS } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, noRevealError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
@@ -27,7 +27,7 @@ export const updateToken: Hooks = {
 
 export const setSetting: Hooks = {
   gather: async (context, [name = '', given]) => {
-    const isSecret = isSecretSetting(requireSettingName(name))
+    const isSecret = 'conceal' in VAULT_SETTINGS[requireSettingName(name)]
     return { name, value: await context.input.readGiven(context, given, name, { isSecret }) }
   },
   run: async (task) => {

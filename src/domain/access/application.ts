@@ -1,4 +1,3 @@
-/** Validation of applications and sessions: the permissions of each type, rules, and their keys. */
 import type { PropertyErrors } from '../../errors.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError } from '../property-errors.js'
@@ -28,7 +27,6 @@ export function mayHold(holder: Holder, permission: string): boolean {
   return permissionsOf(type).includes(permission as Permission)
 }
 
-/** The rights that a caller requests for an application, or for a session. */
 export interface RequestedGrants<R extends Rule = ContainerRule> {
   permissions?: string[]
   rules?: (Omit<R, 'permissions'> & { permissions: string[] })[]
@@ -72,16 +70,13 @@ function checkPermissions(
   permissions: readonly (string | undefined)[],
 ): void {
   const names = Object.keys(PERMISSIONS)
+  const named = holder === 'session' ? holder : `${holder} application`
   permissions.forEach((permission, index) => {
     if (permission === undefined) return
     const at = `${path}[${index}]`
     if (!names.includes(permission))
       addError(errors, at, `is not a permission${suggestName(permission, names)}`)
     else if (holder !== undefined && !mayHold(holder, permission))
-      addError(
-        errors,
-        at,
-        `may not be held by a ${holder}${holder === 'session' ? '' : ' application'}: ${permission}`,
-      )
+      addError(errors, at, `may not be held by a ${named}: ${permission}`)
   })
 }

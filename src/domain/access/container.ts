@@ -1,4 +1,3 @@
-/** Container paths: their syntax, their ancestors, and the canonical form of a set of them. */
 import type { PropertyErrors } from '../../errors.js'
 import { addError } from '../property-errors.js'
 
@@ -12,18 +11,13 @@ const PATH_RULE =
   'must be a path that starts and ends with "/" and whose segments are letters, digits, "-" or "_", such as ' +
   `"/general/high/"; at most ${MAX_CONTAINER_LENGTH} characters`
 
-/** Starts and ends with `/`; segments are ASCII letters, digits, `-`, `_`. Case-sensitive. */
 export function isContainerPath(path: unknown): path is string {
   return typeof path === 'string' && path.length <= MAX_CONTAINER_LENGTH && PATH.test(path)
 }
 
 export function checkContainers(value: unknown, path: string, errors: PropertyErrors): string[] {
   if (!Array.isArray(value) || value.length === 0 || value.length > MAX_CONTAINERS) {
-    addError(
-      errors,
-      path,
-      `must have at least one and at most ${MAX_CONTAINERS} container paths such as "/general/high/"`,
-    )
+    addError(errors, path, `must have at least one and at most ${MAX_CONTAINERS} container paths`)
     return []
   }
   for (const [index, item] of value.entries())

@@ -1,5 +1,3 @@
-/** All permissions, and the application types that may hold each of them. */
-
 export type ApplicationType = 'public' | 'private' | 'management'
 
 const privateHolders = ['private'] as const

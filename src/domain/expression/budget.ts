@@ -49,7 +49,6 @@ export async function* inTurns<T>(items: Iterable<T> | AsyncIterable<T>, count: 
   }
 }
 
-/** The steps that are left to one request. */
 export class Budget {
   readonly turns: Turns
   #left = MOST_STEPS
@@ -78,7 +77,6 @@ export class Budget {
       }
   }
 
-  /** Charges for a generated text, and returns it. */
   write(text: string): string {
     this.use(text.length / WRITTEN_IN_A_STEP)
     return text

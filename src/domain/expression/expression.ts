@@ -14,7 +14,6 @@ import {
   type Value,
 } from './parse.js'
 
-export type { RandomSource } from './filter.js'
 export type { ExpressionUse, Reference } from './parse.js'
 
 const MAX_EXPRESSION_LENGTH = 400

@@ -16,7 +16,6 @@ export type JsonPath = (path: string, value: unknown, budget: Budget) => unknown
 export interface CallTools {
   readonly random: RandomSource
   readonly hmac: Hmac
-  /** Loaded for the first expression that needs it. */
   readonly jsonPath: JsonPath | undefined
   readonly budget: Budget
   /** Whether a literal before or in this call is a decimal: `divided_by` then does not round down. */

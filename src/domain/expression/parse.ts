@@ -210,10 +210,8 @@ export class ExpressionParser {
   #checkFollower(call: FilterCall | undefined, next: string): void {
     const { followers } = call?.rule ?? {}
     if (call === undefined || followers === undefined || followers.includes(next)) return
-    throw this.#refuse(
-      call.at,
-      `after filter "${call.name}" comes ${followers.join(' or ') || 'no other filter'}`,
-    )
+    const expected = followers.join(' or ') || 'no other filter'
+    throw this.#refuse(call.at, `after filter "${call.name}" comes ${expected}`)
   }
 
   /** The named argument of `default` becomes its second one. */

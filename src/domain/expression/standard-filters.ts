@@ -62,7 +62,7 @@ const replaceLast: Text = (value, part = '', other = '') => {
   const at = value.lastIndexOf(part)
   return at < 0 ? value : value.slice(0, at) + other + value.slice(at + part.length)
 }
-const toBase64 = (value: string) => Buffer.from(value).toString('base64')
+const base64 = (value: string) => Buffer.from(value).toString('base64')
 
 const UNESCAPED = /["><']|&(?!(?:[a-zA-Z]+|#\d+);)/g
 const MARKUP = /<script[\s\S]*?<\/script>|<style[\s\S]*?<\/style>|<!--[\s\S]*?-->|<[\s\S]*?>/g
@@ -95,12 +95,9 @@ export const STANDARD_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string,
   ['escape_once', text(0, 0, (value) => value.replaceAll(UNESCAPED, encodeHtml), 6)],
   ['url_encode', text(0, 0, (value) => encodeURIComponent(value).replaceAll('%20', '+'), 3)],
   ['url_decode', text(0, 0, (value) => decodeURIComponent(value.replaceAll('+', ' ')), 3)],
-  ['base64_encode', text(0, 0, toBase64)],
+  ['base64_encode', text(0, 0, base64)],
   ['base64_decode', text(0, 0, (value) => decodeBase64(value, /^[A-Za-z0-9+/]*$/), 1)],
-  [
-    'base64_url_safe_encode',
-    text(0, 0, (value) => toBase64(value).replaceAll('+', '-').replaceAll('/', '_')),
-  ],
+  ['base64_url_safe_encode', text(0, 0, (value) => base64(value).replaceAll('+', '-').replaceAll('/', '_'))],
   ['base64_url_safe_decode', text(0, 0, (value) => decodeBase64(value, /^[A-Za-z0-9_-]*$/), 1)],
   ['truncate', text(0, 2, truncate, 2)],
   ['truncatewords', text(0, 2, truncateWords, 3)],

@@ -38,7 +38,6 @@ function isDateWord(word: string): boolean {
   return word.length >= 3 && [...MONTHS, ...DAYS].some((name) => name.toLowerCase().startsWith(lower))
 }
 
-/** Formats that stand for others. */
 const COMPOSED = new Map([
   ['c', '%a %b %e %H:%M:%S %Y'],
   ['D', '%m/%d/%y'],

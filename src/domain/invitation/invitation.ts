@@ -5,7 +5,6 @@ import { addError, refuseErrors } from '../property-errors.js'
 import type { InvitationRecord } from '../records/records.js'
 
 const VALIDITY_MS = 72 * 60 * 60 * 1000
-/** 256 random bits. */
 export const LINK_SECRET_BYTES = 32
 /** Base64url of that many bytes; the last character encodes four bits. */
 const LINK_SECRET = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/

@@ -1,4 +1,3 @@
-/** Parsing of the mail settings: the mail server and the sender. */
 import { validationError } from '../../errors.js'
 
 export interface MailServer {
@@ -74,9 +73,7 @@ const ADDRESS = new RegExp(`^(?:${DOT_ATOM}|${QUOTED})@(?:${DOT_ATOM}|${LITERAL}
 export function checkEmail(text: string): void {
   if (text.length > EMAIL_LIMIT) throw validationError(`must have at most ${EMAIL_LIMIT} characters`)
   if (/[^\x20-\x7e]/.test(text))
-    throw validationError(
-      'must be plain ASCII without control characters; write an international domain in its xn-- form',
-    )
+    throw validationError('must be ASCII without control characters; write a domain in its xn-- form')
   if (!ADDRESS.test(text))
     throw validationError('must be an e-mail address such as ada@example.com (RFC 5322)')
 }

@@ -94,10 +94,7 @@ class JsonScanner {
     const from = this.#at
     if (!this.#match(NUMBER)) this.#refuse('expected a JSON value (strings and names in double quotes)')
     if (exactNumber(this.#text.slice(from, this.#at)) === undefined)
-      this.#refuse(
-        'this number cannot be kept exactly (integers beyond 2^53, too many digits, too large); send it as a string',
-        from,
-      )
+      this.#refuse('this number cannot be kept exactly; send it as a string', from)
   }
 
   #string(): void {

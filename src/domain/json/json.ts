@@ -1,4 +1,3 @@
-/** Strict parsing of untrusted JSON, and canonical JSON. */
 import { CofferError, validationError } from '../../errors.js'
 import { findFault } from './json-scan.js'
 

@@ -1,7 +1,6 @@
 /** Parts that are kept as they came; more are joined, because a part of one byte takes 400 bytes of memory. */
 const MOST_PARTS = 1000
 
-/** Joins the parts of a body, in memory of about its size. */
 export class ByteCollector {
   length = 0
   readonly #joined: Uint8Array[] = []

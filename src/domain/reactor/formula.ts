@@ -1,5 +1,6 @@
+/** Formulas: their limits, and the contract of code: the configuration and arguments that it declares, and casts to them. */
 import type { PropertyErrors } from '../../errors.js'
-import { type ConfigurationElement, checkContract, type ParameterElement } from '../contract.js'
+import { isObject } from '../json/json.js'
 import type { Lenient } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
@@ -68,4 +69,141 @@ export function matchesName(name: string, term: string): boolean {
     at = found + part.length
   }
   return text.length - last.length >= at && text.endsWith(last)
+}
+
+export const VALUE_TYPES = ['string', 'boolean', 'number'] as const
+type ValueType = (typeof VALUE_TYPES)[number]
+type Value = string | boolean | number
+
+export interface ConfigurationElement {
+  name: string
+  description?: string
+  type: ValueType
+}
+
+/** A dot in the name separates the levels of nested objects. */
+export type ParameterElement = ConfigurationElement & { optional?: boolean }
+
+type Json = Record<string, unknown>
+
+const NAME = /^[A-Za-z0-9_-]+$/
+export function isConfigurationName(name: string): boolean {
+  return NAME.test(name) && name !== '__proto__'
+}
+
+const JSON_NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
+
+/** Adds an error for each invalid or repeated name of `configuration` and `parameters`, by its path in the formula. */
+export function checkContract(
+  errors: PropertyErrors,
+  configuration: Lenient<ConfigurationElement[]>,
+  parameters: Lenient<ParameterElement[]>,
+): void {
+  checkNames(errors, 'configuration', configuration, (name) => NAME.test(name))
+  checkNames(errors, 'request_parameters', parameters, (name) =>
+    name.split('.').every((level) => NAME.test(level)),
+  )
+  const names = parameters.map((parameter) => parameter?.name ?? '')
+  for (const [index, name] of names.entries())
+    if (names.some((other) => other !== '' && name.startsWith(`${other}.`)))
+      addError(errors, `request_parameters[${index}].name`, 'is inside another parameter')
+}
+
+function checkNames(
+  errors: PropertyErrors,
+  property: string,
+  elements: Lenient<ConfigurationElement[]>,
+  isSpelled: (name: string) => boolean,
+): void {
+  const seen = new Set<string>()
+  elements.forEach((element, index) => {
+    const name = element?.name
+    if (name === undefined) return
+    const path = `${property}[${index}].name`
+    const dots = property === 'configuration' ? '' : ', with dots between levels'
+    if (!isSpelled(name)) addError(errors, path, `must be letters, digits, _ and -${dots}`)
+    else if (name.split('.').includes('__proto__')) addError(errors, path, 'cannot be __proto__')
+    if (seen.has(name)) addError(errors, path, 'occurs twice')
+    seen.add(name)
+  })
+}
+
+/** Casts text to JSON numbers and to booleans (in any case), and both to text; undefined for any other value. */
+export function castValue(value: unknown, type: ValueType): Value | undefined {
+  if (typeof value === type) return value as Value
+  if (type === 'string')
+    return typeof value === 'number' || typeof value === 'boolean' ? String(value) : undefined
+  if (typeof value !== 'string') return undefined
+  if (type === 'boolean') {
+    const word = value.toLowerCase()
+    return word === 'true' || (word === 'false' ? false : undefined)
+  }
+  const number = JSON_NUMBER.test(value) ? Number(value) : Number.NaN
+  return Number.isFinite(number) ? number : undefined
+}
+
+/** @throws CofferError `validation` for values that are missing, not declared, or of another type */
+export function castConfiguration(contract: readonly ConfigurationElement[], values: Readonly<Json>) {
+  const errors: PropertyErrors = {}
+  const cast: Record<string, Value> = {}
+  for (const element of contract) {
+    const value = castElement(errors, 'configuration', element, readPath(values, [element.name]))
+    if (value !== undefined) cast[element.name] = value
+  }
+  for (const name of Object.keys(values))
+    if (!contract.some((element) => element.name === name))
+      addError(errors, `configuration.${name}`, 'is not declared by the formula')
+  refuseErrors(errors)
+  return cast
+}
+
+/** null counts as missing. */
+function castElement(errors: PropertyErrors, at: string, element: ParameterElement, value: unknown) {
+  const { name, type, optional = false } = element
+  const isMissing = value === undefined || value === null
+  const cast = isMissing ? undefined : castValue(value, type)
+  if (cast === undefined && !(isMissing && optional))
+    addError(errors, `${at}.${name}`, isMissing ? 'is required' : `must be a ${type}`)
+  return cast
+}
+
+export function toTexts(values: Readonly<Record<string, Value>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, String(value)]))
+}
+
+/** @throws CofferError `validation` for a parameter that is missing or cannot be cast */
+export function castArguments(
+  parameters: readonly ParameterElement[],
+  args: Readonly<Json>,
+  undeclared: 'forward' | 'strip',
+): Json {
+  const errors: PropertyErrors = {}
+  const cast: Json = undeclared === 'forward' ? structuredClone(args) : {}
+  for (const parameter of parameters) {
+    const levels = parameter.name.split('.')
+    const given = readPath(args, levels)
+    const value = castElement(errors, 'args', parameter, given)
+    if (value !== undefined || given === null) writePath(cast, levels, value)
+  }
+  refuseErrors(errors)
+  return cast
+}
+
+function readPath(value: unknown, levels: readonly string[]): unknown {
+  return levels.reduce<unknown>(
+    (inner, level) => (isObject(inner) && Object.hasOwn(inner, level) ? inner[level] : undefined),
+    value,
+  )
+}
+
+/** Without a value, removes the member that is there. */
+function writePath(target: Json, levels: readonly string[], value: Value | undefined): void {
+  let inner = target
+  for (const level of levels.slice(0, -1)) {
+    if (!isObject(inner[level]) && value === undefined) return
+    if (!isObject(inner[level])) inner[level] = {}
+    inner = inner[level] as Json
+  }
+  if (value === undefined) delete inner[levels.at(-1)!]
+  else inner[levels.at(-1)!] = value
 }

@@ -1,24 +1,18 @@
 import type { PropertyErrors } from '../../errors.js'
 import { type Permission, permissionsOf } from '../access/permissions.js'
-import { isConfigurationName } from '../contract.js'
 import { isObject } from '../json/json.js'
 import { type Lenient, omitUndefined } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
-import { MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from './formula.js'
+import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from './formula.js'
 
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const
 
-/** How the code of a reactor runs. Both images are the same here; only `timeout` and `permissions` have an effect. */
+/** How the code of a reactor runs. Both images are the same here. Options without an effect are stored too. */
 export interface RuntimeOptions {
   image: (typeof IMAGES)[number]
-  async?: boolean
-  dependencies?: Record<string, string>
-  resolutions?: Record<string, string>
-  warm_concurrency?: number
   /** Seconds; lowers the time limit, never raises it. */
   timeout?: number
-  resources?: string
   /** The permissions of the client of a reactor without an application. */
   permissions?: Permission[]
 }
@@ -46,7 +40,10 @@ export function checkReactor(given: { readonly [name: string]: unknown }): void 
 }
 
 /** The options as stored: without the zeros that clients send for what is not given. */
-export function completeRuntime({ timeout, resources, ...given }: Lenient<RuntimeOptions>): RuntimeOptions {
+export function completeRuntime(
+  runtime: Lenient<RuntimeOptions> & { resources?: string | undefined },
+): RuntimeOptions {
+  const { timeout, resources, ...given } = runtime
   const options = { ...given, timeout: timeout || undefined, resources: resources || undefined }
   return { image: DEFAULT_IMAGE, ...(omitUndefined(options) as Partial<RuntimeOptions>) }
 }

@@ -80,13 +80,9 @@ export function logField(chain: number, field: string, value: string): IndexFiel
   return { field: chain === 1 ? field : `${field}.${chain}`, value }
 }
 
-/** The number of the record's chain; the record's id begins with it. */
-export function chainOf({ id }: { id: string }): number {
-  return Number.parseInt(id, 10)
-}
-
 function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
-  const chain = chainOf({ id })
+  // The id begins with the number of the chain.
+  const chain = Number.parseInt(id, 10)
   const entities = new Set(items.map(([, , entity]) => entity))
   const types = new Set(shapes.map(([, , , type]) => type))
   return [

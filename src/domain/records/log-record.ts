@@ -1,4 +1,3 @@
-/** Log records, and the blocks and heads that a log is stored as. */
 import type { Transform } from '../access/permissions.js'
 import type { TakenBatches } from './taken-batches.js'
 

@@ -67,7 +67,6 @@ export interface UserRecord {
   email?: string
   first_name?: string
   last_name?: string
-  picture?: string
   created_at: string
 }
 
@@ -228,8 +227,5 @@ export function associationId(parentId: string, childId: string): string {
 export function kindOf(number: number): Kind {
   const kind = (Object.keys(KINDS) as Kind[]).find((name) => KINDS[name] === number)
   if (kind !== undefined) return kind
-  throw new CofferError(
-    'vault_unsupported',
-    'The vault holds a kind of record that this program does not know.',
-  )
+  throw new CofferError('vault_unsupported', 'The vault holds records of a kind that is not known here.')
 }

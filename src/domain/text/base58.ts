@@ -1,5 +1,3 @@
-/** Base58, the encoding of fingerprints and of keys. */
-
 const BASE58 = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
 /** Digits per division of the whole number. */
 const GROUP_DIGITS = 5

@@ -107,13 +107,11 @@ function primitive(check: Check): TypeRules['check'] {
 }
 
 /** An optional property that is null counts as absent. */
-function structure(
-  required: Record<string, Check>,
-  optional: Record<string, Check> = {},
-): TypeRules['check'] {
+function structure(required: Record<string, Check>, optional: Record<string, Check> = {}) {
   const checks = { ...required, ...optional }
   const names = Object.keys(checks).join(', ')
-  return (data) => {
+  const allowed = `only these properties are allowed: ${names}`
+  return (data: unknown): PropertyErrors => {
     if (!isObject(data)) return { data: [`must be an object with the properties ${names}`] }
     const errors: PropertyErrors = {}
     for (const [name, check] of Object.entries(checks)) {
@@ -125,11 +123,7 @@ function structure(
     }
     for (const name of Object.keys(data))
       if (!Object.hasOwn(checks, name))
-        addError(
-          errors,
-          SHOWABLE_NAME.test(name) ? `data.${name}` : 'data',
-          `only these properties are allowed: ${names}`,
-        )
+        addError(errors, SHOWABLE_NAME.test(name) ? `data.${name}` : 'data', allowed)
     return errors
   }
 }

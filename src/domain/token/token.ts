@@ -1,4 +1,3 @@
-/** Validation of new tokens and of patches, and the records that result from them. */
 import type { PropertyErrors } from '../../errors.js'
 import { checkContainers } from '../access/container.js'
 import { formatDate, parseExpiry } from '../dates.js'
@@ -143,11 +142,8 @@ function readExpiry(given: unknown, now: number, errors: PropertyErrors): number
   return collect(errors, 'expires_at', () => parseExpiry(typeof given === 'string' ? given : '', now))
 }
 
-async function settle(
-  requested: RequestedToken,
-  { expressions, budget }: TokenRules,
-  errors: PropertyErrors,
-) {
+async function settle(requested: RequestedToken, rules: TokenRules, errors: PropertyErrors) {
+  const { expressions, budget } = rules
   const { type, mask, search_indexes, fingerprint_expression, deduplicate_token, expires } = requested
   const data = requested.isPending ? undefined : collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
@@ -176,7 +172,11 @@ async function settle(
   return {
     record: omitUndefined(record) as TokenDraft['record'],
     ...(id && { id }),
-    fingerprintText: fingerprintText(type.name, rendered),
+    // Unambiguous: a string as it is, all else as canonical JSON.
+    fingerprintText: JSON.stringify([
+      type.name,
+      typeof rendered === 'string' ? rendered : canonicalJson(rendered),
+    ]),
     searchValues,
     ...(expires !== undefined && { expires }),
   }
@@ -198,9 +198,4 @@ function checkMetadata(value: unknown, errors: PropertyErrors): Record<string, s
       addError(errors, `metadata.${name}`, texts)
   }
   return value as Record<string, string>
-}
-
-/** The unambiguous encoding of a type, and of a rendered expression: a string as it is, all else as canonical JSON. */
-export function fingerprintText(type: string, rendered: unknown): string {
-  return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }

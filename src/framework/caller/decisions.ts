@@ -33,7 +33,8 @@ export function recordDecisions(
     }),
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {
-        for (const note of explainDecision(caller, permission, container, target.id))
+        const explain = (grants?: DecidingGrants) => explainGrants(grants, permission, container, target.id)
+        for (const note of caller.grants?.map(explain) ?? [explain()])
           notes.set(JSON.stringify([note.of, permission, container, note.token]), note)
       }
       return caller.transform(permission, target, orBy)
@@ -41,23 +42,14 @@ export function recordDecisions(
   }
 }
 
-function explainDecision(
-  { grants }: Caller,
-  permission: Permission,
-  container: string,
-  id: string | undefined,
-): ExplainedDecision[] {
-  if (grants === undefined)
-    return [{ permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }]
-  return grants.map((each) => explainGrants(each, permission, container, id))
-}
-
 function explainGrants(
-  grants: DecidingGrants,
+  grants: DecidingGrants | undefined,
   permission: Permission,
   container: string,
   id: string | undefined,
 ): ExplainedDecision {
+  if (grants === undefined)
+    return { permission, container, decided_by: 'owner', transform: 'reveal', passed_over: [] }
   const { decidedBy, transform, passedOver } = decideContainer(grants, permission, container, id)
   const describe = (priority: number) => {
     const rule = grants.rules.find((each) => each.priority === priority)

@@ -3,7 +3,7 @@ import type { Permission } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { Store } from '../../storage/store.js'
-import type { AnyOperation, Host, Outcome } from '../operation.js'
+import type { AnyOperation, Host } from '../operation.js'
 import { perform } from '../perform.js'
 import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
 import { type Caller, maskingCaller, noRevealCaller } from './caller.js'
@@ -72,15 +72,13 @@ async function performAndUndo(
   input: Record<string, unknown>,
 ): Promise<Pick<Explanation, 'outcome' | 'sees'>> {
   const store = createUndoingStore(host.store, notes)
-  let done: Outcome
   try {
-    done = await perform({ ...host, store }, caller, definition, input, host.createUuid())
+    const done = await perform({ ...host, store }, caller, definition, input, host.createUuid())
+    return { outcome: { status: done.status }, ...omitUndefined({ sees: done.result }) }
   } catch (error) {
     if (error instanceof CofferError && error.status < 500) return { outcome: describeRefusal(error) }
     throw error
   }
-  const { status, result } = done
-  return { outcome: { status }, ...omitUndefined({ sees: result }) }
 }
 
 function describeRefusal({ status, message, errors }: CofferError): Explanation['outcome'] {

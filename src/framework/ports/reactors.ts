@@ -112,6 +112,12 @@ export interface ReactorRuntime {
   close(): Promise<void>
 }
 
+/** The time that the code sees: ms added to the real time, or the ms at which the clock is frozen. */
+export interface GuestTime {
+  offsetMs?: number
+  frozenMs?: number
+}
+
 export interface ReactorOptions {
   /** The name of the client in reactor code; default `svc`. */
   prefix?: string
@@ -123,7 +129,7 @@ export interface ReactorOptions {
   modulesDirectory?: string
   spares?: number
   /** The time that code sees at each run; undefined for the real time. */
-  time?: () => { offsetMs?: number; frozenMs?: number } | undefined
+  time?: () => GuestTime | undefined
 }
 
 /** The runtime for the vault's settings, whose stored values are `values`. @throws CofferError `usage` */

@@ -1,4 +1,3 @@
-/** The record of an application: its view, its grants and its API keys. */
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access/access.js'
 import {
   API_KEY,
@@ -21,7 +20,7 @@ import type { StoreWriter } from '../../storage/store.js'
 const shownOnce = {
   ...text,
   isShownOnce: true,
-  description: 'Shown only when it is created or regenerated.',
+  description: 'Shown only when created or regenerated.',
 } as const
 
 export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'created_at'], {
@@ -131,7 +130,6 @@ export async function checkRights(
   return expires
 }
 
-/** The rights as stored, without duplicate permissions. */
 export function readRights<R extends { permissions: string[] }>(rights: {
   permissions?: string[]
   rules?: R[]

@@ -1,4 +1,3 @@
-/** Applications: callers with an API key, permissions and access rules. */
 import {
   APPLICATION_TYPES,
   checkGrants,
@@ -20,8 +19,6 @@ import { type ApplicationView, applicationOutput, keyOutput, viewApplication } f
 const id = idOf('app', 'The id of the application, or its name.')
 const managed = manage({
   name: 'app',
-  called: 'an application',
-  title: 'Application',
   kind: 'application',
   path: '/applications',
   permission: 'application',

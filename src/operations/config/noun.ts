@@ -1,4 +1,3 @@
-/** The settings of the vault, for its owner. `domain/settings` defines and validates them. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { requireSettingName, type SettingView, showSetting, VAULT_SETTINGS } from '../../domain/settings.js'
@@ -13,7 +12,6 @@ const settingOutput = object({
   is_set: boolean,
   description: text,
 })
-const columns = ['name', 'value', 'is_set', 'description']
 const name = { type: 'string', description: 'See coffer config list.' } as const
 
 const ofOneSetting = {
@@ -21,7 +19,6 @@ const ofOneSetting = {
   input: closedInput(['name'], { name }),
   positionals: ['name'],
   output: settingOutput,
-  columns,
   check: ({ name: given }: { name?: string | undefined }) => requireSettingName(String(given)),
 } as const
 
@@ -30,7 +27,7 @@ export const listSettings = operation({
   name: 'config list',
   summary: 'List the settings of the vault.',
   output: arrayOf(settingOutput),
-  columns,
+  columns: ['name', 'value', 'is_set', 'description'],
   examples: ['coffer config list'],
   run: async ({ store }) => {
     const { values } = await readSettings(store)
@@ -60,7 +57,6 @@ export const setSetting = operation({
   }),
   positionals: ['name', 'value'],
   output: settingOutput,
-  columns,
   examples: [
     'coffer config set public_url https://vault.example.com',
     'echo smtps://user:password@mail.example.com | coffer config set mail.url',

@@ -1,17 +1,16 @@
-/** The control plane as operations: state, clock, faults, requests and mail of a vault that tests use. */
 import { parseDuration, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
+import { about } from '../../domain/property-errors.js'
 import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy/destination-fault.js'
 import { CofferError, invalid } from '../../errors.js'
 import { type AnyOperation, operation, type Session } from '../../framework/operation.js'
 import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
 import * as port from '../../framework/ports/control.js'
-import { closedInput, type Infer } from '../../framework/schema.js'
+import { closedInput, type Infer, textOf } from '../../framework/schema.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, revealsInput, revealsOutput } from '../log/noun.js'
 
 const LONGEST_WAIT_MS = 60_000
-const MOST_LISTED = 1000
 const EXAMPLE_URL = '--url http://localhost:4010'
 const DUE =
   'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
@@ -32,12 +31,10 @@ function on<const Name extends string>(name: Name, route: string, example = '') 
 }
 
 function onSnapshot<const Name extends string>(name: Name, route: string) {
-  const description = 'The name of the snapshot.'
-  const snapshot = { type: 'string', minLength: 1, maxLength: 100, description } as const
-  return { ...on(name, route, 'with-cards'), input: closedInput(['name'], { name: snapshot }) }
+  const input = closedInput(['name'], { name: textOf(100, 'The name of the snapshot.') })
+  return { ...on(name, route, 'with-cards'), input }
 }
 
-/** Performs another operation, if there is a control plane. */
 function performControlled(session: Session, definition: AnyOperation, input: object): Promise<unknown> {
   session.control()
   return session.perform(session.caller, definition, { ...input })
@@ -84,8 +81,7 @@ export const noun = {
     operation({
       ...on('fork create', 'POST /forks'),
       noReveal: 'refused',
-      summary:
-        'Begin a tenant of its own with the data that the vault began with, for a parallel test worker.',
+      summary: 'Begin a tenant with the data that the vault began with, for a parallel test worker.',
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
       output: port.forkOutput,
@@ -115,24 +111,18 @@ export const noun = {
       summary: 'Set the clock: the real one, one that runs from another time, or one that stands still.',
       details: DUE,
       input: closedInput(['mode'], {
-        mode: {
-          type: 'string',
-          enum: port.CLOCK_MODES,
-          description: `One of ${port.CLOCK_MODES.join(', ')}.`,
-        },
+        mode: { type: 'string', enum: port.CLOCK_MODES, description: 'One of real, offset, frozen.' },
         at: { type: 'string', description: 'The time, ISO 8601; default: the present one.' },
       }),
       output: port.clockOutput,
-      check: ({ at }) => (at === undefined ? undefined : readTime(at)),
+      check: ({ at }) => (at === undefined ? undefined : about('at', () => parseLogDate(at))),
       runDetached: async (session, { mode }, at) => session.control().setClock(mode, at),
     }),
     operation({
       ...on('clock advance', 'POST /clock/advance', '--by 72h'),
       summary: 'Move the clock forward.',
       details: DUE,
-      input: closedInput(['by'], {
-        by: { type: 'string', description: 'Such as 90s, 15m, 72h, 30d or 2w.' },
-      }),
+      input: closedInput(['by'], { by: { type: 'string', description: 'Such as 90s, 15m, 72h or 2w.' } }),
       output: port.clockOutput,
       check: ({ by }) => readDuration('by', by ?? ''),
       runDetached: async (session, _, ms) => session.control().advanceClock(ms),
@@ -157,13 +147,7 @@ export const noun = {
         'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
         '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
       input: closedInput(['rules'], {
-        rules: {
-          type: 'array',
-          items: port.faultRule,
-          maxItems: 100,
-          flag: 'rule',
-          description: 'A rule as JSON.',
-        },
+        rules: { type: 'array', items: port.faultRule, maxItems: 100, flag: 'rule', description: 'As JSON.' },
       }),
       output: faultsOutput,
       check: ({ rules = [] }) => {
@@ -182,26 +166,17 @@ export const noun = {
     }),
     operation({
       ...on('request list', 'GET /requests', '--operation "token create" --count 2 --wait 2s'),
-      summary:
-        'List the last 1,000 requests, oldest first, without their data; waits for some with --count and --wait.',
+      summary: 'List the last 1,000 requests, oldest first, without their data, or wait for some.',
       input: closedInput([], {
         operation: { type: 'string', description: 'Only of this operation, such as token create.' },
         method: { type: 'string', description: 'Only with this method.' },
-        status: {
-          type: 'integer',
-          description: 'Only answered with this status; 0 for a dropped connection.',
-        },
+        status: { type: 'integer', description: 'Only with this status; 0 for a dropped connection.' },
         application_id: { type: 'string', description: 'Only of this application.' },
-        count: {
-          type: 'integer',
-          minimum: 1,
-          maximum: MOST_LISTED,
-          description: 'Wait until so many match.',
-        },
+        count: { type: 'integer', minimum: 1, maximum: 1000, description: 'Wait until so many match.' },
         timeout: {
           type: 'string',
           flag: 'wait',
-          description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
+          description: 'How long: 300ms, or 2s (default); at most 1m.',
         },
       }),
       output: arrayOf(port.requestOutput),
@@ -224,8 +199,7 @@ export const noun = {
     }),
     operation({
       ...on('reveals', 'GET /reveals', '--token card-1'),
-      summary:
-        'Count how often the data of a token was given in the clear, and to whom, as coffer log reveals does.',
+      summary: 'Count how often the data of a token was given in the clear, and to whom.',
       input: revealsInput,
       output: revealsOutput,
       runDetached: async (session, input) =>
@@ -240,10 +214,7 @@ export const noun = {
       runDetached: async (session) => {
         const create = session.vault().createPageUrl
         if (create !== undefined) return { url: create() }
-        throw new CofferError(
-          'not_found',
-          'No server that is for this machine alone has this vault open: coffer serve',
-        )
+        throw new CofferError('not_found', 'No server for this machine has this vault open: coffer serve')
       },
     }),
   ],
@@ -260,14 +231,6 @@ function checkRule(place: string, rule: Readonly<Record<string, unknown>>): void
     throw invalid(`${place}.destination`, 'is required for the kind destination, and for no other')
   if (destination !== undefined && readDestinationFault(destination) === undefined)
     throw invalid(`${place}.destination`, DESTINATION_FAULT_RULE)
-}
-
-function readTime(text: string): number {
-  try {
-    return parseLogDate(text)
-  } catch {
-    throw invalid('at', 'must be a date of ISO 8601, such as 2030-01-01T00:00:00Z')
-  }
 }
 
 function readDuration(property: string, text: string): number {

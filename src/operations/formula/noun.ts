@@ -1,8 +1,196 @@
-import { operation } from '../../framework/operation.js'
-import { arrayOf, boolean, object, text } from '../../framework/output.js'
-import { closedInput, type Infer } from '../../framework/schema.js'
-import { readAll } from '../../storage/store.js'
-import * as formula from './formula.js'
+/** Formulas: code that reactors run, and its parameters. Official ones are the vault's, and visible in every tenant. */
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import * as rules from '../../domain/reactor/formula.js'
+import type { FormulaRecord } from '../../domain/records/records.js'
+import { CofferError, conflict, invalid } from '../../errors.js'
+import { type Context, operation } from '../../framework/operation.js'
+import {
+  arrayOf,
+  boolean,
+  component,
+  enumOf,
+  object,
+  optionalAudit,
+  text,
+  uuid,
+} from '../../framework/output.js'
+import { pageInput } from '../../framework/page.js'
+import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
+import { findNewest, readAll, type StoreReader } from '../../storage/store.js'
+import { manage } from '../manage.js'
+
+export const VAULT_TENANT = 0
+
+const formulaId = idOf('formula', 'The id of the formula, or its name.')
+
+const name = { type: 'string', minLength: 1, maxLength: rules.MAX_NAME_LENGTH } as const
+export const displayName = { ...name, description: 'A display name.' } as const
+export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
+
+export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
+
+const elementProperties = {
+  name,
+  description: { type: 'string', maxLength: rules.MAX_DESCRIPTION_LENGTH },
+  type: { type: 'string', enum: rules.VALUE_TYPES },
+} as const
+const elements = { type: 'array', maxItems: rules.MAX_ELEMENTS } as const
+const element = { type: 'object', required: ['name', 'type'], additionalProperties: true } as const
+
+const formulaBody = {
+  name: displayName,
+  description: { type: 'string', maxLength: rules.MAX_DESCRIPTION_LENGTH, description: 'What it does.' },
+  type: {
+    type: 'string',
+    enum: rules.FORMULA_TYPES,
+    description: 'private; only the owner of the vault creates official ones.',
+  },
+  icon: { type: 'string', maxLength: rules.MAX_ICON_LENGTH, description: 'A PNG or JPEG as a data URL.' },
+  code: { ...codeText, description: 'A CommonJS module that exports an asynchronous function: @formula.js.' },
+  configuration: {
+    ...elements,
+    description: 'A parameter that each reactor sets, as JSON: name, type, description.',
+    items: { ...element, properties: elementProperties },
+  },
+  request_parameters: {
+    ...elements,
+    flag: 'request-parameter',
+    description: 'A parameter of each invocation, as JSON: name, type, optional, description.',
+    items: { ...element, properties: { ...elementProperties, optional: { type: 'boolean' } } },
+  },
+} as const
+
+const formulaInput = inputSchema(['name', 'type', 'code'], formulaBody)
+
+const elementOutput = { name: text, 'description?': text, type: { enum: rules.VALUE_TYPES } } as const
+
+export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status', 'created_at'], {
+  id: uuid,
+  name: text,
+  'description?': text,
+  type: { enum: rules.FORMULA_TYPES },
+  status: enumOf('verified', 'coming_soon'),
+  'icon?': text,
+  code: text,
+  configuration: arrayOf(object(elementOutput)),
+  request_parameters: arrayOf(object({ ...elementOutput, 'optional?': { type: 'boolean' } })),
+  ...optionalAudit,
+})
+
+const formulas = manage({
+  name: 'formula',
+  kind: 'formula',
+  entity: 'reactor_formula',
+  path: '/reactor-formulas',
+  permission: 'reactor',
+  id: formulaId,
+  output: formulaOutput,
+  view: (_, record) => record,
+  find: requireFormula,
+  tenantOf: ({ caller }, { type }) => (type === 'official' ? VAULT_TENANT : caller.tenant),
+})
+
+export const createFormula = operation({
+  ...formulas.creating,
+  noReveal: 'refused',
+  summary: 'Create a formula: code and the parameters that it takes.',
+  details:
+    'The code exports one asynchronous function that takes { args, configuration, svc } and returns { raw, tokenize }:\n' +
+    'raw is returned unchanged, tokenize is tokenized. coffer formula check lists what the code reads.',
+  input: formulaInput,
+  examples: [
+    `coffer formula create --name greet --type private --code 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'`,
+  ],
+  check: rules.checkFormula,
+  async run(context, input) {
+    if (input.type === 'official') requireOwner(context)
+    return formulas.add(context, { ...readBody(input), status: 'verified' })
+  },
+})
+
+const listFormulas = operation({
+  ...formulas.listing,
+  summary: 'List formulas, official and private, newest first.',
+  input: inputSchema([], { name: nameFilter, ...pageInput(100) }),
+  examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
+  runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
+})
+
+const getFormula = formulas.get('coffer formula get greet --fields code -o value > greet.js')
+
+const updateFormula = operation({
+  ...formulas.updating,
+  noReveal: 'refused',
+  summary: 'Replace a formula; its reactors then run the new code.',
+  details:
+    'Omitted attributes are removed. A reactor whose configuration becomes invalid answers 400 until it is updated.',
+  input: inputSchema(['id', 'name', 'type', 'code'], { id: formulaId, ...formulaBody }),
+  examples: [
+    'coffer formula get greet --fields code -o value | coffer formula update greet --name greeting --type private --code -',
+  ],
+  check: rules.checkFormula,
+  async run(context, input) {
+    const given = readBody(input)
+    const before = await requireFormula(context, input.id)
+    if ([before.type, given.type].includes('official')) requireOwner(context)
+    if (before.type !== given.type) throw invalid('type', `must stay ${before.type}`)
+    return formulas.change(context, before, given)
+  },
+})
+
+const deleteFormula = formulas.delete({
+  summary: 'Delete a formula that no reactor uses.',
+  examples: ['coffer reactor delete greet --yes && coffer formula delete greet --yes'],
+  destroys: 'This deletes the code and parameters of formula',
+  async before(context, record) {
+    if (record.type === 'official') requireOwner(context)
+    if (await isInUse(context, record))
+      throw conflict('A reactor uses this formula. Delete the reactor first.')
+  },
+})
+
+/** A formula of the tenant, or an official one. @throws CofferError `not_found` */
+async function requireFormula(context: Context, formulaId: string): Promise<FormulaRecord> {
+  const record = await findFormula(context.store, context.caller.tenant, formulaId)
+  if (record !== undefined) return record
+  throw new CofferError('not_found', 'There is no formula with this id.')
+}
+
+export async function findFormula(store: StoreReader, tenant: number, formulaId: string) {
+  const own = await store.get('formula', tenant, formulaId)
+  return own ?? store.get('formula', VAULT_TENANT, formulaId)
+}
+
+function requireOwner({ caller }: Context): void {
+  if (caller.actor.type !== 'application') return
+  throw new CofferError('forbidden', 'Only the owner of the vault can create or change official formulas.')
+}
+
+async function isInUse({ store, caller }: Context, record: FormulaRecord): Promise<boolean> {
+  const where = { field: 'formula', value: record.id }
+  const isOfficial = record.type === 'official'
+  const tenants = isOfficial ? await readAll(store, 'tenant', VAULT_TENANT) : [{ number: caller.tenant }]
+  for (const { number } of tenants) {
+    if ((await findNewest(store, 'reactor', number, where)) !== undefined) return true
+  }
+  return false
+}
+
+/** The attributes of a formula, without unknown properties of its elements. */
+function readBody(input: Infer<typeof formulaInput>) {
+  const { name, description, type, icon, code, configuration = [], request_parameters = [] } = input
+  const readElement = ({ name, description, type }: rules.FormulaBody['configuration'][number]) => {
+    return { name, ...omitUndefined({ description }), type }
+  }
+  const readParameter = (given: rules.FormulaBody['request_parameters'][number]) => {
+    return { ...readElement(given), optional: given.optional ?? false }
+  }
+  const elements = {
+    configuration: configuration.map(readElement),
+    request_parameters: request_parameters.map(readParameter),
+  }
+  return { name, description, type, icon, code, ...elements }
+}
 
 const checkFormulaCode = operation({
   name: 'formula check',
@@ -39,22 +227,22 @@ const installFormulas = operation({
       maxItems: 1000,
     },
   }),
-  output: arrayOf(formula.formulaOutput),
+  output: arrayOf(formulaOutput),
   columns: ['id', 'name', 'type', 'status', 'created_at'],
   examples: ['coffer formula install', 'coffer formula install card-alias'],
   runDetached: async ({ caller, inUnit, perform }, { formulas }) => {
     const installed: unknown[] = []
     for (const given of formulas) {
-      const official = await inUnit(({ store }) => readAll(store, 'formula', formula.VAULT_TENANT))
+      const official = await inUnit(({ store }) => readAll(store, 'formula', VAULT_TENANT))
       const known = official.find(({ name }) => name === given.name)
       const body = { ...given, type: 'official' }
       installed.push(
         known === undefined
-          ? await perform(caller, formula.createFormula, body)
-          : await perform(caller, formula.updateFormula, { ...body, id: known.id }),
+          ? await perform(caller, createFormula, body)
+          : await perform(caller, updateFormula, { ...body, id: known.id }),
       )
     }
-    return installed as Infer<typeof formula.formulaOutput>[]
+    return installed as Infer<typeof formulaOutput>[]
   },
 })
 
@@ -62,11 +250,11 @@ export const noun = {
   name: 'formula',
   summary: 'Define the code that reactors run',
   operations: [
-    formula.createFormula,
-    formula.listFormulas,
-    formula.getFormula,
-    formula.updateFormula,
-    formula.deleteFormula,
+    createFormula,
+    listFormulas,
+    getFormula,
+    updateFormula,
+    deleteFormula,
     checkFormulaCode,
     installFormulas,
   ],

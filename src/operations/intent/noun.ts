@@ -14,8 +14,6 @@ const HOUR_MS = 60 * 60 * 1000
 
 const intents = manage({
   name: 'intent',
-  called: 'a token intent',
-  title: 'Token intent',
   kind: 'token_intent',
   path: '/token-intents',
   permission: 'token-intent',

@@ -10,20 +10,16 @@ import {
 import { CofferError } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
+import { toLogRecord } from '../../framework/unit.js'
 import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
 import { endLink, type SecretHashing } from './mail.js'
 
 const ASK_AGAIN = 'Ask the person who invited you to send it again.'
-/** By reason: status, title and advice. */
 const DEAD_LINKS = {
   unknown: [404, 'This link is unknown', `Open the complete link from the mail. ${ASK_AGAIN}`],
   used: [410, 'This link has been used', 'If it was not you who accepted, tell the person who invited you.'],
-  replaced: [
-    410,
-    'There is a newer link',
-    'The invitation was sent again. Open the link in the latest mail.',
-  ],
+  replaced: [410, 'There is a newer link', 'The invitation was sent again. Open the link of the last mail.'],
   withdrawn: [410, 'This invitation was withdrawn', 'Ask the person who invited you for a new one.'],
   expired: [410, 'This invitation has expired', ASK_AGAIN],
   member: [409, 'You are already a member', 'A person with this e-mail address has joined the tenant.'],
@@ -103,23 +99,15 @@ async function acceptLink(
   const member = await addMember(store, tenant, person, createUuid)
   await store.remove('invitation', number, invitation.id)
   await endLink(store, number, invitation, 'used')
-  const records = [
-    ['invitation', invitation.id, 'update', 'Invitation accepted'],
-    ['member', member.id, 'create', 'Member created'],
+  const actor = { type: 'user', id: member.user_id } as const
+  const entries = [
+    { type: 'invitation', id: invitation.id, as: { operation: 'update', message: 'Invitation accepted' } },
+    { type: 'member', id: member.id, as: { operation: 'create', message: 'Member created' } },
   ] as const
-  for (const [entity_type, entity_id, operation, message] of records)
-    await store.log(number, {
-      id: createUuid(),
-      tenant_id: tenant.id,
-      actor_id: member.user_id,
-      actor_type: 'user',
-      entity_type,
-      entity_id,
-      operation,
-      message,
-      created_at: formatDate(store.now),
-      trace_id: traceId,
-    })
+  for (const entry of entries) {
+    const ids = { id: createUuid(), trace_id: traceId }
+    await store.log(number, toLogRecord(tenant.id, { ...entry, actor }, formatDate(store.now), ids))
+  }
   return viewMember(store, member)
 }
 

@@ -17,7 +17,7 @@ import { anyJson, component, date, enumOf, optionalAudit, text, uuid } from '../
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
-import { isMember } from '../member/noun.js'
+import { givenRole, isMember } from '../member/noun.js'
 import { acceptInvitationLink } from './accept-invitation.js'
 import { endLink, letterOf, mailLink, readMailSettings, readMails } from './mail.js'
 
@@ -33,8 +33,6 @@ const invitationOutput = component('Invitation', columns, {
 })
 const invitations = manage({
   name: 'invite',
-  called: 'an invitation',
-  title: 'Invitation',
   kind: 'invitation',
   path: '/tenants/self/invitations',
   permission: 'tenant:invitation',
@@ -45,12 +43,7 @@ const invitations = manage({
 
 const invitationInput = inputSchema(['email'], {
   email: { type: 'string', description: 'Their e-mail address.' },
-  role: {
-    type: 'string',
-    enum: GIVEN_ROLES,
-    default: DEFAULT_ROLE,
-    description: `Their role as a member: one of ${GIVEN_ROLES.join(', ')}.`,
-  },
+  role: { ...givenRole, default: DEFAULT_ROLE },
 })
 
 export const createInvitation = operation({
@@ -125,7 +118,6 @@ const deleteInvitation = invitations.delete({
   },
 })
 
-/** Sends the mail that `work` writes, when its unit is committed. */
 async function mailAfter<T>(session: Session, work: (context: Context) => Promise<T>): Promise<T> {
   const view = await session.conclude(work)
   session.mail.enqueue(session.caller.tenant)

@@ -1,4 +1,3 @@
-/** The audit log: reading and verifying it. */
 import { parseLogDate } from '../../domain/dates.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { collect, refuseErrors } from '../../domain/property-errors.js'
@@ -8,8 +7,8 @@ import type { PropertyErrors } from '../../errors.js'
 import { readList } from '../../framework/list.js'
 import { operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
-import { type List, listOutput, pageInput } from '../../framework/page.js'
-import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
+import { type List, listOutput, newestInput, pageInput } from '../../framework/page.js'
+import { closedInput, type Infer, inputSchema, textOf } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 
 const { arrayOf, boolean, component, count, date, enumOf, object, text, uuid } = output
@@ -32,18 +31,8 @@ const logOutput = component(
 const LARGEST_PAGE = 10_000
 
 const filters = {
-  entity_type: {
-    type: 'string',
-    minLength: 1,
-    maxLength: 100,
-    description: 'Only this type of entity; token includes cards and banks.',
-  },
-  entity_id: {
-    type: 'string',
-    minLength: 1,
-    maxLength: 400,
-    description: 'Only the entity with this id.',
-  },
+  entity_type: textOf(100, 'Only this type of entity; token includes cards and banks.'),
+  entity_id: textOf(400, 'Only the entity with this id.'),
   start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
   end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },
 } as const
@@ -82,16 +71,7 @@ const tailLog = operation({
   audience: 'command',
   summary: 'Print the newest log records, oldest first; with -f also new ones as they are written.',
   permissions: ['log:read'],
-  input: closedInput([], {
-    number: {
-      type: 'integer',
-      minimum: 0,
-      maximum: LARGEST_PAGE,
-      default: 20,
-      short: 'n',
-      description: 'The number of records.',
-    },
-  }),
+  input: closedInput([], { number: newestInput(LARGEST_PAGE, 'The number of records.') }),
   output: listOutput(logOutput),
   examples: ['coffer log tail -n 50', 'coffer log tail -f & sleep 1; kill $!; wait'],
   runDetached: async ({ caller, perform }, { number = 20 }) => {
@@ -127,13 +107,7 @@ const verifyLog = operation({
 
 const MOST_GROUPED = 10_000
 export const revealsInput = closedInput(['token'], {
-  token: {
-    type: 'string',
-    isTokenId: true,
-    minLength: 1,
-    maxLength: 400,
-    description: 'The id of the token, deleted or not.',
-  },
+  token: { ...textOf(400, 'The id of the token, deleted or not.'), isTokenId: true },
 })
 export const revealsOutput = object({
   count,

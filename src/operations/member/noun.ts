@@ -1,4 +1,3 @@
-/** Members of the tenant. Accepting an invitation creates one. */
 import { GIVEN_ROLES, ROLES, type Role } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import type { PersonNames } from '../../domain/invitation/invitation.js'
@@ -31,12 +30,15 @@ export const memberOutput = component('Member', columns, {
 
 export type MemberView = Infer<typeof memberOutput>
 
+export const givenRole = {
+  type: 'string',
+  enum: GIVEN_ROLES,
+  description: `Their role: one of ${GIVEN_ROLES.join(', ')}.`,
+} as const
 const id = idOf('member', 'The id of the membership, not of the user; or the e-mail address.')
 
 const members = manage({
   name: 'member',
-  called: 'a member',
-  title: 'Member',
   kind: 'member',
   path: '/tenants/self/members',
   permission: 'tenant:member',
@@ -59,10 +61,7 @@ const updateMember = operation({
   summary: 'Change the role of a member.',
   details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
   alsoContentType: 'application/json-patch+json',
-  input: inputSchema(['id', 'role'], {
-    id,
-    role: { type: 'string', enum: GIVEN_ROLES, description: `One of ${GIVEN_ROLES.join(', ')}.` },
-  }),
+  input: inputSchema(['id', 'role'], { id, role: givenRole }),
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
   async run(context, input) {
     const before = await members.require(context, input.id)

@@ -1,16 +1,207 @@
-import * as proxy from './proxy.js'
+import { mergePatch } from '../../domain/json/json.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy/proxy.js'
+import type { ProxyRecord } from '../../domain/records/records.js'
+import { randomKey } from '../../domain/text/base58.js'
+import { type Context, operation } from '../../framework/operation.js'
+import * as output from '../../framework/output.js'
+import { pageInput } from '../../framework/page.js'
+import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
+import { removeApiKey } from '../application/application-record.js'
+import { displayName, nameFilter } from '../formula/noun.js'
+import { manage } from '../manage.js'
+import {
+  conceal,
+  configurationOf,
+  findApplicationOf,
+  readBinding,
+  reference,
+  runtimeOutput,
+  unbinding,
+} from '../reactor/reactor.js'
 import { callProxy } from './proxy-call.js'
+
+const { arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
+
+const transform = object({
+  type: text,
+  'code?': text,
+  'options?': object({ runtime: runtimeOutput }),
+  'matcher?': text,
+  'expression?': text,
+  'replacement?': text,
+})
+
+const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 'created_at'], {
+  id: uuid,
+  tenant_id: uuid,
+  name: text,
+  key: { ...text, description: 'Chooses the proxy of a call.' },
+  state: enumOf('active'),
+  destination_url: text,
+  'application_id?': uuid,
+  configuration: textMap,
+  require_auth: boolean,
+  disable_detokenization: boolean,
+  request_transforms: arrayOf(transform),
+  'request_transform?': transform,
+  response_transforms: arrayOf(transform),
+  'response_transform?': transform,
+  ...audit,
+})
+
+const proxyId = idOf('proxy', 'The id of the proxy, or its name.')
+
+const proxyBody = {
+  name: displayName,
+  destination_url: { type: 'string', description: 'Where calls go: https://api.example.com/v1.' },
+  application: reference('app', 'The application that its code acts as: its id or name, or {"id":"…"}.'),
+  configuration: configurationOf('A configuration parameter of its code: KEY=value.'),
+  require_auth: {
+    type: 'boolean',
+    description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
+  },
+  disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on as they are.' },
+  request_transforms: { description: 'Code that changes requests, as JSON: [{"type":"code","code":"…"}].' },
+  request_transform: { description: 'The same, one.' },
+  response_transforms: {
+    description:
+      'Code that changes answers, or masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
+  },
+  response_transform: { description: 'The same, one.' },
+} as const
+
+const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
+
+/** For the two booleans null means absent, as elsewhere. */
+const proxyPatch = {
+  ...patchOf(proxyBody, ['name', 'destination_url']),
+  require_auth: proxyBody.require_auth,
+  disable_detokenization: proxyBody.disable_detokenization,
+}
+
+const proxies = manage({
+  name: 'proxy',
+  kind: 'proxy',
+  path: '/proxies',
+  permission: 'proxy',
+  id: proxyId,
+  output: proxyOutput,
+  view: viewProxy,
+})
+
+export const createProxy = operation({
+  ...proxies.creating,
+  noReveal: 'refused',
+  summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
+  details:
+    'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
+    'headers, method, path, query }, or { body, headers } of an answer, and returns { body, headers }; of a request, { res }\n' +
+    'is the answer, and nothing is sent. A mask replaces what the groups of its expression match.',
+  input: proxyInput,
+  examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
+  check: checkProxy,
+  async run(context, input) {
+    const key = randomKey(context.random)
+    const record = await proxies.add(context, { key, ...(await readBody(context, input)) })
+    const entry = { id: await context.hashSecret(key), tenant: context.caller.tenant, proxy_id: record.id }
+    await context.store.insert('api_key', 0, entry, { fresh: true })
+    return viewProxy(context, record)
+  },
+})
+
+const listProxies = operation({
+  ...proxies.listing,
+  summary: 'List proxies, newest first.',
+  input: inputSchema([], {
+    id: filterBy('Only the proxy with this id.'),
+    name: nameFilter,
+    ...pageInput(100),
+  }),
+  examples: ['coffer proxy list', `coffer proxy list --name 'pay*'`],
+  runDetached: proxies.list,
+})
+
+const getProxy = proxies.get('coffer proxy get payments')
+
+const updateProxy = operation({
+  ...proxies.updating,
+  noReveal: 'refused',
+  summary: 'Replace the attributes of a proxy; its key stays.',
+  input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
+  examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
+  check: checkProxy,
+  async run(context, input) {
+    const before = await proxies.require(context, input.id)
+    return viewProxy(context, await proxies.change(context, before, await readBody(context, input)))
+  },
+})
+
+const patchProxy = operation({
+  ...proxies.patching,
+  noReveal: 'refused',
+  summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
+  details:
+    'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
+    'all others stay.',
+  input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
+  examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
+  check: checkProxy,
+  async run(context, input) {
+    const before = await proxies.require(context, input.id)
+    // An application that was deleted meanwhile is left out.
+    const bound = await findApplicationOf(context, before)
+    const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
+    // A patch with the singular form replaces the transforms.
+    for (const direction of DIRECTIONS)
+      if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
+    const patched = mergePatch(replaceable, unbinding(input)) as Given
+    await proxies.change(context, before, await readBody(context, patched))
+    return undefined
+  },
+})
+
+const deleteProxy = proxies.delete({
+  summary: 'Delete a proxy; its key ends at once.',
+  examples: ['coffer proxy delete payments --yes'],
+  destroys: 'This deletes the configuration and the key of proxy',
+  async before(context, { key }) {
+    await removeApiKey(context.store, await context.hashSecret(key))
+  },
+})
+
+type Given = Infer<typeof proxyInput>
+
+/** @throws CofferError `validation` for an unsuitable application or configuration */
+async function readBody(context: Context, given: Given) {
+  checkProxy(given)
+  const { name, destination_url, require_auth, disable_detokenization } = given
+  return {
+    name,
+    destination_url,
+    ...(await readBinding(context, given)),
+    require_auth: require_auth ?? true,
+    disable_detokenization: disable_detokenization ?? false,
+    request_transforms: readTransforms(given, 'request'),
+    response_transforms: readTransforms(given, 'response'),
+  }
+}
+
+async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
+  const { application_id: _, ...shown } = record
+  const hidden = { key: 'REDACTED', configuration: conceal(record.configuration) }
+  const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
+  // An application that was deleted meanwhile is left out.
+  const application_id = (await findApplicationOf(context, record))?.id
+  const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
+  const request_transform = onlyOf(record.request_transforms)
+  const response_transform = onlyOf(record.response_transforms)
+  const optional = omitUndefined({ application_id, request_transform, response_transform })
+  return { ...rest, state: 'active', ...optional }
+}
 
 export const noun = {
   name: 'proxy',
   summary: 'Call other servers with the data of tokens',
-  operations: [
-    proxy.createProxy,
-    proxy.listProxies,
-    proxy.getProxy,
-    proxy.updateProxy,
-    proxy.patchProxy,
-    proxy.deleteProxy,
-    callProxy,
-  ],
+  operations: [createProxy, listProxies, getProxy, updateProxy, patchProxy, deleteProxy, callProxy],
 }

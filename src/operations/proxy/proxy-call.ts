@@ -57,11 +57,7 @@ export const callProxy = operation({
   needsOnePermission: true,
   positionals: ['target'],
   input: inputSchema(['target'], {
-    target: {
-      type: 'string',
-      refersTo: 'proxy',
-      description: 'The id, name or key of a proxy, or the URL of a destination.',
-    },
+    target: { type: 'string', refersTo: 'proxy', description: 'The id, name or key of a proxy, or a URL.' },
     method: { type: 'string', enum: METHODS, default: 'POST', description: `One of ${METHODS.join(', ')}.` },
     path: { type: 'string', description: 'Appended to the URL of the destination: /charges?limit=3.' },
     headers: {

@@ -1,5 +1,4 @@
 /** One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of the data. */
-
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
 import { passAnswerHeaders, passHeaders, readBodyValue, textOfBody } from '../../domain/proxy/code-answer.js'
@@ -28,11 +27,7 @@ const NOT_PASSED = ['host', 'accept-encoding', 'expect']
 export type Target = { key: string } | { id: string } | { url: string }
 
 /** @throws CofferError those of the call, of expressions and of transforms */
-export async function callDestination(
-  session: Session,
-  request: RelayRequest,
-  target: Target,
-): Promise<OutboundAnswer> {
+export async function callDestination(session: Session, request: RelayRequest, target: Target) {
   const { prefix, left } = request
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
@@ -47,7 +42,10 @@ export async function callDestination(
   if (answer !== undefined) return secrets === undefined ? answer : scrubAnswer(answer, secrets)
   let logging: Promise<void> | undefined
   const sent = () => {
-    if (used.length > 0) logging ??= session.inUnit((context) => recordUses(context, used), 'soon')
+    if (used.length > 0)
+      logging ??= session.inUnit(async (context) => {
+        for (const token of used) await recordAccess(context, token, USE.log, USE.transform)
+      }, 'soon')
     logging?.catch(() => undefined)
   }
   const headers = passRequestHeaders(message.headers, prefix)
@@ -84,7 +82,6 @@ async function scrubAnswer(
   return answerWhole(secrets.scrubStatus(status), { ...shown, ...type }, body)
 }
 
-/** Returns the answer of the destination, transformed if its status is 2xx. */
 async function transformAnswer(
   session: Session,
   opened: OpenProxy,
@@ -104,7 +101,6 @@ async function transformAnswer(
   return answerWhole(status, formatHeaders(message.headers), message.body)
 }
 
-/** Describes what a call would send, with masked data, before transforms. */
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {
   const read = await readCall(session, request)
   return session.inUnit(async (context) => {
@@ -213,10 +209,6 @@ function requireInside({ path, query }: ProxyRequest): void {
   // A server that reads the target as a URL ends it at the #: `..#f` means `..`.
   if (`${path}${query}`.includes('#'))
     throw validationError('The path and query of a call have no #. Write it as %23.')
-}
-
-async function recordUses(context: Context, used: readonly Used[]): Promise<void> {
-  for (const token of used) await recordAccess(context, token, USE.log, USE.transform)
 }
 
 function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): Record<string, string> {

@@ -19,10 +19,7 @@ import { createClientCall } from '../reactor/reactor-client.js'
 /** Statuses whose answers have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 /** Headers that keep a browser from running what others made as ours. */
-export const CONTAINED = {
-  'content-security-policy': 'sandbox',
-  'x-content-type-options': 'nosniff',
-} as const
+export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
 export interface OpenProxy {
   base: URL
@@ -76,7 +73,6 @@ function toAnswer(
   return answerWhole(statusCode, allHeaders, isBare ? new Uint8Array() : body)
 }
 
-/** Calls `read`. Turns its CofferError into `reactor_failed`. */
 function orFailed<T>(read: () => T): T {
   try {
     return read()

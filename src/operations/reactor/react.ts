@@ -1,10 +1,9 @@
 /** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
-
-import { castArguments, castConfiguration } from '../../domain/contract.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
+import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
 import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -78,7 +77,6 @@ export const react = operation({
   },
 })
 
-/** Stores the answer of a run, in the unit that stores the run. */
 export type Keep = (context: Context, answer: Response | HttpAnswer | CofferError) => Promise<void>
 
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
@@ -240,10 +238,7 @@ export function rightsKey(client: Caller | undefined, { permissions }: Partial<R
 }
 
 /** The application as a caller, without permissions if it has expired. */
-export function boundCaller(
-  { caller, now }: Pick<Context, 'caller' | 'now'>,
-  application: ApplicationRecord,
-): Caller {
+export function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
   const rights = isExpiredApplication(application, now) ? { permissions: [], rules: [] } : {}
   return applicationCaller(caller.tenant, { ...application, ...rights })
 }

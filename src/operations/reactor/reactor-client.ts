@@ -30,10 +30,7 @@ const CALLS = new Map<string, Call>([
   ['tokens.createChild', [createChild, ([parent_id, body]) => ({ ...readBody(body), parent_id })]],
   ['tokens.listChildren', [listChildren, ([parent_id, query]) => ({ ...readQuery(query), parent_id })]],
   // A query may be a string instead of an object.
-  [
-    'tokens.search',
-    [searchTokens, ([query = {}]) => (typeof query === 'string' ? { query } : readBody(query))],
-  ],
+  ['tokens.search', [searchTokens, ([query]) => (typeof query === 'string' ? { query } : readQuery(query))]],
   ['tokenize', [tokenize, ([payload]) => ({ payload })]],
 ])
 

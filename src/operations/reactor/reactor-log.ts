@@ -4,6 +4,7 @@ import type { ReactorLogRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
+import { newestInput } from '../../framework/page.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
 import { closedInput } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
@@ -83,14 +84,7 @@ export const listReactorRuns = operation({
     'At most 100 runs are stored. They may contain the arguments, so only the owner of the vault can read them.',
   input: closedInput(['id'], {
     id: { type: 'string', refersTo: 'reactor', description: 'The id of the reactor, or its name.' },
-    number: {
-      type: 'integer',
-      minimum: 0,
-      maximum: KEPT_RUNS,
-      default: 20,
-      short: 'n',
-      description: 'The number of runs.',
-    },
+    number: newestInput(KEPT_RUNS, 'The number of runs.'),
   }),
   positionals: ['id'],
   output: arrayOf(

@@ -1,10 +1,8 @@
-/** Reactors: code or a formula with a configuration, and the application that the code acts as. */
 import { permissionsOf } from '../../domain/access/permissions.js'
-import { castConfiguration, toTexts } from '../../domain/contract.js'
 import { mergePatch } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
-import { MAX_ELEMENTS, MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
+import { castConfiguration, MAX_ELEMENTS, MAX_NAME_LENGTH, toTexts } from '../../domain/reactor/formula.js'
 import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
@@ -12,24 +10,33 @@ import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
-import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/formula.js'
+import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/noun.js'
 import { manage } from '../manage.js'
 import { removeRuns } from './reactor-log.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
 
-const { arrayOf, boolean, component, enumOf, number, object, text, textMap, uuid } = output
+const { component, enumOf, object, text, textMap, uuid } = output
 
-export const runtimeOutput = object({
-  image: enumOf(...IMAGES),
-  'async?': boolean,
-  'dependencies?': textMap,
-  'resolutions?': textMap,
-  'warm_concurrency?': number,
-  'timeout?': number,
-  'resources?': text,
-  'permissions?': arrayOf({ enum: CLIENT_PERMISSIONS }),
-})
+const shortText = { type: 'string', maxLength: MAX_NAME_LENGTH } as const
+const packages = { type: 'object', additionalProperties: shortText, maxProperties: MAX_ELEMENTS } as const
+
+const runtime = {
+  type: 'object',
+  properties: {
+    image: { type: 'string', enum: IMAGES },
+    async: { type: 'boolean' },
+    dependencies: packages,
+    resolutions: packages,
+    warm_concurrency: { type: 'integer', minimum: 0, maximum: 100 },
+    timeout: { type: 'integer', minimum: 0, maximum: 600 },
+    resources: shortText,
+    permissions: { type: 'array', items: { type: 'string', enum: CLIENT_PERMISSIONS }, maxItems: 100 },
+  },
+  additionalProperties: false,
+} as const
+
+export const runtimeOutput = { ...runtime, required: ['image'] } as const
 
 const reactorOutput = component('Reactor', ['id', 'name', 'formula.name', 'application.name', 'created_at'], {
   id: uuid,
@@ -59,20 +66,6 @@ export function conceal(configuration: object): Record<string, string> {
   return Object.fromEntries(Object.keys(configuration).map((key) => [key, 'REDACTED']))
 }
 
-const shortText = { type: 'string', maxLength: MAX_NAME_LENGTH } as const
-const packages = { type: 'object', additionalProperties: shortText, maxProperties: MAX_ELEMENTS } as const
-
-const runtimeProperties = {
-  image: { type: 'string', enum: IMAGES },
-  async: { type: 'boolean' },
-  dependencies: packages,
-  resolutions: packages,
-  warm_concurrency: { type: 'integer', minimum: 0, maximum: 100 },
-  timeout: { type: 'integer', minimum: 0, maximum: 600 },
-  resources: shortText,
-  permissions: { type: 'array', items: { type: 'string', enum: CLIENT_PERMISSIONS }, maxItems: 100 },
-} as const
-
 const reactorBody = {
   name: displayName,
   code: {
@@ -83,9 +76,7 @@ const reactorBody = {
   configuration: configurationOf('A configuration parameter: KEY=value.'),
   application: reference('app', 'The application that its client acts as: its id or name, or {"id":"…"}.'),
   runtime: {
-    type: 'object',
-    properties: runtimeProperties,
-    additionalProperties: false,
+    ...runtime,
     isEmptyAbsent: true,
     description:
       'How it runs, as JSON: timeout (seconds), permissions of its client without an application, image.',
@@ -94,13 +85,11 @@ const reactorBody = {
 
 const reactorPatch = {
   ...patchOf(reactorBody, ['name', 'code']),
-  runtime: { ...reactorBody.runtime, nullable: true, properties: patchOf(runtimeProperties) },
+  runtime: { ...reactorBody.runtime, nullable: true, properties: patchOf(runtime.properties) },
 }
 
 const reactors = manage({
   name: 'reactor',
-  called: 'a reactor',
-  title: 'Reactor',
   kind: 'reactor',
   path: '/reactors',
   permission: 'reactor',
@@ -184,7 +173,6 @@ export const patchReactor = operation({
   },
 })
 
-/** Replaces the attributes of a reactor. Its formula stays unless code is given. */
 async function replace(context: Context, before: ReactorRecord, given: Given): Promise<ReactorRecord> {
   const { formula_id } = before
   if (formula_id === undefined && given.code === undefined)
@@ -229,31 +217,20 @@ function checkNew(given: Readonly<Record<string, unknown>>): void {
 }
 
 /** Code takes precedence over a formula. @throws CofferError `validation` */
-async function readBody(
-  { store, caller }: Context,
-  { name, code, configuration, application, runtime }: Given,
-  formula_id: string | undefined,
-) {
+async function readBody(context: Context, given: Given, formula_id: string | undefined) {
+  const { name, code, runtime } = given
   const errors: PropertyErrors = {}
-  const given = configuration ?? {}
   const formula =
     code === undefined && formula_id !== undefined
-      ? await findFormula(store, caller.tenant, formula_id)
+      ? await findFormula(context.store, context.caller.tenant, formula_id)
       : undefined
   if (code === undefined && formula === undefined) addError(errors, 'formula.id', 'no formula has this id')
-  const values = collect(errors, 'configuration', () =>
-    formula === undefined
-      ? readConfiguration(given)
-      : toTexts(castConfiguration(formula.configuration, given)),
-  )
-  const bound = await findBound({ store, caller }, application, errors)
-  refuseErrors(errors)
+  const read = formula && ((values: Values) => toTexts(castConfiguration(formula.configuration, values)))
   return {
     name,
     formula_id: formula?.id,
     code,
-    configuration: values ?? {},
-    application_id: bound?.id,
+    ...(await readBinding(context, given, errors, read)),
     runtime: runtime && completeRuntime(runtime),
   }
 }
@@ -264,16 +241,22 @@ export function unbinding<P extends { application?: { id?: string } | null }>(pa
   return application != null && application.id === undefined ? { ...patch, application: null } : patch
 }
 
-/** The application that code acts as. Adds an error if it is unknown or unsuitable. */
-export async function findBound(
-  { store, caller }: Pick<Context, 'store' | 'caller'>,
-  { id }: { id?: string } = {},
-  errors: PropertyErrors,
-): Promise<ApplicationRecord | undefined> {
+type Values = Readonly<Record<string, unknown>>
+
+/** The configuration of code and the application that it acts as. @throws CofferError `validation`, with `errors` */
+export async function readBinding(
+  { store, caller }: Context,
+  given: { configuration?: Values | undefined; application?: { id?: string } | null | undefined },
+  errors: PropertyErrors = {},
+  read: (values: Values) => Record<string, string> = readConfiguration,
+) {
+  const id = given.application?.id
+  const configuration = collect(errors, 'configuration', () => read(given.configuration ?? {})) ?? {}
   const bound = id === undefined ? undefined : await store.get('application', caller.tenant, id)
   if (id !== undefined && (bound === undefined || bound.type === 'management'))
     addError(errors, 'application.id', 'no public or private application has this id')
-  return bound
+  refuseErrors(errors)
+  return { configuration, application_id: bound?.id }
 }
 
 async function viewReactor(context: Context, record: ReactorRecord): Promise<Infer<typeof reactorOutput>> {

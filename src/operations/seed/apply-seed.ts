@@ -4,6 +4,7 @@ import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
 import { inTurns } from '../../domain/expression/budget.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
+import { MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller/caller.js'
@@ -15,23 +16,85 @@ import {
   operation,
 } from '../../framework/operation.js'
 import { arrayOf, count, object, text, uuid } from '../../framework/output.js'
-import { closedInput } from '../../framework/schema.js'
+import { closedInput, type Infer, inputSchema, type ObjectSchema } from '../../framework/schema.js'
 import { writeLog } from '../../framework/unit.js'
 import { readAll } from '../../storage/store.js'
 import type { ApplicationView } from '../application/application-record.js'
 import { addApplication, createApplication } from '../application/noun.js'
-import { createFormula, VAULT_TENANT } from '../formula/formula.js'
+import { createFormula, VAULT_TENANT } from '../formula/noun.js'
 import { addInvitation, createInvitation } from '../invite/noun.js'
 import { addMember, isMember } from '../member/noun.js'
-import { createProxy } from '../proxy/proxy.js'
+import { createProxy } from '../proxy/noun.js'
 import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/noun.js'
 import { createTenant } from '../tenant/tenant-create.js'
 import { linkTokens } from '../token/association.js'
 import { createToken } from '../token/noun.js'
-import { type Seed, type SeedContents, seedSchema } from './seed-schema.js'
 
 const ITEMS_IN_A_TURN = 50
+export const MOST_SEEDED_TOKENS = 10_000
+const MOST_OTHERS = 1000
+
+const { create_key: _, ...applicationProperties } = createApplication.input.properties
+const { settings, name: tenantName } = updateTenant.input.properties
+const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
+const application = { ...name, description: 'The name of an application of this tenant.' } as const
+
+/** A list whose items refuse unknown properties, which may be misspelled. */
+function seedList<const I extends ObjectSchema>(items: I, maxItems = MOST_OTHERS) {
+  const { additionalProperties: _, ...others } = items
+  return { type: 'array', items: { ...others, additionalProperties: false }, maxItems } as const
+}
+
+const contentsSchema = {
+  settings,
+  applications: seedList({
+    ...createApplication.input,
+    properties: {
+      ...applicationProperties,
+      key: { type: 'string', sensitive: true, description: 'In a vault in memory; default: a random key.' },
+    },
+  } as const),
+  formulas: seedList(createFormula.input),
+  tokens: seedList(createToken.input, MOST_SEEDED_TOKENS),
+  associations: seedList(linkTokens.input),
+  reactors: seedList(
+    closedInput(['name'], {
+      ...createReactor.input.properties,
+      formula: { ...name, description: 'The name of a formula of this tenant, or of an official one.' },
+      application,
+    }),
+  ),
+  proxies: seedList({
+    ...createProxy.input,
+    properties: { ...createProxy.input.properties, application },
+  } as const),
+  members: seedList(
+    inputSchema(['email'], {
+      ...createInvitation.input.properties,
+      first_name: { type: 'string', maxLength: 200 },
+      last_name: { type: 'string', maxLength: 200 },
+    }),
+  ),
+  invitations: seedList(createInvitation.input),
+} as const
+
+const schema = {
+  ...closedInput([], {
+    name: tenantName,
+    ...contentsSchema,
+    tenants: seedList(closedInput(['name'], { name: tenantName, ...contentsSchema }), 100),
+  }),
+  sensitive: true,
+  description: 'The contents of the tenant, and further tenants.',
+} as const
+
+type Schema = typeof schema
+/** Named, so that the package's declarations refer to it instead of repeating it. */
+export interface SeedSchema extends Schema {}
+export const seedSchema: SeedSchema = schema
+export type Seed = Infer<typeof seedSchema>
+export type SeedContents = Omit<Seed, 'tenants'>
 
 export const applySeed = operation({
   name: 'seed apply',
@@ -203,7 +266,6 @@ async function seedMember(
   audit.record('member', member.id)
 }
 
-/** Names `place` in the errors of `work`. */
 async function within<T>(place: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

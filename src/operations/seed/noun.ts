@@ -1,3 +1,4 @@
+import { mapScalars } from '../../domain/json/find-texts.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { TokenRecord } from '../../domain/records/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
@@ -7,11 +8,9 @@ import { type Context, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
-import { conceal } from '../reactor/reactor.js'
 import { recordAccess } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
-import { applySeed } from './apply-seed.js'
-import { MOST_SEEDED_TOKENS } from './seed-schema.js'
+import { applySeed, MOST_SEEDED_TOKENS } from './apply-seed.js'
 
 /** The attributes of records that a seed has; `formula` and `application` are names. */
 const ATTRIBUTES = {
@@ -31,9 +30,7 @@ const exportSeed = operation({
   details:
     'Data is masked, and then often not valid in a seed that is applied. With --synthesize there is made-up data of the\n' +
     'same type and shape instead, with --reveal the data itself, and the configuration of reactors and proxies.',
-  input: closedInput([], {
-    synthesize: { type: 'boolean', description: 'Put made-up data in the place of data.' },
-  }),
+  input: closedInput([], { synthesize: { type: 'boolean', description: 'Put made-up data in its place.' } }),
   output: anyJson('A seed.'),
   isRevealable: true,
   log: { operation: 'read', message: 'Seed exported' },
@@ -42,10 +39,7 @@ const exportSeed = operation({
     const { store, caller } = context
     const { total } = await store.find('token', caller.tenant, { page: 1, size: 1 })
     if (total > MOST_SEEDED_TOKENS)
-      throw new CofferError(
-        'unprocessable',
-        `A seed has at most ${MOST_SEEDED_TOKENS} tokens; here are ${total}.`,
-      )
+      throw new CofferError('unprocessable', `A seed has at most ${MOST_SEEDED_TOKENS} tokens, not ${total}.`)
     const isRevealed = !synthesize && caller.transform('token:read', { containers: ['/'] }) === 'reveal'
     const names = new Map<unknown, string>()
     for (const tenant of [0, caller.tenant])
@@ -61,7 +55,7 @@ const exportSeed = operation({
           ...given,
           application: names.get(application_id),
           formula: names.get(formula_id),
-          configuration: isHidden ? conceal(configuration as object) : configuration,
+          configuration: isHidden ? mapScalars(configuration, () => 'REDACTED') : configuration,
         }
         const entries = ATTRIBUTES[kind].split(' ').map((name) => [name, values[name]])
         return omitUndefined(Object.fromEntries(entries) as object)

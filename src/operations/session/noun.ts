@@ -1,4 +1,3 @@
-/** Sessions: keys for browsers, which live for minutes and may do what a private application says. */
 import {
   LONGEST_SESSION_HOURS,
   MOST_LIVE_SESSIONS,

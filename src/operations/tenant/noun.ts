@@ -1,4 +1,3 @@
-/** Tenants: the caller's own with its usage report, and those of the vault. */
 import { about } from '../../domain/property-errors.js'
 import type { TenantRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -146,7 +145,6 @@ const createTenant = operation({
   input: closedInput(['name'], { name: { type: 'string', description: 'The name of the tenant.' } }),
   positionals: ['name'],
   output: tenantOutput,
-  columns: ['name', 'id', 'created_at'],
   examples: ['coffer tenant create staging'],
   log: { operation: 'update', message: 'Another tenant created' },
   check: ({ name }) => about('name', () => checkTenantName(String(name))),
@@ -173,7 +171,6 @@ const useTenant = operation({
   input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
   positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),
-  columns: ['name', 'id', 'is_used'],
   examples: ['coffer tenant use demo'],
   run: async ({ store }, { name: nameOrId }) => {
     const { id, name } = await findTenant(store, nameOrId)

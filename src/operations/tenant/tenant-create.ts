@@ -1,13 +1,13 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
+import { toLogRecord } from '../../framework/unit.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MOST_TENANTS = 65_535
 /** Shorter text is not looked for as the beginning of an id. */
 const LEAST_BEGINNING = 4
 
-/** Creates the records of a new vault: its settings, and the user who owns it. */
 export async function createVaultRecords(
   store: StoreWriter,
   { secretsKey: secrets_key, ownerId: owner_id }: { secretsKey: string; ownerId: string },
@@ -24,10 +24,7 @@ export async function createTenant(
   const settings = await readSettings(store)
   const { next_tenant: number, owner_id } = settings
   if (number > MOST_TENANTS)
-    throw new CofferError(
-      'unprocessable',
-      `A vault can have at most ${MOST_TENANTS} tenants, deleted ones included.`,
-    )
+    throw new CofferError('unprocessable', `A vault has at most ${MOST_TENANTS} tenants, with deleted ones.`)
   const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
   if (sameName !== undefined) throw conflict('There is already a tenant with this name.')
   const made = { created_by: owner_id, created_at: formatDate(store.now) }
@@ -37,18 +34,10 @@ export async function createTenant(
   const { id: tenant_id } = tenant
   const member = { id: createUuid(), tenant_id, role: 'OWNER', user_id: owner_id, ...made } as const
   await store.insert('member', number, member)
-  await store.log(number, {
-    id: createUuid(),
-    tenant_id,
-    actor_id: owner_id,
-    actor_type: 'user',
-    entity_type: 'tenant',
-    entity_id: tenant_id,
-    operation: 'create',
-    message: 'Tenant created',
-    created_at: made.created_at,
-    trace_id: createUuid(),
-  })
+  const as = { operation: 'create', message: 'Tenant created' } as const
+  const entry = { type: 'tenant', id: tenant_id, as, actor: { type: 'user', id: owner_id } } as const
+  const ids = { id: createUuid(), trace_id: createUuid() }
+  await store.log(number, toLogRecord(tenant_id, entry, made.created_at, ids))
   return tenant
 }
 

@@ -1,4 +1,3 @@
-/** Links between tokens: a parent and its children. */
 import type { Permission } from '../../domain/access/permissions.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { associationId, type TokenRecord } from '../../domain/records/records.js'
@@ -124,9 +123,8 @@ async function requireBoth(context: Context, input: Infer<typeof both>, permissi
   return tokens
 }
 
-async function associate(context: Context, link: Infer<typeof both>): Promise<void> {
-  const id = associationId(link.parent_id, link.child_id)
-  const made = { created_by: context.caller.actor.id, created_at: context.date }
-  const { parent_id, child_id } = link
-  await context.store.insert('association', context.caller.tenant, { id, parent_id, child_id, ...made })
+async function associate({ store, caller, date }: Context, { parent_id, child_id }: Infer<typeof both>) {
+  const made = { created_by: caller.actor.id, created_at: date }
+  const id = associationId(parent_id, child_id)
+  await store.insert('association', caller.tenant, { id, parent_id, child_id, ...made })
 }

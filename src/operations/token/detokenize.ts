@@ -1,5 +1,3 @@
-/** Detokenization: replaces the expressions in a JSON document by the data of their tokens. */
-
 import { type Permission, stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
 import type { Expression, Reference } from '../../domain/expression/expression.js'

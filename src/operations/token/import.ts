@@ -95,9 +95,7 @@ async function importBatch(
   if (before !== undefined && !(isOwn && before.first + before.results.length === first))
     throw conflict('This batch does not follow what was imported of this run.')
   if (before === undefined && run !== undefined && first > 0)
-    throw conflict(
-      `Nothing is known of this run any more; after 30 days it is forgotten. Import the rows after the first ${first} anew.`,
-    )
+    throw conflict(`This run is forgotten after 30 days. Import the rows after the first ${first} anew.`)
   const results = await createRows(context, checked, stops)
   // An empty batch asks how far the run came.
   if (run === undefined || checked.length === 0) return results

@@ -4,6 +4,7 @@ import { type ActivityRecord, associationId, type TokenRecord } from '../../doma
 import { settingOf } from '../../domain/settings.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
+import { toLogRecord } from '../../framework/unit.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
 
@@ -148,17 +149,10 @@ export async function purgeToken(
     await removeLinks(store, tenant, id)
     await recordDeletion(store, tenant, record)
   }
-  await store.log(tenant, {
-    id: createUuid(),
-    tenant_id: record.tenant_id,
-    actor_type: 'system',
-    entity_type: entityTypeOf(record),
-    entity_id: id,
-    operation: 'delete',
-    message: messageAbout(record, 'Token expired'),
-    created_at: formatDate(store.now),
-    trace_id: createUuid(),
-  })
+  const as = { operation: 'delete', message: messageAbout(record, 'Token expired') } as const
+  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' } } as const
+  const ids = { id: createUuid(), trace_id: createUuid() }
+  await store.log(tenant, toLogRecord(record.tenant_id, entry, formatDate(store.now), ids))
 }
 
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {

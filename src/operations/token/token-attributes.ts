@@ -1,4 +1,3 @@
-/** Attributes of tokens: input, filters of lists, and the view of a token under a transform. */
 import type { Transform } from '../../domain/access/permissions.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
@@ -17,7 +16,6 @@ export const UPDATED = { operation: 'update', message: 'Token updated' } as cons
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
 export const showingTokens = { isExplainable: true, isRevealable: true, log: READ } as const
 
-/** The entity type of a token in the log: cards and banks have their own, and so have intents. */
 export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
   if (is_intent) return 'token_intent'
   return type === 'card' || type === 'bank' ? type : 'token'
@@ -69,10 +67,7 @@ const contents = {
     description: 'An expression whose value is searchable.',
   },
   fingerprint_expression: { type: 'string', description: 'The expression whose value is fingerprinted.' },
-  deduplicate_token: {
-    type: 'boolean',
-    description: 'Return an existing token with the same fingerprint, if any.',
-  },
+  deduplicate_token: { type: 'boolean', description: 'Return an existing token with the same fingerprint.' },
 } as const
 
 const metadata = {

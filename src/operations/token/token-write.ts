@@ -129,12 +129,7 @@ async function create(
 }
 
 /** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
-export async function updateFrom(
-  context: Context,
-  before: TokenRecord,
-  patch: Given,
-  budget: Budget,
-): Promise<TokenView> {
+export async function updateFrom(context: Context, before: TokenRecord, patch: Given, budget: Budget) {
   const transform = requireTransform(context, 'token:update', before)
   refuseExpressions(context, patch, EXPRESSIONS)
   const containers = (patch.containers as string[] | undefined) ?? before.containers
@@ -205,11 +200,7 @@ function isDeduplicated({ caller }: Context, { settings }: TenantRecord, { recor
 }
 
 /** The oldest. If deduplicate.reveals_existing is false, only of tokens that the caller may read. */
-async function findByFingerprint(
-  context: Context,
-  value: string,
-  more: readonly Condition[] = [],
-): Promise<TokenRecord | undefined> {
+async function findByFingerprint(context: Context, value: string, more: readonly Condition[] = []) {
   const { store, caller } = context
   const conditions = [{ field: 'fingerprint', value }, ...more]
   // The index has short digests, so the fingerprint is compared as well.

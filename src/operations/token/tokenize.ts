@@ -1,20 +1,17 @@
-/** Creates many tokens at once: of the values of a JSON document, or with synthetic data. */
 import { Budget, checkOutputs, inTurns } from '../../domain/expression/budget.js'
 import { findTexts, joinPath } from '../../domain/json/find-texts.js'
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import { createDraw, generateData } from '../../domain/token/synthetic.js'
 import { isGiven } from '../../domain/token/token.js'
-import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
-import { CREATED, type TokenView, tokenOutput } from './token-attributes.js'
+import { CREATED, createAttributes, type TokenView, tokenOutput } from './token-attributes.js'
 import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MOST_TOKENS = 1000
 const TOKENS_IN_A_TURN = 50
-const MOST_GENERATED = 10_000
 const GENERATED_AT_ONCE = 100
 
 /** `path`: that of the request in the document. */
@@ -53,19 +50,8 @@ export const generateTokens = operation({
     'The data is valid, belongs to nobody (test ranges of card numbers, reserved phone numbers and domains), and is the\nsame for the same --seed. The ids are random.',
   permissions: ['token:create'],
   input: closedInput([], {
-    type: {
-      type: 'string',
-      enum: TOKEN_TYPE_NAMES,
-      default: 'token',
-      description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.`,
-    },
-    count: {
-      type: 'integer',
-      minimum: 1,
-      maximum: MOST_GENERATED,
-      default: 1,
-      description: 'How many, at most 10,000.',
-    },
+    type: { ...createAttributes.type, default: 'token' },
+    count: { type: 'integer', minimum: 1, maximum: 10_000, default: 1, description: 'At most 10,000.' },
     seed: { type: 'integer', default: 1, description: 'A number; another one gives other data.' },
   }),
   output: arrayOf(tokenOutput),
@@ -110,7 +96,11 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftA
       throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
     return {}
   })
-  checkOutputs(requests.flatMap(([, request]) => [...expressionsOf(request)]))
+  const texts = requests.map(
+    ([, { id, mask, fingerprint_expression: fingerprint, search_indexes: searched }]) =>
+      findTexts([id, mask, fingerprint, searched], ''),
+  )
+  checkOutputs(texts.flatMap((found) => [...found.keys()]))
   const budget = new Budget(tools.turns)
   const drafts: DraftAt[] = []
   const errors: PropertyErrors = {}
@@ -122,10 +112,6 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftA
   }
   refuseErrors(errors)
   return drafts
-}
-
-function expressionsOf({ id, mask, fingerprint_expression, search_indexes }: Record<string, unknown>) {
-  return findTexts([id, mask, fingerprint_expression, search_indexes], '').keys()
 }
 
 function isTokenRequest(value: object): value is Record<string, unknown> {

@@ -1,20 +1,120 @@
+/** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
+import { onVault, operation } from '../../framework/operation.js'
+import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
+import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
+import { closedInput, pathOf } from '../../framework/schema.js'
 import * as offline from './offline.js'
-import * as vault from './vault.js'
+
+const describeVault = operation({
+  name: 'vault status',
+  audience: 'owner',
+  summary: 'Show the location, key slots and contents of the vault.',
+  input: closedInput([], {}),
+  output: object({
+    'directory?': text,
+    'store?': text,
+    'held_by?': holderOutput,
+    ...vaultFacts,
+    tenant: object({ id: uuid, name: text, owner_id: uuid }),
+    tokens: count,
+    logs: count,
+    reactor_sandbox: anyJson('Each measure that confines reactor code, and whether it is active.'),
+  }),
+  examples: ['coffer vault status'],
+  runDetached: async (session) => {
+    const vault = session.vault()
+    const holds = await session.inUnit(async ({ store, caller, tenant }) => {
+      const count = async (kind: 'token' | 'log') =>
+        (await store.find(kind, caller.tenant, { page: 1, size: 1 })).total
+      const { id, name, owner_id } = await tenant()
+      return { tenant: { id, name, owner_id }, tokens: await count('token'), logs: await count('log') }
+    })
+    return { ...(await vault.maintenance().describe()), ...holds, reactor_sandbox: await vault.sandbox() }
+  },
+})
+
+const verifyVault = operation({
+  ...onVault,
+  name: 'vault verify',
+  summary: 'Verify every byte of the vault and list what is damaged.',
+  details: 'Also counts what is still readable. Exit code 7 if anything is damaged.',
+  output: object({ ok: boolean, ...verification }),
+  examples: ['coffer vault verify'],
+  runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
+  // For a vault that is too damaged to open.
+  runOffline: async ({ vault }) => verdict(await vault.verify()),
+})
+
+function verdict<V extends { findings: readonly unknown[] }>(verification: V): { ok: boolean } & V {
+  return { ok: verification.findings.length === 0, ...verification }
+}
+
+const compactVault = operation({
+  ...onVault,
+  name: 'vault compact',
+  summary: 'Flush the write-ahead log and compact until nothing is due.',
+  details: 'Confirms the clock: tokens that have expired by it are purged now.',
+  examples: ['coffer vault compact'],
+  runDetached: async (session) => {
+    await session.inUnit(async ({ store }) => store.storeTime({ isTrusted: true }))
+    const vault = session.vault()
+    while ((await vault.sweep()) > 0);
+    await vault.maintenance().compact()
+    return undefined
+  },
+})
+
+const backUpVault = operation({
+  ...onVault,
+  name: 'vault backup',
+  summary: 'Write the whole vault into one sealed file.',
+  details:
+    'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
+    'data deleted later from the vault stays in it.',
+  input: closedInput(['file'], {
+    file: pathOf('The path of a new file.'),
+  }),
+  positionals: ['file'],
+  output: object({ file: text, bytes: count }),
+  examples: ['coffer vault backup vault.backup'],
+  runDetached: async ({ vault }, { file }) => ({ file, bytes: await vault().maintenance().backup(file) }),
+})
+
+/** For the process that changes the key slots. `replaces`: the `mac` of the header that it has changed. */
+const replaceHeader = operation({
+  ...onVault,
+  name: 'vault replace-header',
+  isInternal: true,
+  summary: 'Replace the header of the vault.',
+  input: closedInput(['header', 'replaces'], {
+    header: { type: 'object', additionalProperties: true },
+    replaces: { type: 'string' },
+  }),
+  examples: [],
+  log: { operation: 'update', message: 'Vault key slots changed' },
+  runDetached: async (session, { header, replaces }) => {
+    await session
+      .vault()
+      .maintenance()
+      .replaceHeader(header as VaultHeader, replaces)
+    return undefined
+  },
+})
 
 export const noun = {
   name: 'vault',
   summary: 'Maintain the vault: verify, back up, restore, change keys',
   operations: [
-    vault.describeVault,
-    vault.verifyVault,
-    vault.compactVault,
-    vault.backUpVault,
+    describeVault,
+    verifyVault,
+    compactVault,
+    backUpVault,
     offline.restoreVault,
     offline.copyVault,
     offline.changeKeys,
     offline.changePassphrase,
     offline.manageKeys,
-    vault.replaceHeader,
+    replaceHeader,
     offline.recordRekey,
   ],
 }

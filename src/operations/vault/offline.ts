@@ -3,14 +3,14 @@ import { CofferError, conflict, usage } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf, count, object, text, texts } from '../../framework/output.js'
 import { findings, slotOutput } from '../../framework/ports/vault.js'
-import { closedInput } from '../../framework/schema.js'
+import { closedInput, pathOf } from '../../framework/schema.js'
 
 export const restoreVault = operation({
   name: 'vault restore',
   audience: 'owner',
   summary: 'Create a vault from a backup here, at --vault or --store.',
   input: closedInput(['file'], {
-    file: { type: 'string', minLength: 1, isPath: true, description: 'A backup.' },
+    file: pathOf('A backup.'),
   }),
   positionals: ['file'],
   output: object({ 'directory?': text, 'store?': text, restored_from: text }),
@@ -37,15 +37,10 @@ export const copyVault = operation({
       minLength: 1,
       description: 'A directory, or postgres://USER@HOST/DATABASE, without a vault.',
     },
-    to_password_file: {
-      type: 'string',
-      minLength: 1,
-      isPath: true,
-      description: 'The password of the user in --to is the first line of this file.',
-    },
+    to_password_file: pathOf('The password of the user in --to is the first line of this file.'),
     skip_damaged: {
       type: 'boolean',
-      description: 'Copy what can be read of a damaged vault, into a directory.',
+      description: 'Copy what can be read of a damaged vault, to a directory.',
     },
   }),
   output: object({
@@ -104,12 +99,7 @@ export const recordRekey = operation({
   run: async () => undefined,
 })
 
-const passphraseFile = {
-  type: 'string',
-  minLength: 1,
-  isPath: true,
-  description: 'A file whose first line is the new passphrase.',
-} as const
+const passphraseFile = pathOf('A file whose first line is the new passphrase.')
 
 export const changePassphrase = operation({
   name: 'vault passwd',
@@ -117,7 +107,6 @@ export const changePassphrase = operation({
   summary: 'Change the passphrase that opens the vault, or add one.',
   input: closedInput([], { new_passphrase_file: passphraseFile }),
   output: arrayOf(slotOutput),
-  columns: ['id', 'kind', 'created'],
   examples: [
     '(umask 77; echo a long passphrase > new.txt) && coffer vault passwd --new-passphrase-file new.txt',
   ],
@@ -127,9 +116,7 @@ export const changePassphrase = operation({
       const opened = passphrases.find(({ id }) => id === openedBy)
       const replaced = opened ?? (passphrases.length === 1 ? passphrases[0] : undefined)
       if (replaced === undefined && passphrases.length > 1)
-        throw conflict(
-          'The vault has several passphrases, and another key opened it. Use: coffer vault keys add, then remove.',
-        )
+        throw conflict('The vault has several passphrases. Use: coffer vault keys add, then remove.')
       return slots.filter((slot) => slot !== replaced).map(({ id }) => id)
     }),
 })
@@ -143,18 +130,12 @@ export const manageKeys = operation({
   input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },
-    new_key_file: {
-      type: 'string',
-      minLength: 1,
-      isPath: true,
-      description: 'The path of the new key file; an existing file is not overwritten.',
-    },
+    new_key_file: pathOf('The path of the new key file; an existing file is not overwritten.'),
     passphrase: { type: 'boolean', description: 'Add a passphrase instead of a key file.' },
     new_passphrase_file: passphraseFile,
   }),
   positionals: ['action', 'slot'],
   output: arrayOf(slotOutput),
-  columns: ['id', 'kind', 'created'],
   examples: [
     'coffer vault keys list',
     'coffer vault keys add --new-key-file second.key',

@@ -39,12 +39,6 @@ class Buffer extends Uint8Array<ArrayBuffer> {
     const [value, name] = [fill, encoding].map(toArgument) as [Any, Any]
     return toBuffer(guard(() => alloc(size, value, name)))
   }
-  static allocUnsafe(size: unknown): Buffer {
-    return Buffer.alloc(size)
-  }
-  static allocUnsafeSlow(size: unknown): Buffer {
-    return Buffer.alloc(size)
-  }
   static copyBytesFrom(value: Any, offset = 0, length = Infinity): Buffer {
     return new Buffer(value.slice(offset, offset + length).buffer)
   }
@@ -96,6 +90,8 @@ type Callable = Buffer
 export { Callable as Buffer }
 
 define(Buffer.prototype, 'constructor', Callable, false)
+for (const name of ['allocUnsafe', 'allocUnsafeSlow'])
+  define(Buffer, name, (size: unknown) => Buffer.alloc(size))
 for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(Buffer)))
   if (typeof value === 'function') define(Buffer, name, value)
 
@@ -147,10 +143,8 @@ export class TextEncoder {
     const { read, written } = encoder.encodeInto(given, requireMemory(target))
     return { read, written }
   }
-  get [Symbol.toStringTag](): string {
-    return 'TextEncoder'
-  }
 }
+define(TextEncoder.prototype, Symbol.toStringTag, 'TextEncoder', false)
 
 export class TextDecoder {
   constructor(label: unknown = 'utf-8', options?: { fatal?: unknown; ignoreBOM?: unknown }) {
@@ -167,10 +161,8 @@ export class TextDecoder {
     const given = { stream: Boolean(options?.stream) }
     return guard(() => raw.decode(memory, given))
   }
-  get [Symbol.toStringTag](): string {
-    return 'TextDecoder'
-  }
 }
+define(TextDecoder.prototype, Symbol.toStringTag, 'TextDecoder', false)
 decoders.addMembers(TextDecoder, { reads: 'encoding fatal ignoreBOM' })
 
 const onText = (work: (text: string) => string) => (text: unknown) => {

@@ -1,7 +1,7 @@
 /** Wraps Node's functions for reactor code: copies arguments and results, and delivers nothing to a later run. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { promisify } from 'node:util'
-import type { GuestTime } from '../messages.js'
+import type { GuestTime } from '../../framework/ports/reactors.js'
 import { toBuffer } from './bytes.js'
 import { type Any, define, guard, plainError, viewMemory, type Work } from './shield.js'
 

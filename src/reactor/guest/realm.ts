@@ -1,6 +1,6 @@
 /** SES: `lockdown`, a compartment for each run, its endowments. Not for the host: `lockdown` changes the whole process. */
 import { Buffer as NodeBuffer } from 'node:buffer'
-import type { GuestTime } from '../messages.js'
+import type { GuestTime } from '../../framework/ports/reactors.js'
 import { atob, Buffer, btoa, TextDecoder, TextEncoder } from './bytes.js'
 import { createCrypto } from './crypto.js'
 import { AbortController, AbortSignal, Event, EventTarget } from './events.js'

@@ -1,4 +1,3 @@
-/** The state of one run in the guest: its calls to the host, timers and globals. */
 import { Buffer } from 'node:buffer'
 import { CLIENT_CALLS, type Done, FETCH_CALL, type FetchResponse, type HostMessage } from '../messages.js'
 import { createTimers } from './events.js'

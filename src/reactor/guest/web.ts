@@ -4,7 +4,7 @@ import { URLSearchParams as NodeParams, URL as NodeURL } from 'node:url'
 import type { FetchRequest, FetchResponse } from '../messages.js'
 import { type Buffer, toBuffer } from './bytes.js'
 import type { AbortSignal } from './events.js'
-import { type Any, guard, Hidden, requireMemory, viewMemory } from './shield.js'
+import { type Any, define, guard, Hidden, requireMemory, viewMemory } from './shield.js'
 
 abstract class Pairs {
   abstract [Symbol.iterator](): Generator<[string, string]>
@@ -34,10 +34,8 @@ export class URLSearchParams extends Pairs {
   *[Symbol.iterator](): Generator<[string, string]> {
     for (const [name, value] of Array.from(params.get(this))) yield [name, value]
   }
-  get [Symbol.toStringTag](): string {
-    return 'URLSearchParams'
-  }
 }
+define(URLSearchParams.prototype, Symbol.toStringTag, 'URLSearchParams', false)
 const paramMethods = 'append delete get getAll has set sort toString'
 params.addMembers(URLSearchParams, { reads: 'size', methods: paramMethods })
 
@@ -76,10 +74,8 @@ export class URL {
     }
     return this.#params
   }
-  get [Symbol.toStringTag](): string {
-    return 'URL'
-  }
 }
+define(URL.prototype, Symbol.toStringTag, 'URL', false)
 const urlParts = 'href protocol username password host hostname port pathname search hash'
 urls.addMembers(URL, { reads: 'origin', sets: urlParts, methods: 'toString toJSON' })
 

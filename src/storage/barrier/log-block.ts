@@ -48,12 +48,6 @@ export function sizeOf({ entity_id, trace_id }: Pick<LogRecord, 'entity_id' | 't
   return ITEM_BYTES + entity_id.length + trace_id.length
 }
 
-export function pack(lines: readonly LogLine[]): LogLines {
-  const packed: LogLines = { shapes: [], items: [] }
-  for (const line of lines) addLine(packed, line)
-  return packed
-}
-
 /** Changes `shapes` and `items`. */
 export function addLine(
   { shapes, items }: LogLines,
@@ -164,7 +158,8 @@ function meets(part: Part, line: LogLine): boolean {
 
 /** Seals entries of one tenant that were committed and are in no chain yet, bound to the `id` of their batch. */
 export function sealEntries(keys: RecordKeys, id: Uint8Array, entries: readonly LogEntry[]): Uint8Array {
-  const lines = pack(entries as readonly SealedEntry[])
+  const lines: LogLines = { shapes: [], items: [] }
+  for (const line of entries as readonly SealedEntry[]) addLine(lines, line)
   return keys.data.seal(Buffer.from(JSON.stringify(lines)), associate(keys, id))
 }
 

@@ -102,43 +102,26 @@ async function* concat(newest: LogLine[], rest?: Source): Source {
   if (rest !== undefined) yield* rest
 }
 
-/** A source, and how far it was read. */
-class Stream {
-  readonly #source: Source
-  /** The newest last. */
-  #lines: LogLine[] = []
-  /** No later record has a later time: a clock that went back does not change the order within a source. */
-  #low = Number.POSITIVE_INFINITY
+/** `lines`: those that were read, the newest last. `low`: the time of the line that was taken last, or a later one. */
+interface Stream {
+  readonly source: Source
+  lines: LogLine[]
+  low: number
+}
 
-  constructor(source: Source) {
-    this.#source = source
+/** Reads on if there is no line left; false at the end. */
+async function hasLine(stream: Stream): Promise<boolean> {
+  while (stream.lines.length === 0) {
+    const { value, done } = await stream.source.next()
+    if (done) return false
+    stream.lines = value
   }
+  return true
+}
 
-  /** False at the end. */
-  async hasNext(): Promise<boolean> {
-    while (this.#lines.length === 0) {
-      const { value, done } = await this.#source.next()
-      if (done) return false
-      this.#lines = value
-    }
-    return true
-  }
-
-  /** The time of the next record, or a later one. */
-  get time(): number {
-    return Math.min(this.#low, this.#lines.at(-1)!.time)
-  }
-
-  take(): LogLine {
-    this.#low = this.time
-    return this.#lines.pop()!
-  }
-
-  async countRest(): Promise<number> {
-    let count = this.#lines.length
-    for await (const lines of this.#source) count += lines.length
-    return count
-  }
+/** A clock that went back does not change the order within a source, so no later line has a later time. */
+function nextTime({ lines, low }: Stream): number {
+  return Math.min(low, lines.at(-1)!.time)
 }
 
 /** Merges sources by time. Without `total`, all are read to the end. */
@@ -146,19 +129,25 @@ async function mergePage(
   sources: readonly Source[],
   { skip, size, total }: { skip: number; size: number; total: number | undefined },
 ): Promise<{ records: LogRecord[]; total: number }> {
-  const streams = sources.map((source) => new Stream(source))
   const live = new Set<Stream>()
-  for (const stream of streams) if (await stream.hasNext()) live.add(stream)
+  for (const source of sources) {
+    const stream = { source, lines: [], low: Number.POSITIVE_INFINITY }
+    if (await hasLine(stream)) live.add(stream)
+  }
   const records: LogRecord[] = []
   let passed = 0
   for (; live.size > 0 && records.length < size; passed++) {
-    const next = [...live].reduce((one, other) => (other.time > one.time ? other : one))
-    const line = next.take()
+    const next = [...live].reduce((one, other) => (nextTime(other) > nextTime(one) ? other : one))
+    next.low = nextTime(next)
+    const line = next.lines.pop()!
     if (passed >= skip) records.push(toRecord(line))
-    if (!(await next.hasNext())) live.delete(next)
+    if (!(await hasLine(next))) live.delete(next)
   }
   if (total !== undefined) return { records, total }
-  for (const stream of live) passed += await stream.countRest()
+  for (const { source, lines } of live) {
+    passed += lines.length
+    for await (const more of source) passed += more.length
+  }
   return { records, total: passed }
 }
 

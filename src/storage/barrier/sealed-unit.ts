@@ -6,12 +6,13 @@ import { CofferError, conflict } from '../../errors.js'
 import type { EngineReader, EngineWriter, LogEntry, Row } from '../engine.js'
 import {
   type ClockState,
-  type Condition,
   type Expired,
   eachRecord,
-  type Page,
+  type Found,
   type PutOptions,
   type RecordLocation,
+  type Search,
+  type SeekSearch,
   type StoreWriter,
 } from '../store.js'
 import { Log } from './log.js'
@@ -38,7 +39,6 @@ export interface SharedState {
 
 /** Log records were opened with the block that they are in. */
 type SealedLocation<K extends Kind> = RecordLocation<K> & ({ row: Row } | { record: RecordOf[K] })
-type Search = Page & { where?: Condition }
 
 /** Contract: a unit that only reads gets an {@link EngineReader}, and calls no method that writes. */
 export class SealedUnit implements StoreWriter {
@@ -99,25 +99,17 @@ export class SealedUnit implements StoreWriter {
     return record
   }
 
-  async find<K extends Kind>(
-    kind: K,
-    tenant: number,
-    search: Search,
-  ): Promise<{ records: RecordOf[K][]; total: number }> {
+  async find<K extends Kind>(kind: K, tenant: number, search: Search): Promise<Found<K>> {
     const { locations, total } = await this.locate(kind, tenant, search)
     const records: RecordOf[K][] = []
     for (const location of locations) records.push((await this.open(location))!)
     return { records, total }
   }
 
-  async locate<K extends Kind>(
-    kind: K,
-    tenant: number,
-    search: Search,
-  ): Promise<{ locations: SealedLocation<K>[]; total: number }> {
+  async locate<K extends Kind>(kind: K, tenant: number, search: Search) {
     if (kind === 'log') {
       const { records, total } = await (await this.readLog(tenant)).find(search)
-      const locations = records.map((record, index) => ({
+      const locations: SealedLocation<K>[] = records.map((record, index) => ({
         kind,
         tenant,
         bytes: sizeOf(record),
@@ -132,11 +124,8 @@ export class SealedUnit implements StoreWriter {
     return { locations: rows.map((row) => locateRow(kind, tenant, row)), total }
   }
 
-  async seek<K extends Kind>(
-    kind: K,
-    tenant: number,
-    { size, below, where }: { size: number; below?: number | undefined; where?: Condition },
-  ): Promise<SealedLocation<K>[]> {
+  async seek<K extends Kind>(kind: K, tenant: number, search: SeekSearch): Promise<SealedLocation<K>[]> {
+    const { size, below, where } = search
     const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
     const rows = await this.#rows.seek({ ...query, size, below, mostBytes: HELD_BYTES })
     return rows.map((row) => locateRow(kind, tenant, row))

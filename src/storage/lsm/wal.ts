@@ -80,38 +80,6 @@ function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end 
   return undefined
 }
 
-interface FoundFrames {
-  frames: Frame[]
-  /** The position after the frames before the first gap. */
-  intact: WalPosition
-  /** Whether these frames end where `acknowledged` says, or later. */
-  hasAcknowledged: boolean
-}
-
-/** @param previous the tag that the first frame is chained to */
-function findFrames(
-  cipher: Cipher,
-  bytes: Buffer,
-  { id, previous }: { id: Uint8Array; previous: Uint8Array },
-  acknowledged: WalPosition | undefined,
-): FoundFrames {
-  const isAcknowledged = ({ frames, end, tag }: WalPosition) =>
-    acknowledged?.end === end && acknowledged.frames === frames && isEqual(acknowledged.tag, tag)
-  const intact: WalPosition = { frames: 0, end: 0, tag: previous }
-  const found: FoundFrames = { frames: [], intact, hasAcknowledged: isAcknowledged(intact) }
-  let hasGap = false
-  for (let at: WalPosition | undefined = intact; at !== undefined && at.end < bytes.length; ) {
-    const next = openFrame(cipher, bytes, id, at)
-    at = next?.position ?? findFrame(cipher, bytes, id, at)
-    hasGap ||= next === undefined
-    if (next !== undefined) found.frames.push(decodeFrame(next.plain))
-    if (next === undefined || hasGap) continue
-    found.intact = next.position
-    found.hasAcknowledged ||= isAcknowledged(next.position)
-  }
-  return found
-}
-
 /** Far more than a log grows to before it is flushed; a larger file is not read into memory. */
 export const WAL_LIMIT = 1024 * 1024 * 1024
 /** The first log of a vault is chained to this tag. */
@@ -224,7 +192,10 @@ export function createWal(context: LsmOptions, previous: Uint8Array): Wal {
   }
 }
 
-export interface WalContents extends FoundFrames {
+export interface WalContents {
+  frames: Frame[]
+  /** The position after the frames before the first gap. */
+  intact: WalPosition
   acknowledged: WalPosition | undefined
   /** Bytes after the intact frames. */
   torn: number
@@ -235,22 +206,34 @@ export interface WalContents extends FoundFrames {
 /** A broken frame, not acknowledged and the last, is a torn tail. @throws CofferError `vault_damaged` */
 export function readWal(context: LsmOptions, ref: WalRef): WalContents {
   const path = walPath(context, ref.id)
-  const bytes = readWhole(context.files, path, WAL_LIMIT)
-  if (bytes === undefined) throw damaged(`${path} is missing`)
-  const id = Buffer.from(ref.id, 'hex')
-  const acknowledged = readHead(context, ref.id)
-  const start = { id, previous: fromBase64(ref.previous) }
-  const found = findFrames(context.keys.wal, asBuffer(bytes), start, acknowledged)
+  const file = readWhole(context.files, path, WAL_LIMIT)
+  if (file === undefined) throw damaged(`${path} is missing`)
+  const { wal: cipher } = context.keys
+  const [bytes, id, acknowledged] = [asBuffer(file), Buffer.from(ref.id, 'hex'), readHead(context, ref.id)]
+  const isAcknowledged = ({ frames, end, tag }: WalPosition) =>
+    acknowledged?.end === end && acknowledged.frames === frames && isEqual(acknowledged.tag, tag)
+  const frames: Frame[] = []
+  let intact: WalPosition = { frames: 0, end: 0, tag: fromBase64(ref.previous) }
+  let hasAcknowledged = isAcknowledged(intact)
+  let hasGap = false
+  for (let at: WalPosition | undefined = intact; at !== undefined && at.end < bytes.length; ) {
+    const next = openFrame(cipher, bytes, id, at)
+    at = next?.position ?? findFrame(cipher, bytes, id, at)
+    hasGap ||= next === undefined
+    if (next !== undefined) frames.push(decodeFrame(next.plain))
+    if (next === undefined || hasGap) continue
+    intact = next.position
+    hasAcknowledged ||= isAcknowledged(intact)
+  }
   let problem: CofferError | undefined
   if (acknowledged === undefined)
     problem = damaged(
       `${headPath(context, ref.id)} is missing or does not open: changes at the end of the write-ahead log may be ` +
         'missing, and nothing else can tell',
     )
-  else if (!found.hasAcknowledged) problem = damaged(`${path} has a broken frame that was acknowledged`)
-  else if (found.frames.length > found.intact.frames)
-    problem = damaged(`${path} has a broken frame before a whole one`)
-  return { ...found, acknowledged, torn: bytes.length - found.intact.end, problem }
+  else if (!hasAcknowledged) problem = damaged(`${path} has a broken frame that was acknowledged`)
+  else if (frames.length > intact.frames) problem = damaged(`${path} has a broken frame before a whole one`)
+  return { frames, intact, acknowledged, torn: bytes.length - intact.end, problem }
 }
 
 function readHead(context: LsmOptions, id: string): WalPosition | undefined {
