@@ -7,7 +7,7 @@ import { type PropertyErrors, validationError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
-import { CREATED, createAttributes, type TokenView, tokenOutput } from './token-attributes.js'
+import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-attributes.js'
 import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MOST_TOKENS = 1000
@@ -50,7 +50,7 @@ export const generateTokens = operation({
     'The data is valid, belongs to nobody (test ranges of card numbers, reserved phone numbers and domains), and is the\nsame for the same --seed. The ids are random.',
   permissions: ['token:create'],
   input: closedInput([], {
-    type: { ...createAttributes.type, default: 'token' },
+    type: { ...valueAttributes.type, default: 'token' },
     count: { type: 'integer', minimum: 1, maximum: 10_000, default: 1, description: 'At most 10,000.' },
     seed: { type: 'integer', default: 1, description: 'A number; another one gives other data.' },
   }),
