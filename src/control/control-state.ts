@@ -1,5 +1,6 @@
 import type { Clock } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
+import { isObject } from '../domain/json/json.js'
 import { randomKey } from '../domain/text/base58.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
@@ -32,6 +33,7 @@ export async function openControlled(options: EphemeralOptions, seed: unknown) {
     const applications = await seedVault(memory.app, seed)
     const names = new Map(Object.entries(applications).map(([name, { id }]) => [id, name]))
     const control = new ControlState(memory.app, { memory, clock, names, start: await memory.save() })
+    if (isObject(seed) && typeof seed.name === 'string') control.seedName = seed.name
     memory.app.control = control
     return { control, applications }
   } catch (error) {
@@ -48,6 +50,8 @@ export class ControlState implements ControlPlane {
   readonly lock = new ReadersWriterLock()
   readonly forks = new Map<string, ControlState & { fact: Fork }>()
   readonly fact: Fork | undefined
+  /** The name of the seed with which the vault began, if it has one. */
+  seedName: string | undefined
   readonly #inMemory: InMemory | undefined
   readonly #snapshots = new Map<string, MemoryState>()
 

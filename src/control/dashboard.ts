@@ -1,14 +1,18 @@
-/** The server of the page at `/`. A session performs a fixed set of operations, which reveal nothing. */
+/** The server of the page at `/`. Whoever is signed in works with it as `page-work.ts` allows. */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
+import { PERMISSIONS } from '../domain/access/permissions.js'
 import { isObject, parseJson } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
+import type { PageSession } from '../framework/ports/page.js'
 import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
-import { readCookie, readHeader } from '../http/headers.js'
+import { type HeaderNames, headerNames, readCookie, readHeader } from '../http/headers.js'
 import { readWhole } from '../http/input.js'
 import type { Page } from '../http/pages/pages.js'
-import type { OperationName } from '../operations/all.js'
+import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
+import { dryRun, performForPage, readNews, type SendRequest, sendForPage } from './page-work.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
 const SESSION_PATH = `${DASHBOARD_PATH}/session`
@@ -18,47 +22,29 @@ const SESSION_LIFE_MS = 12 * 60 * 60_000
 const MOST_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
-/** The operations of a session. None shows a key, or data in plaintext to an owner who does not ask for it. */
-const OPERATIONS: ReadonlySet<string> = new Set<OperationName>([
-  'tenant list',
-  'token list',
-  'token search',
-  'app list',
-  'log list',
-  'reactor list',
-  'reactor logs',
-  'invite outbox',
-  'control reset',
-  'control snapshot list',
-  'control snapshot create',
-  'control snapshot restore',
-  'control clock get',
-  'control clock set',
-  'control clock advance',
-  'control fault list',
-  'control fault set',
-  'control fault clear',
-  'control request clear',
-])
-
-/** `prefix`: of header names. `isSecure`: the cookie is for TLS alone. `clock`: ms of a monotonic clock. */
+/**
+ * `prefix`: of header names. `place`: where the vault lies. `isSecure`: the cookie is for TLS alone. `clock`: ms of a
+ * monotonic clock.
+ */
 interface DashboardOptions {
   prefix: string
+  place?: string
   isSecure: boolean
   clock?(): number
 }
 
 export class Dashboard {
-  readonly handlers = {
+  readonly handlers = (send: SendRequest) => ({
     pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
     forms: new Map<string, Page>([
       [SESSION_PATH, (request) => this.#signIn(request)],
-      [`${DASHBOARD_PATH}/ask`, (request) => this.#ask(request)],
+      [`${DASHBOARD_PATH}/ask`, (request) => this.#ask(request, send)],
     ]),
-  }
+  })
   readonly #control: ControlState
   readonly #options: DashboardOptions
   readonly #clock: () => number
+  readonly #names: HeaderNames
   /** Cookies do not depend on the port, so each server uses its own name. */
   readonly #cookie: string
   /** When sessions and sign-in links end, by digests: the time of a lookup reveals nothing about a secret. */
@@ -68,6 +54,7 @@ export class Dashboard {
   constructor(control: ControlState, options: DashboardOptions) {
     this.#control = control
     this.#options = options
+    this.#names = headerNames(options.prefix)
     this.#clock = options.clock ?? (() => performance.now())
     this.#cookie = `coffer_page_${this.#randomText(6)}`
   }
@@ -114,29 +101,34 @@ export class Dashboard {
   async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
     if (!this.#isSignedIn(request)) return answerResult(200, { is_signed_in: false })
-    const { app, forks, hasState } = this.#control
+    const { app, hasState, seedName } = this.#control
     const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
-    return answerResult(200, {
+    const { place = 'in memory' } = this.#options
+    const session: PageSession = {
       is_signed_in: true,
-      header: `${this.#options.prefix.toUpperCase()}-API-KEY`,
+      version: VERSION,
+      place,
+      ...omitUndefined({ seed: seedName }),
+      permissions: Object.keys(PERMISSIONS),
+      header: this.#names.apiKey.toUpperCase(),
       tenants: result.map(({ id, name }) => ({ id, name })),
-      forks: [...forks.keys()],
       controls: { faults: app.control !== undefined, state: hasState },
-    })
+    }
+    return answerResult(200, session)
   }
 
-  async #ask(request: HttpRequest): Promise<HttpResponse> {
-    const { operation, input = {}, tenant, fork, after } = await readLocalJson(request)
+  async #ask(request: HttpRequest, send: SendRequest): Promise<HttpResponse> {
+    const { operation, input = {}, tenant: named, fork, ...asked } = await readLocalJson(request)
     if (!this.#isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
-    if (typeof after === 'number') return answerResult(200, control.requests.after(after))
-    if (typeof operation !== 'string' || !OPERATIONS.has(operation) || !isObject(input))
-      throw new CofferError('forbidden', 'The page does not perform this operation.')
-    const as = { reveal: false, ...(typeof tenant === 'string' ? { tenant } : {}) }
-    const perform = () => control.app.ask({ operation: operation as OperationName, input, as })
-    // A change of state waits for all others, and would wait for itself.
-    const outcome = operation.startsWith('control ') ? await perform() : await control.lock.shared(perform)
-    return answerResult(outcome.status, outcome.result)
+    const tenant = typeof named === 'string' ? named : undefined
+    const { after, version, access, request: sent } = asked
+    if (typeof after === 'number')
+      return answerResult(200, await readNews(this.#control, control, tenant, { after, version }))
+    if (isObject(access)) return answerResult(200, await dryRun(control, tenant, access))
+    if (isObject(sent)) return answerResult(200, await sendForPage(control, tenant, sent, this.#names, send))
+    const { status, result } = await performForPage(control, operation, input, tenant)
+    return answerResult(status, result)
   }
 
   #isSignedIn(request: HttpRequest): boolean {

@@ -5,7 +5,7 @@ import { ACCEPT_PATH } from '../domain/invitation/invitation.js'
 import { tryJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import { authenticate } from '../framework/caller/authenticate.js'
+import { authenticate, readApplicationCaller } from '../framework/caller/authenticate.js'
 import { type ExplainedDecision, recordDecisions } from '../framework/caller/decisions.js'
 import { CONTROL_PATH } from '../framework/operation.js'
 import type { FaultRule, RequestRecord } from '../framework/ports/control.js'
@@ -22,6 +22,7 @@ import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
 import { DASHBOARD_PATH, type Dashboard, isLocal, isOwnOrigin } from './dashboard.js'
 import { closeStream, cutStream, problemOf, titleByStatus, watchDestination } from './faults.js'
+import type { SendRequest } from './page-work.js'
 import { knownOf, queryNames, redactBody, redactResponse } from './requests.js'
 
 export interface MiddlewareOptions {
@@ -38,6 +39,8 @@ interface RequestState {
   readonly path: string
   readonly search: string
   readonly control: ControlState
+  /** The page sends it, with the grants of this application instead of a key. */
+  readonly application?: { id: string; tenant: number } | undefined
   /** The data was replaced while the request was under way. */
   isStale?: true
   applicationId?: string | undefined
@@ -45,6 +48,9 @@ interface RequestState {
 }
 
 const MOST_DECISIONS = 20
+
+/** A browser that shows the page asks for them. */
+const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
 
 const FORK_PATH = new RegExp(`^${CONTROL_PATH}/forks/([^/]+)(/.+)$`)
 
@@ -76,7 +82,7 @@ class ControlMiddleware {
     this.#names = headerNames(prefix)
     const noOperations = { ...registry, operations: [], routed: [] }
     const pages = { host: control.app, registry: noOperations, cors: false, record: undefined }
-    this.#answerDashboard = dashboard && create({ ...pages, ...dashboard.handlers })
+    this.#answerDashboard = dashboard && create({ ...pages, ...dashboard.handlers(this.#send) })
   }
 
   readonly answer: Answerer = (request) => {
@@ -88,10 +94,18 @@ class ControlMiddleware {
     // Without a control plane and a dashboard nobody can see records or set faults.
     const pass = (control: ControlState) => {
       const state: RequestState = { request, path, search, control, decisions: new Map() }
-      const isSeen = control.app.control !== undefined || this.#options.dashboard?.isWatched() === true
+      const isWatched = control.app.control !== undefined || this.#options.dashboard?.isWatched() === true
+      const isSeen = isWatched && !PAGE_PATHS.includes(path)
       return isSeen ? this.#record(state) : this.#perform(state)
     }
     return base.forks.size === 0 ? pass(base) : this.#chooseFork(request, path, search).then(pass)
+  }
+
+  /** It is recorded, limited and explained as any other request. */
+  readonly #send: SendRequest = async (control, request, application) => {
+    const decisions: RequestState['decisions'] = new Map()
+    const state = { request, ...splitTarget(request.target), control, decisions, application }
+    await closeStream(await this.#record(state))
   }
 
   async #answerControl(request: HttpRequest, path: string): Promise<HttpResponse> {
@@ -245,8 +259,12 @@ class ControlMiddleware {
           if (state !== undefined) state.applicationId = applicationId
         },
         authenticate: async (_, given, { request, allowsCached }) => {
-          const caller = await authenticate(host, given, { allowsCached })
           const state = this.#states.get(request)
+          const { id, tenant } = state?.application ?? {}
+          const caller =
+            id === undefined
+              ? await authenticate(host, given, { allowsCached })
+              : await host.store.read((reader) => readApplicationCaller(reader, tenant!, id))
           return state === undefined ? caller : recordDecisions(caller, state.decisions, MOST_DECISIONS)
         },
       }),

@@ -21,6 +21,10 @@ export class Requests {
   #count = 0
   readonly #added = new EventEmitter().setMaxListeners(0)
 
+  get count(): number {
+    return this.#count
+  }
+
   add(record: RequestRecord): void {
     this.#records.push(record)
     this.#count++
@@ -36,6 +40,11 @@ export class Requests {
   after(count: number): { count: number; first: number; records: RequestRecord[] } {
     const first = this.#count - this.#records.length
     return { count: this.#count, first, records: this.#records.slice(Math.max(0, count - first)) }
+  }
+
+  /** The newest with this trace id. */
+  findByTrace(id: string): RequestRecord | undefined {
+    return this.#records.findLast(({ trace_id }) => trace_id === id)
   }
 
   async find(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]> {

@@ -9,6 +9,8 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   key?: string | undefined
   /** Whether this machine reaches the dashboard; default true. */
   hasDashboard?: boolean
+  /** Where the vault lies, for the page; default: in memory. */
+  place?: string
   /** In URLs; default `localhost`. */
   hostName?: string
   /** Runs before the first request is answered. */
@@ -22,8 +24,8 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
   const { app } = control
   const isRemote = addresses.some((address) => !LOOPBACK.includes(address))
   if (isRemote) app.admitOthers()
-  const isSecure = tls !== undefined
-  const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, { prefix, isSecure })
+  const about = { prefix, isSecure: tls !== undefined, ...omitUndefined({ place: options.place }) }
+  const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, about)
   const { answerer, begin } = answerLater(async () => {
     await prepare?.()
     const { createVaultAnswerer } = await import('./middleware.js')

@@ -1,13 +1,22 @@
-import { type ComponentChildren, render } from 'preact'
-import { useEffect, useMemo, useState } from 'preact/hooks'
-import { createLive, LiveProvider, type Place, readSession, type Session, signIn } from './api.js'
+import { render } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { PageSession } from '../framework/ports/page.js'
+import { type Live, LiveProvider, readSession, signIn, useNews } from './api.js'
+import { Applications } from './applications.js'
 import { Controls } from './controls.js'
-import { Applications, Log, Outbox, Reactors, Tokens } from './lists.js'
-import { Fault } from './parts.js'
-import { enhanceReference } from './reference.js'
+import { Dialog, Failure } from './forms.js'
+import { Chips, Header, Navigation, Places, Theme, titleOf, useKept, useKeys } from './frame.js'
+import { Log, Outbox } from './lists.js'
+import { Facts, formatTime, Terminal } from './parts.js'
+import { Reactors } from './reactors.js'
+import { type Document, DocumentProvider, Reference } from './reference.js'
+import { EDIT } from './request.js'
 import { Requests } from './requests.js'
+import { go, linkTo, readRoute } from './route.js'
+import { MOVE } from './rows.js'
+import { NEW, Tokens } from './tokens.js'
 
-const VIEWS = {
+const SCREENS = {
   requests: Requests,
   tokens: Tokens,
   applications: Applications,
@@ -15,82 +24,163 @@ const VIEWS = {
   log: Log,
   outbox: Outbox,
   controls: Controls,
+  reference: Reference,
 }
-type ViewName = keyof typeof VIEWS
+type Name = keyof typeof SCREENS
+const NAMES = Object.keys(SCREENS) as Name[]
 
-const reference = document.querySelector<HTMLElement>('#reference')!
-
-function readView(isFirst: boolean): ViewName | undefined {
-  const [, name = ''] = /^#\/(.*)$/.exec(location.hash) ?? []
-  if (Object.hasOwn(VIEWS, name)) return name as ViewName
-  return isFirst && location.hash === '' ? 'requests' : undefined
-}
-
-function Page({ session }: { session: Session }) {
-  const [view, setView] = useState(() => readView(true))
-  const [place, setPlace] = useState<Place>({})
-  const live = useMemo(() => createLive(session, place), [session, place])
-  useEffect(() => addEventListener('hashchange', () => setView(readView(false))), [])
+function useRoute() {
+  const [route, setRoute] = useState(readRoute)
   useEffect(() => {
-    reference.hidden = view !== undefined
-    document.title = view === undefined ? 'Coffer' : `Coffer: ${view}`
-  }, [view])
-  const View = view && VIEWS[view]
-  const names = Object.keys(VIEWS).filter((name) => name !== 'controls' || session.controls.faults)
-  const places = [
-    // The server lists the newest tenant first, but its default is the oldest.
-    ...session.tenants.toReversed().map(({ id, name }) => ({ label: name, place: { tenant: id } })),
-    ...session.forks.map((fork) => ({ label: `fork ${fork.slice(0, 8)}`, place: { fork } })),
-  ]
-  const link = (name: string, href: string, isCurrent: boolean) => (
-    <a key={name} href={href} aria-current={isCurrent ? 'page' : undefined}>
-      {name}
-    </a>
-  )
+    const read = () => setRoute(readRoute())
+    addEventListener('hashchange', read)
+    return () => removeEventListener('hashchange', read)
+  }, [])
+  const screen = (NAMES as string[]).includes(route.screen) ? (route.screen as Name) : 'requests'
+  return { ...route, screen }
+}
+
+const KEYS: Record<string, string> = {
+  'j k': 'Next row, row before',
+  Enter: 'Open the row; its address is a permalink',
+  Esc: 'Close the detail or the dialog, leave the field',
+  '/': 'Find',
+  '1 … 8': 'Go to a screen',
+  e: 'Requests: edit and send',
+  n: 'Tokens: new token',
+  '← →': 'Other tab',
+  '?': 'This list',
+}
+
+function Page({ session }: { session: PageSession }) {
+  const live = useNews(session)
+  const route = useRoute()
+  const [single, setSingle] = useKept('keys', 'on')
+  const [areKeysShown, setKeysShown] = useState(false)
+  const { screen, id, filters } = route
+  const names = NAMES.filter((name) => name !== 'controls' || session.controls.faults)
+  const move = (by: number) => dispatchEvent(new CustomEvent(MOVE, { detail: by }))
+  const keys: Record<string, () => unknown> = {
+    j: () => move(1),
+    k: () => move(-1),
+    '/': () => document.querySelector<HTMLElement>('main [type=search]')?.focus(),
+    '?': () => setKeysShown(true),
+    e: () => dispatchEvent(new Event(EDIT)),
+    n: () => dispatchEvent(new Event(NEW)),
+    Escape: () => id !== undefined && go(linkTo(screen, undefined, filters)),
+    ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
+  }
+  useKeys(keys, single === 'on')
+  useEffect(() => {
+    document.title = `${titleOf(screen)} · Coffer`
+  }, [screen])
+  const View = SCREENS[screen]
   return (
     <LiveProvider value={live}>
-      <nav aria-label="Views" class="views">
-        {names.map((name) => link(name, `#/${name}`, view === name))}
-        {link('reference', '#reference', view === undefined)}
-        {places.length > 1 && (
+      <Header about={session}>
+        <Chips live={live} />
+        <div class="row">
+          <Places live={live} />
+          <Theme />
+          <button
+            type="button"
+            class="quiet"
+            aria-label="Keyboard keys"
+            title="Keyboard keys"
+            onClick={() => setKeysShown(true)}
+          >
+            ?
+          </button>
+        </div>
+      </Header>
+      <Navigation names={names} current={screen} live={live} />
+      <main id="main" tabIndex={-1}>
+        <Lost live={live} />
+        <View key={screen + JSON.stringify(live.place)} route={route} />
+      </main>
+      {areKeysShown && (
+        <Dialog title="Keyboard keys" close={() => setKeysShown(false)}>
+          <Facts of={KEYS} />
           <label>
-            Tenant{' '}
-            <select onChange={(event) => setPlace(places[event.currentTarget.selectedIndex]?.place ?? {})}>
-              {places.map(({ label }) => (
-                <option key={label}>{label}</option>
-              ))}
-            </select>
+            <input
+              type="checkbox"
+              checked={single === 'on'}
+              onChange={(event) => setSingle(event.currentTarget.checked ? 'on' : 'off')}
+            />
+            Keys without Ctrl or Alt act
           </label>
-        )}
-      </nav>
-      {View && (
-        <main>
-          <View />
-        </main>
+          <form>
+            <button type="reset" class="primary">
+              Close
+            </button>
+          </form>
+        </Dialog>
       )}
     </LiveProvider>
   )
 }
 
+function Lost({ live: { lost } }: { live: Live }) {
+  if (lost === undefined) return null
+  const from = formatTime(new Date(lost.since).toISOString())
+  const text = lost.isSignedOut
+    ? 'You are signed out. Open an address of: coffer control page'
+    : `The server does not answer. The page tries again. What is below is from ${from}.`
+  return <Failure text={text} />
+}
+
+function Alone({ fault }: { fault?: string | undefined }) {
+  const route = useRoute()
+  return (
+    <>
+      <Header about={{}}>
+        <span class="push" />
+        <Theme />
+      </Header>
+      <nav class="nav" aria-label="Sign in">
+        <div class="stack">
+          <Failure text={fault} />
+          <p class="dim small">
+            To see what happens on this server, open the address that it printed, or one of:
+          </p>
+          <Terminal text="coffer control page" />
+        </div>
+      </nav>
+      <main id="main" tabIndex={-1}>
+        <Reference route={{ ...route, screen: 'reference' }} isAlone />
+      </main>
+    </>
+  )
+}
+
+/** `session`: absent if nobody is signed in. */
+function App({ session, fault }: { session?: PageSession | undefined; fault?: string | undefined }) {
+  const [described, setDescribed] = useState<Document>()
+  useEffect(() => {
+    void fetch('/openapi.json').then(async (answer) => setDescribed((await answer.json()) as Document))
+  }, [])
+  return (
+    <DocumentProvider value={described}>
+      {session ? <Page session={session} /> : <Alone fault={fault} />}
+    </DocumentProvider>
+  )
+}
+
 async function start(): Promise<void> {
-  const live = document.createElement('div')
-  const show = (content: ComponentChildren) => render(content, live)
-  reference.before(live)
-  enhanceReference(reference)
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Keeps the login out of the history and bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)
-  const fault = login && (await signIn(login).then(String, (error: Error) => error))
+  const fault =
+    login &&
+    (await signIn(login).then(
+      () => undefined,
+      (error: Error) => error.message,
+    ))
   // A server for other machines has only the reference.
   const session = await readSession().catch(() => undefined)
-  if (session?.is_signed_in) return show(<Page session={session} />)
-  if (fault instanceof Error) return show(<Fault text={fault.message} />)
-  if (session === undefined) return
-  show(
-    <aside class="dim">
-      To see here what happens on this server, open the address that <code>coffer serve</code> printed, or one
-      of <code>coffer control page</code>.
-    </aside>,
+  render(
+    <App session={session?.is_signed_in ? session : undefined} fault={fault} />,
+    document.getElementById('page')!,
   )
 }
 

@@ -1,82 +1,83 @@
-import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
-import { useState } from 'preact/hooks'
-import type { OperationName, ResultOf } from '../operations/all.js'
-import { type Asked, useAsked } from './api.js'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useId, useState } from 'preact/hooks'
+import { useLive, useNameOf } from './api.js'
+import { Button } from './forms.js'
+import { linkTo } from './route.js'
+import { type Call, LANGUAGES } from './samples.js'
 
-/** Waits, or says what failed, or shows `children` of the result. */
-export function Shown<T>({ of, children }: { of: Asked<T>; children: (result: T) => ComponentChildren }) {
-  if (of.error !== undefined) return <Fault text={of.error} />
-  if (of.result === undefined) return <p class="dim">Loading …</p>
-  return <>{children(of.result)}</>
-}
+type Children = { children?: ComponentChildren }
 
-export function Fault({ text }: { text: string }) {
-  return (
-    <p role="alert" class="fault">
-      {text}
-    </p>
-  )
-}
-
-export function Status({ isFault, text }: { isFault: boolean; text: ComponentChildren }) {
-  return <span class={isFault ? 'status fault' : 'status'}>{text}</span>
-}
-
-export function Heading({ text, children }: { text: string; children?: ComponentChildren }) {
-  return (
-    <div class="heading">
-      <h1>{text}</h1>
-      {children}
-    </div>
-  )
-}
-
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { text: string; act(): unknown }
-
-export function Button({ text, act, ...rest }: ButtonProps) {
-  return (
-    <button type="button" {...rest} onClick={act}>
-      {text}
-    </button>
-  )
-}
-
-export type Fields = Record<string, string>
-
-/** Sends the fields that are not empty. */
-export function Form({
-  send,
+export function Copy({
+  text,
+  label = 'Copy',
+  of,
   ...rest
-}: FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): void }) {
+}: {
+  text: string
+  label?: string
+  of?: string
+  class?: string
+}) {
+  const [isDone, setDone] = useState(false)
+  useEffect(() => {
+    const timer = isDone ? setTimeout(() => setDone(false), 2000) : undefined
+    return () => clearTimeout(timer)
+  }, [isDone])
+  const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
+  const name = of === undefined ? {} : { 'aria-label': `${label}: ${of}` }
+  return <Button {...rest} {...name} text={isDone ? 'Copied' : label} act={copy} />
+}
+
+export const Badge = ({ kind = '', children }: Children & { kind?: string }) => (
+  <span class={`badge ${kind}`}>{children}</span>
+)
+
+export function Status({ status }: { status: number }) {
+  const kind = status === 0 || status >= 500 ? 'bad' : status >= 400 ? 'warn' : 'good'
+  return <Badge kind={`status ${kind}`}>{status || 'none'}</Badge>
+}
+
+export const Method = ({ name }: { name: string }) => (
+  <b class={`badge method ${name.toLowerCase()}`}>{name}</b>
+)
+
+export function Seeing({ transform }: { transform: string | undefined }) {
+  if (transform === undefined) return <span class="dim">no</span>
+  const words: Record<string, string> = { reveal: 'revealed', mask: 'masked', redact: 'redacted' }
+  return <Badge kind={transform === 'reveal' ? 'warn' : ''}>{words[transform]}</Badge>
+}
+
+/** Rows of a name and what is to say of it; what is undefined is left out. */
+export function Facts({ of }: { of: Record<string, ComponentChildren> }) {
   return (
-    <form
-      {...rest}
-      onSubmit={(event) => {
-        event.preventDefault()
-        const fields = [...new FormData(event.currentTarget)].filter(([, value]) => value !== '')
-        send(Object.fromEntries(fields) as Fields)
-      }}
-    />
+    <dl class="facts">
+      {Object.entries(of).map(
+        ([name, value]) =>
+          value !== undefined && [<dt key={`${name}?`}>{name}</dt>, <dd key={name}>{value}</dd>],
+      )}
+    </dl>
   )
 }
 
-export function Field({ label, ...input }: InputHTMLAttributes<HTMLInputElement> & { label: string }) {
-  return (
-    <label>
-      {label} <input {...input} />
-    </label>
-  )
-}
-
-export function Table({ label, head, rows }: { label: string; head: string[]; rows: ComponentChildren[][] }) {
+/** `right`: the columns from which on cells are numbers or buttons. */
+export function Table({
+  head,
+  rows,
+  right = head.length,
+}: {
+  head: string[]
+  rows: ComponentChildren[][]
+  right?: number
+}) {
+  const kind = (at: number) => (at >= right ? 'number' : undefined)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
-    <section class="wide" aria-label={label} tabIndex={0}>
-      <table>
+    <div class="scroll" tabIndex={0}>
+      <table class="plain">
         <thead>
           <tr>
-            {head.map((name) => (
-              <th key={name} scope="col">
+            {head.map((name, at) => (
+              <th key={name} scope="col" class={kind(at)}>
                 {name}
               </th>
             ))}
@@ -85,107 +86,180 @@ export function Table({ label, head, rows }: { label: string; head: string[]; ro
         <tbody>
           {rows.map((cells, row) => (
             <tr key={row}>
-              {cells.map((cell, column) => (
-                <td key={head[column]}>{cell}</td>
+              {cells.map((cell, at) => (
+                <td key={at} class={kind(at)}>
+                  {cell}
+                </td>
               ))}
             </tr>
           ))}
         </tbody>
       </table>
-    </section>
+    </div>
   )
 }
 
-export function Code({ label, text, isCopied = false }: { label: string; text: string; isCopied?: boolean }) {
-  const [isDone, setDone] = useState(false)
-  const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
+/** What is shown of the chosen row. `back`: the list, for a narrow window. */
+export function Detail({
+  back,
+  head,
+  kind = 'stack',
+  children,
+}: Children & { back: string; head: ComponentChildren; kind?: string }) {
   return (
-    <>
-      <p class="label">
-        {label}
-        {isCopied && (
-          <Button class="small" aria-label={`Copy: ${label}`} text={isDone ? 'Copied' : 'Copy'} act={copy} />
-        )}
-      </p>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
-      <pre tabIndex={0}>{text}</pre>
-    </>
-  )
-}
-
-type Listed<Name extends OperationName> = Extract<ResultOf<Name>, { data: unknown[] }>
-
-/** A view of the operation's list, page by page; `head` is what stands beside its name. */
-export function ListView<Name extends OperationName>(given: {
-  text: string
-  operation: Name
-  input?: object
-  head?: ComponentChildren
-  empty?: ComponentChildren
-  children: (list: Listed<Name>) => ComponentChildren
-}) {
-  const { text, operation, input = {}, head, empty = 'None yet.', children } = given
-  const about = JSON.stringify([operation, input])
-  const [turned, setTurned] = useState({ about, page: 1 })
-  const page = turned.about === about ? turned.page : 1
-  const found = useAsked(operation, { size: 20, ...input, page })
-  const turn = (to: number) => () => setTurned({ about, page: to })
-  return (
-    <>
-      <Heading text={text}>
+    <article class={`detail ${kind}`} aria-label="Detail">
+      <div class="head">
+        <a class="button back" href={back}>
+          Back
+        </a>
         {head}
-        <Button text="Refresh" act={found.again} />
-      </Heading>
-      <Shown of={found as Asked<unknown> as Asked<Listed<Name> & { pagination: { total_pages: number } }>}>
-        {(list) => (
-          <>
-            {list.data.length === 0 && <p class="dim">{empty}</p>}
-            {children(list)}
-            {list.pagination.total_pages > 1 && (
-              <nav aria-label="Pages">
-                <Button text="Newer" disabled={page <= 1} act={turn(page - 1)} />
-                <span>
-                  Page {page} of {list.pagination.total_pages}
-                </span>
-                <Button text="Older" disabled={page >= list.pagination.total_pages} act={turn(page + 1)} />
-              </nav>
-            )}
-          </>
-        )}
-      </Shown>
-    </>
+      </div>
+      {children}
+    </article>
   )
 }
 
-/** Details whose content is made when they are opened; `about` is the second line of their summary. */
-export function Details(
-  given: Record<'title' | 'about', ComponentChildren> & { children: () => ComponentChildren },
-) {
-  const [isOpen, setOpen] = useState(false)
+export function Note({ kind, title, children }: Children & { kind: string; title: ComponentChildren }) {
   return (
-    <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary>
-        {given.title}
-        <br />
-        <span class="dim">{given.about}</span>
-      </summary>
-      {isOpen && given.children()}
-    </details>
+    <div class={`note ${kind}`}>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+export function Empty({ title, children }: Children & { title: string }) {
+  return (
+    <div class="empty">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  )
+}
+
+export const NoneFits = ({ thing }: { thing: string }) => (
+  <Empty title={`No ${thing} fits`}>Clear the filters, or look in another fork.</Empty>
+)
+
+export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
+
+type CodeProps = Children & { label: string; text: string; isCopied?: boolean }
+
+export function Code({ label, text, isCopied = false, children = text }: CodeProps) {
+  return (
+    <figure class="code">
+      <figcaption>
+        {label}
+        {isCopied && <Copy class="quiet push" text={text} of={label} />}
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
+      <pre tabIndex={0}>{children}</pre>
+    </figure>
   )
 }
 
 export const formatJson = (value: unknown) =>
   typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
 
-export const time = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2')
+const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
 
-const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`
+/** JSON whose names are dim, and in which the places of what was left out are marked. */
+export function Json({
+  label,
+  value,
+  isCopied = false,
+}: {
+  label: string
+  value: unknown
+  isCopied?: boolean
+}) {
+  const text = formatJson(value)
+  const parts = text.split(MARKED).map((part, at) => {
+    if (at % 2 === 0) return part
+    return part.startsWith('"(') ? <i key={at}>{part.slice(1, -1)}</i> : <b key={at}>{part}</b>
+  })
+  return (
+    <Code label={label} text={text} isCopied={isCopied}>
+      {parts}
+    </Code>
+  )
+}
 
-/** A command line for the request. The key is a variable, so that no shell history has it. */
-export function curl(method: string, path: string, header: string, body?: string, type = 'application/json') {
-  return [
-    `curl ${method === 'GET' ? '' : `-X ${method} `}${quote(location.origin + path)}`,
-    `-H "${header}: $KEY"`,
-    ...(body === undefined ? [] : [`-H 'Content-Type: ${type}'`, `-d ${quote(body)}`]),
-  ].join(' \\\n  ')
+/** Tabs by their names, and what makes the panel of each. */
+export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () => ComponentChildren> }) {
+  const [chosen, setChosen] = useState('')
+  const id = useId()
+  const names = Object.keys(tabs)
+  const current = names.includes(chosen) ? chosen : names[0]!
+  const turn = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (by === undefined) return
+    const next = (names.indexOf(current) + by + names.length) % names.length
+    setChosen(names[next]!)
+    event.currentTarget.querySelectorAll('button')[next]?.focus()
+  }
+  return (
+    <>
+      <div class="tabs" role="tablist" aria-label={label} onKeyDown={turn}>
+        {names.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`${id}-${names.indexOf(name)}`}
+            aria-controls={id}
+            aria-selected={name === current}
+            tabIndex={name === current ? 0 : -1}
+            onClick={() => setChosen(name)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div class="stack" role="tabpanel" id={id} aria-labelledby={`${id}-${names.indexOf(current)}`}>
+        {tabs[current]!()}
+      </div>
+    </>
+  )
+}
+
+export function CodeTabs({ call }: { call: Call }) {
+  const entries = Object.entries(LANGUAGES).map(([name, write]) => {
+    const label = `${name} · the key comes from your environment`
+    return [name, () => <Code label={label} text={write(call)} isCopied />] as const
+  })
+  return <Tabs label="Language" tabs={Object.fromEntries(entries)} />
+}
+
+export function ApplicationLink({ id }: { id: string | undefined }) {
+  const name = useNameOf()(id)
+  return id === undefined ? name : <a href={linkTo('applications', id)}>{name}</a>
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const
+
+/** `2 min`, without a direction. */
+export function formatSpan(ms: number): string {
+  const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
+  return `${Math.floor(Math.abs(ms) / length)} ${unit}`
+}
+
+/** `2026-11-23 06:41:07 UTC` */
+export const formatTime = (date: string) => date.replace(/^(.{10})T(.{8}).*$/, '$1 $2 UTC')
+
+/** A date of the vault and how long ago it is, by the clock of the vault. */
+export function Time({ of }: { of: string | undefined }) {
+  const { news } = useLive()
+  if (of === undefined) return <>never</>
+  const ms = (news?.now ?? Date.parse(of)) - Date.parse(of)
+  return (
+    <>
+      <time dateTime={of}>{formatTime(of)}</time>{' '}
+      <span class="dim">· {ms >= 0 ? `${formatSpan(ms)} ago` : `in ${formatSpan(ms)}`}</span>
+    </>
+  )
 }

@@ -1,111 +1,278 @@
-/** Makes the operations of the reference callable: fields, "send", the answer, and the curl command. */
-import { render } from 'preact'
-import { useState } from 'preact/hooks'
-import { Code, curl, Field, type Fields, Form, formatJson } from './parts.js'
+/** The reference, made of the OpenAPI document: operations by noun, what they take and answer, a form to try them. */
+import { createContext } from 'preact'
+import { useContext, useEffect, useRef, useState } from 'preact/hooks'
+import { Badge, CodeTabs, Detail, Facts, Method, Table, Tabs } from './parts.js'
+import type { Route } from './route.js'
+import type { Call } from './samples.js'
+import { ItemScreen } from './screen.js'
+import { Composer } from './send.js'
 
-/** The key that was typed, which is stored nowhere else. */
-const typed = { key: '' }
-
-export function enhanceReference(root: HTMLElement): void {
-  const { header = '' } = root.dataset
-  const field = document.createElement('div')
-  root.querySelector('main')?.prepend(field)
-  const keep = (event: { currentTarget: HTMLInputElement }) => {
-    typed.key = event.currentTarget.value.trim()
-  }
-  const label = `API key, to send requests from here (${header})`
-  render(<Field label={label} type="password" autocomplete="off" onInput={keep} />, field)
-  for (const details of root.querySelectorAll<HTMLDetailsElement>('details[data-call]'))
-    details.addEventListener('toggle', () => enhance(details, header), { once: true })
+interface Schema {
+  type?: string | string[]
+  enum?: unknown[]
+  items?: Schema
+  $ref?: string
+  default?: unknown
+  description?: string
+  properties?: Record<string, Schema>
+  required?: string[]
 }
 
-function enhance(details: HTMLDetailsElement, header: string): void {
-  const place = document.createElement('div')
-  details.append(place)
-  render(<Try details={details} header={header} />, place)
+interface Described {
+  operationId: string
+  tags: string[]
+  summary: string
+  description: string
+  parameters: { name: string; in: string; required?: boolean; description?: string; schema: Schema }[]
+  requestBody?: { content: Record<string, { schema?: Schema; example?: unknown }> }
+  responses: Record<
+    string,
+    { $ref?: string; description?: string; content?: Record<string, { schema?: Schema }> }
+  >
+  security: Record<string, string[]>[]
+  'x-code-samples': { source: string }[]
 }
 
-/** A form for the operation, by the attributes that the server writes. */
-function Try({ details, header }: { details: HTMLDetailsElement; header: string }) {
-  const { call = '', query = '', type = '', secret } = details.dataset
-  const [method = '', path = ''] = call.split(' ')
-  const inPath = [...path.matchAll(/\{(\w+)\}/g)].map((match) => match[1]!)
-  const inQuery = query.split(' ').filter(Boolean)
-  const [values, setValues] = useState<Fields>({})
-  const [body, setBody] = useState(details.querySelector('pre.sample')?.textContent ?? '')
-  const [answer, setAnswer] = useState<{ status: string; text: string }>()
-  const search = new URLSearchParams(inQuery.flatMap((name) => (values[name] ? [[name, values[name]]] : [])))
-  const filled = path.replaceAll(/\{(\w+)\}/g, (_, name) => encodeURIComponent(values[name] ?? ''))
-  const target = search.size === 0 ? filled : `${filled}?${search}`
-  const sent = type === '' ? undefined : body
-  const send = async () => {
-    try {
-      const headers = { [header]: typed.key, ...(sent === undefined ? {} : { 'content-type': type }) }
-      const reply = await fetch(target, { method, headers, ...(sent === undefined ? {} : { body: sent }) })
-      const text = await reply.text()
-      // The message of reactor code that failed may be data.
-      const isOpen = !reply.ok && !text.includes('reactor-failed')
-      const shown = isOpen ? parse(text, text, (value) => value) : conceal(text, secret !== undefined)
-      setAnswer({ status: `${reply.status} ${reply.statusText}`, text: shown })
-    } catch (error) {
-      setAnswer({ status: 'none', text: (error as Error).message })
-    }
-  }
-  return (
-    <Form class="try" send={() => void send()}>
-      <h3>Try it</h3>
-      {[...inPath, ...inQuery].map((name) => (
-        <Field
-          key={name}
-          label={name}
-          required={inPath.includes(name)}
-          onInput={(event) => setValues({ ...values, [name]: event.currentTarget.value })}
-        />
-      ))}
-      {sent !== undefined && (
-        <label class="wide">
-          Body
-          <textarea
-            rows={Math.min(16, body.split('\n').length + 1)}
-            spellcheck={false}
-            value={body}
-            onInput={(event) => setBody(event.currentTarget.value)}
-          />
-        </label>
-      )}
-      <button type="submit">Send</button>
-      <Code label="The same in a terminal" isCopied text={curl(method, target, header, sent, type)} />
-      {answer !== undefined && (
-        <div role="status">
-          <Code label={`Answer: ${answer.status}`} text={answer.text} />
-        </div>
-      )}
-    </Form>
+export interface Document {
+  paths: Record<string, Record<string, Described>>
+  info: { version: string; description: string }
+  components: { schemas: Record<string, Schema>; securitySchemes: Record<string, { name: string }> }
+}
+
+const DocumentContext = createContext<Document | undefined>(undefined)
+export const DocumentProvider = DocumentContext.Provider
+
+type Operation = Described & { method: string; path: string; id: string }
+/** A section that the server wrote. */
+type Guided = { id: string; path?: undefined }
+
+function listOperations(document: Document | undefined): Operation[] {
+  return Object.entries(document?.paths ?? {}).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => ({
+      ...operation,
+      id: operation.operationId,
+      method: method.toUpperCase(),
+      path,
+    })),
   )
 }
 
-const HIDDEN = '(not shown on this page)'
-
-/** Hides data of tokens, keys of proxies, and the whole of an answer that is only data. */
-function conceal(text: string, isSecret: boolean): string {
-  if (text === '') return '(empty)'
-  if (isSecret) return HIDDEN
-  const hide = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(hide)
-    if (typeof value !== 'object' || value === null) return value
-    const isHidden = (name: string) =>
-      (name === 'data' && !('pagination' in value)) || (name === 'key' && 'destination_url' in value)
-    const entries = Object.entries(value).map(([name, item]) => [name, isHidden(name) ? HIDDEN : hide(item)])
-    return Object.fromEntries(entries)
-  }
-  return parse(text, HIDDEN, hide)
+const bodyOf = ({ requestBody }: Described) => {
+  const [type, { schema, example } = {}] = Object.entries(requestBody?.content ?? {})[0] ?? []
+  return type === undefined
+    ? undefined
+    : { type: type === '*/*' ? 'application/json' : type, schema, example }
 }
 
-/** `change` of the JSON as text; `otherwise` for what is not JSON. */
-function parse(text: string, otherwise: string, change: (value: unknown) => unknown): string {
-  try {
-    return formatJson(change(JSON.parse(text)))
-  } catch {
-    return otherwise
+/** Media type and example of the body of an operation, such as `token create`. */
+export function useOperation(name: string | undefined) {
+  const document = useContext(DocumentContext)
+  const found = listOperations(document).find(({ operationId }) => operationId === name?.replaceAll(' ', '-'))
+  return found && bodyOf(found)
+}
+
+const GUIDES: Record<string, string> = { clients: 'Clients', fidelity: 'What is emulated' }
+
+/** `isAlone`: nobody is signed in, so nothing can be sent. */
+export function Reference({ route, isAlone = false }: { route: Route; isAlone?: boolean }) {
+  const document = useContext(DocumentContext)
+  const guides = Object.keys(GUIDES).map((id): Guided => ({ id }))
+  const all: (Operation | Guided)[] = [...listOperations(document), ...guides]
+  return (
+    <ItemScreen
+      title="Reference"
+      screen="reference"
+      thing="operation"
+      route={route}
+      placeholder="Path, operation"
+      actions={
+        <a class="button" href="/openapi.json">
+          OpenAPI document
+        </a>
+      }
+      all={document && all}
+      textOf={(row) =>
+        row.path ? `${row.method} ${row.path} ${row.id.replaceAll('-', ' ')} ${row.summary}` : ''
+      }
+      groupOf={(row) => (row.path ? row.tags[0]! : 'about')}
+      item={(row) => [
+        <span key="method">{row.path && <Method name={row.method} />}</span>,
+        <span key="path" class="mono">
+          {row.path ? row.path : GUIDES[row.id]}
+        </span>,
+      ]}
+      detail={(row) =>
+        row.path ? (
+          <OperationDetail key={row.id} operation={row} isAlone={isAlone} />
+        ) : (
+          <Guide key={row.id} id={row.id} />
+        )
+      }
+    />
+  )
+}
+
+/** A section that the server wrote. */
+function Guide({ id }: { id: string }) {
+  const place = useRef<HTMLDivElement>(null)
+  useEffect(() => place.current!.append(document.getElementById(id)!.cloneNode(true)), [])
+  return (
+    <Detail back="#/reference" head={<h2>{GUIDES[id]}</h2>}>
+      <div class="guide stack" ref={place} />
+    </Detail>
+  )
+}
+
+function OperationDetail({ operation, isAlone }: { operation: Operation; isAlone: boolean }) {
+  const document = useContext(DocumentContext)!
+  const { method, path, summary, description, parameters, security } = operation
+  const body = bodyOf(operation)
+  const example = body && (body.example === undefined ? '{}' : JSON.stringify(body.example, undefined, 2))
+  const [call, setCall] = useState<Omit<Call, 'header'>>({ method, path, type: body?.type, body: example })
+  const inside = (place: string) => parameters.filter((each) => each.in === place)
+  const headers = Object.fromEntries(inside('header').map((each) => [each.name, each.description]))
+  const needed = security.flatMap((each) => Object.values(each)).flat()
+  const header = Object.values(document.components.securitySchemes)[0]!.name
+  const draft = {
+    method,
+    path,
+    query: inside('query').map(({ name }) => name),
+    type: body?.type,
+    body: example,
   }
+  return (
+    <Detail
+      back="#/reference"
+      kind="doc"
+      head={
+        <>
+          <Method name={method} />
+          <h2 class="mono">{path}</h2>
+          <span class="dim">{summary}</span>
+          <span class="push row">
+            {needed.map((name) => (
+              <Badge key={name}>{name}</Badge>
+            ))}
+          </span>
+        </>
+      }
+    >
+      <div class="stack">
+        {description.split('\n\n').map((text) => (
+          <p key={text}>{text}</p>
+        ))}
+        {inside('header').length > 0 && [<h3 key="title">Header</h3>, <Facts key="facts" of={headers} />]}
+        {[...inside('path'), ...inside('query')].length > 0 && (
+          <>
+            <h3>Parameters</h3>
+            <Properties
+              of={[...inside('path'), ...inside('query')].map((each) => ({ ...each, about: each.schema }))}
+            />
+          </>
+        )}
+        {body?.schema && [<h3 key="title">Body</h3>, <SchemaTable key="table" schema={body.schema} />]}
+        <h3>Answers</h3>
+        <Answers responses={operation.responses} />
+        <h3>On the command line</h3>
+        <CommandLine samples={operation['x-code-samples']} />
+      </div>
+      <div class="stack">
+        {!isAlone && !path.startsWith('/proxy') && (
+          <div class="card stack">
+            <h2>Try it</h2>
+            <Composer draft={draft} change={setCall} />
+          </div>
+        )}
+        <CodeTabs call={{ ...call, header }} />
+      </div>
+    </Detail>
+  )
+}
+
+const CommandLine = ({ samples }: { samples: { source: string }[] }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
+  <pre class="code" tabIndex={0}>
+    {samples.map(({ source }) => source).join('\n')}
+  </pre>
+)
+
+const MEANINGS: Record<string, string> = {
+  400: 'The request is not valid; errors says which property.',
+  401: 'The API key is missing, unknown or expired.',
+  403: 'The key has no permission for this.',
+  404: 'There is nothing with this id.',
+  409: 'It exists, or the first call with this idempotency key still runs.',
+  413: 'The body is too long.',
+  415: 'The content type is another.',
+  429: 'More requests than the application may send; Retry-After says when to come back.',
+  500: 'The server failed; its log has the reason under the trace id.',
+}
+
+function Answers({ responses }: Pick<Described, 'responses'>) {
+  const { schemas } = useContext(DocumentContext)!.components
+  const done = Object.entries(responses).filter(([, { $ref }]) => $ref === undefined)
+  const refused = Object.keys(responses).filter(
+    (status) => MEANINGS[status] !== undefined && responses[status]?.$ref,
+  )
+  const tabs = done.map(([status, { description, content = {} }]) => {
+    const schema = content['application/json']?.schema
+    return [
+      status,
+      () => (schema === undefined ? <p>{description}</p> : <SchemaTable schema={schema} />),
+    ] as const
+  })
+  const problems = () => (
+    <>
+      <Facts of={Object.fromEntries(refused.map((status) => [status, MEANINGS[status]]))} />
+      <SchemaTable schema={schemas.Problem ?? {}} />
+    </>
+  )
+  return (
+    <Tabs
+      label="Answers"
+      tabs={{ ...Object.fromEntries(tabs), ...(refused.length > 0 && { Problems: problems }) }}
+    />
+  )
+}
+
+function SchemaTable({ schema }: { schema: Schema }) {
+  const { schemas } = useContext(DocumentContext)!.components
+  const named = (each: Schema): Schema =>
+    each.$ref === undefined ? each : (schemas[each.$ref.split('/').at(-1)!] ?? {})
+  const whole = named(schema)
+  const { properties = {}, required = [] } = whole.type === 'array' ? named(whole.items ?? {}) : whole
+  const rows = Object.entries(properties).map(([name, about]) => ({
+    name,
+    about,
+    required: required.includes(name),
+  }))
+  if (rows.length === 0) return <p>{describeType(schema)}</p>
+  return (
+    <>
+      {whole.type === 'array' && <p>A list of:</p>}
+      <Properties of={rows} />
+    </>
+  )
+}
+
+function Properties({
+  of,
+}: {
+  of: { name: string; about: Schema; required?: boolean; description?: string }[]
+}) {
+  const rows = of.map(({ name, about, required, description = about.description }) => [
+    <span key="name">
+      <code>{name}</code> {required && <Badge>required</Badge>}
+    </span>,
+    describeType(about),
+    description,
+  ])
+  return <Table head={['Property', 'Type', 'About']} rows={rows} />
+}
+
+function describeType({ type, enum: choices, items, $ref, default: usual, description }: Schema): string {
+  if ($ref !== undefined) return $ref.split('/').at(-1)!
+  if (choices !== undefined) return description === undefined ? `one of ${choices.join(', ')}` : 'string'
+  const name = type === undefined ? 'any JSON' : [type].flat().join(' or ')
+  return `${name}${items === undefined ? '' : ` of ${describeType(items)}`}${usual === undefined ? '' : `, default ${usual}`}`
 }

@@ -164,7 +164,9 @@ t.test('a session sees nothing in plaintext and performs nothing else', async (t
     'token get',
     'token detokenize',
     'control fork list',
-    'app create',
+    'app regenerate',
+    'app key create',
+    'reactor react',
     'seed export',
     '__proto__',
     1,
@@ -219,11 +221,167 @@ t.test('a fork has tokens and requests of its own', async (t) => {
   await api('/tokens/card-1')
   await api('/tokens/card-1', fork.keys.support!)
   await api('/tokens/card-1', fork.keys.support!)
-  t.match(await send('/_dashboard/session'), { json: { forks: [fork.id] } })
-  t.match(await send('/_dashboard/ask', { after: 0 }), { json: { count: 1 } })
+  const base = await send('/_dashboard/ask', { after: 0 })
+  t.match(base, {
+    json: { count: 1, forks: [{ id: fork.id, requests: 2 }], facts: { counts: { tokens: 2 } } },
+  })
   t.match(await send('/_dashboard/ask', { after: 0, fork: fork.id }), { json: { count: 2 } })
   const own = await send('/_dashboard/ask', { operation: 'token list', fork: fork.id })
   t.match(own, { json: { data: [{ id: 'card-1', tenant_id: fork.tenant.id }] } })
+})
+
+t.test('reads of the page are neither logged nor counted, and its changes are', async (t) => {
+  const { ask, control, signIn, send } = await open(t)
+  await signIn()
+  const count = async () =>
+    (await control.app.ask({ operation: 'log list', input: {}, as: { reveal: false } })).result
+  const before = (await count()).pagination.total_items
+  for (const operation of ['token list', 'token search', 'app list', 'log list', 'invite outbox'])
+    t.equal((await ask(operation)).status, 200, operation)
+  await send('/_dashboard/ask', { after: 0 })
+  await send('/_dashboard/ask', { access: { permission: 'token:read', target: 'card-1' } })
+  t.equal((await count()).pagination.total_items, before)
+  t.equal((await ask('token create', { type: 'token', data: 'SECRET' })).status, 201)
+  const { data } = await count()
+  t.match(data[0], { message: 'Token created', actor_type: 'user' })
+  const { json } = await send('/_dashboard/ask', { after: 0 })
+  t.equal(json.facts.actors[data[0]!.actor_id!], 'owner')
+})
+
+t.test('the page asks again for facts only if something has changed', async (t) => {
+  const { ask, signIn, send } = await open(t)
+  await signIn()
+  const { json: first } = await send('/_dashboard/ask', { after: 0 })
+  t.match(first, { facts: { counts: { tokens: 2, applications: 1 }, applications: [{ name: 'support' }] } })
+  t.notOk('facts' in (await send('/_dashboard/ask', { after: 0, version: first.version })).json)
+  await ask('token delete', { id: 'name-1' })
+  t.match(await send('/_dashboard/ask', { after: 0, version: first.version }), {
+    json: { facts: { counts: { tokens: 1 } } },
+  })
+})
+
+t.test('a request of the page has the grants of an application, and no data in its answer', async (t) => {
+  const { control, send, signIn } = await open(t)
+  t.match(await send('/_dashboard/ask', { request: { method: 'GET', target: '/tokens' } }), { status: 401 })
+  await signIn()
+  const [application] = (await send('/_dashboard/ask', { after: 0 })).json.facts.applications
+  const request = (given: object) => send('/_dashboard/ask', { request: { method: 'GET', ...given } })
+  const sent = await request({ target: '/tokens/card-1', application: application.id })
+  t.match(sent, {
+    status: 200,
+    json: {
+      status: 200,
+      application_id: application.id,
+      decisions: [{ transform: 'mask' }],
+      answer: { id: 'card-1' },
+    },
+  })
+  t.match(await request({ target: '/tokens/name-1', application: application.id }), { json: { status: 403 } })
+  t.match(await request({ target: '/tokens' }), { json: { status: 401 } }, 'without a key')
+  t.match(await request({ target: '/tokens', key: 'key_wrong' }), { json: { status: 401 } })
+  t.match(await request({ target: '/tokens', application: 'x' }), { json: { status: 404 } })
+  t.match(await request({ target: '/_coffer/clock', application: application.id }), { json: { status: 404 } })
+  t.match(await request({ target: '/_dashboard/session', application: application.id }), {
+    json: { status: 404 },
+  })
+  for (const target of ['tokens', '//evil.example/', 'http://evil.example/', '/tokens\r\nx: y', 1])
+    t.equal((await request({ target })).status, 400, String(target))
+  t.equal((await request({ target: '/tokens', method: 'BREW' })).status, 400)
+  const wide = { permissions: ['token:read', 'token:create'], rules: [] }
+  const { result } = await control.app.ask({
+    operation: 'app create',
+    input: {
+      name: 'wide',
+      type: 'private',
+      rules: [{ priority: 1, container: '/', transform: 'reveal', permissions: wide.permissions }],
+    },
+    as: { reveal: false },
+  })
+  const read = await request({ target: '/tokens/card-1', application: result.id })
+  t.match(read, { json: { status: 200, decisions: [{ transform: 'reveal' }], answer: { data: '(object)' } } })
+  const body = JSON.stringify({ type: 'token', data: 'MARKED' })
+  const made = await request({
+    method: 'POST',
+    target: '/tokens',
+    application: result.id,
+    body,
+    type: 'application/json',
+  })
+  t.match(made, { json: { status: 201, answer: { type: 'token' } } })
+  t.notMatch(
+    JSON.stringify([read.json, made.json, (await send('/_dashboard/ask', { after: 0 })).json]),
+    /4242424242424242|MARKED/,
+  )
+  const { data } = (await control.app.ask({ operation: 'log list', input: {}, as: { reveal: false } })).result
+  t.match(data[0], { message: 'Token created', actor_id: result.id }, 'it is logged as any other')
+})
+
+t.test('access is decided without doing anything', async (t) => {
+  const { send, signIn } = await open(t)
+  await signIn()
+  const decide = async (access: object) =>
+    send('/_dashboard/ask', { access: { permission: 'token:read', ...access } })
+  t.match(await decide({ target: '/pci/high/' }), {
+    json: [{ transform: 'mask', decisions: [{ decided_by: { priority: 1 } }] }],
+  })
+  t.match(await decide({ target: 'card-1' }), { json: [{ transform: 'mask' }] })
+  const { json } = await decide({ target: 'name-1' })
+  t.notOk('transform' in json[0])
+  t.match(json[0].decisions, [
+    { passed_over: [{ reason: 'other container' }, { reason: 'other permissions' }] },
+  ])
+  t.match(await decide({ target: 'none' }), { status: 404 })
+  t.match(await decide({ target: '/pci/', permission: 'token:fly' }), { status: 400 })
+  t.same((await decide({ target: '/pci/', application: 'x' })).json, [])
+})
+
+t.test('no key, setting of a reactor or output of code reaches the page', async (t) => {
+  const { ask, control, signIn } = await open(t)
+  await signIn()
+  const made = await ask('app create', {
+    name: 'new',
+    type: 'private',
+    permissions: ['token:read'],
+    create_key: true,
+  })
+  t.match(made, { status: 201, json: { name: 'new', keys: [] } })
+  t.notOk('key' in made.json)
+  t.strictSame(Object.keys((await ask('control fork create')).json), ['id'])
+  const input = {
+    name: 'noisy',
+    code: 'module.exports = async ({ configuration }) => { console.log("PRINTED"); throw new Error("THROWN " + configuration.KEY) }',
+    configuration: { KEY: 'SETTING' },
+  }
+  const reactor = await ask('reactor create', input)
+  t.match(reactor, { json: { configuration: { KEY: '' } } })
+  const { id } = reactor.json
+  await control.app
+    .ask({ operation: 'reactor react', input: { id }, as: { reveal: false } })
+    .catch(() => undefined)
+  const seen = [
+    reactor,
+    await ask('reactor list'),
+    await ask('reactor patch', { id, name: 'loud' }),
+    await ask('reactor logs', { id }),
+  ]
+  t.notMatch(
+    JSON.stringify(seen.map(({ json }) => json)).replaceAll(JSON.stringify(input.code), ''),
+    /PRINTED|SETTING|THROWN/,
+  )
+  t.match(await ask('reactor logs', { id, shows_output: true }), {
+    json: [{ console: [{ text: 'PRINTED' }], errors: { error: ['THROWN SETTING'] } }],
+  })
+})
+
+t.test('the setting no_reveal holds for the page too', async (t) => {
+  const { ask, control, signIn } = await open(t)
+  await signIn()
+  const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint
+  t.ok(await fingerprint())
+  const input = { key: 'no_reveal', value: 'true' }
+  await control.app.ask({ operation: 'config set', input, as: { reveal: false } })
+  t.notOk(await fingerprint())
+  t.match(await ask('token search', { query: 'data:4242' }), { status: 403 })
 })
 
 t.test('a vault without a control plane is recorded only while somebody is signed in', async (t) => {

@@ -130,7 +130,7 @@ t.test('an answer is held against the document', async (t) => {
   t.match(contract.findBreach('DELETE', '/tokens/{id}', { ...answer, status: 204 }), /a body/)
 })
 
-t.test('the reference is complete, and closed to everything but its own script', async (t) => {
+t.test('the page is closed to everything but its own script', async (t) => {
   const toy = createToy()
   const page = await toy.ask({ target: '/', headers: {} })
   t.equal(page.headers['content-type'], 'text/html; charset=utf-8')
@@ -144,23 +144,4 @@ t.test('the reference is complete, and closed to everything but its own script',
     `default-src 'none'; style-src 'sha256-${digestOf(style)}'; script-src 'sha256-${digestOf(script)}'; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
   )
   t.match(page.body, /<meta name="viewport"/)
-  for (const { endpoint, summary } of toy.options.registry.routed) {
-    t.ok(page.body.includes(`<code>${endpoint.path}</code>`), endpoint.path)
-    t.ok(page.body.includes(summary), summary)
-  }
-  const targets = [...page.body.matchAll(/href="#([^"]+)"/g)].map((match) => match[1])
-  for (const target of targets) t.ok(page.body.includes(`id="${target}"`), `#${target}`)
-})
-
-t.test('what an operation says of itself cannot break the page', async (t) => {
-  const { options } = createToy()
-  const hostile = options.registry.routed.map((each) => ({
-    ...each,
-    summary: `<img src=x onerror="x">&'`,
-  }))
-  const registry = { ...options.registry, routed: hostile }
-  const { createPages } = await import('../../src/http/pages/pages.js')
-  const body = createPages(() => createDocument(registry, OPTIONS)).get('/')!().body
-  t.notOk(body.includes('<img'))
-  t.ok(body.includes('&lt;img src=x onerror=&quot;x&quot;&gt;&amp;&#39;'))
 })

@@ -72,6 +72,20 @@ export function isExpiredApplication({ expires_at }: ApplicationRecord, now: num
   return expires_at !== undefined && Date.parse(expires_at) <= now
 }
 
+/** The caller that an application is with its key. @throws CofferError `not_found`, `unauthenticated` if it has expired */
+export async function readApplicationCaller(
+  reader: StoreReader,
+  tenant: number,
+  id: string,
+): Promise<Caller> {
+  const application = await reader.get('application', tenant, id)
+  if (application === undefined)
+    throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
+  if (isExpiredApplication(application, reader.now))
+    throw new CofferError('unauthenticated', 'The key of this application has expired.')
+  return applicationCaller(tenant, application)
+}
+
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,

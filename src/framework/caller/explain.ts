@@ -5,7 +5,7 @@ import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { Store } from '../../storage/store.js'
 import type { AnyOperation, Host } from '../operation.js'
 import { perform } from '../perform.js'
-import { applicationCaller, authenticate, isExpiredApplication } from './authenticate.js'
+import { authenticate, readApplicationCaller } from './authenticate.js'
 import { type Caller, maskingCaller, noRevealCaller } from './caller.js'
 import { type ExplainedDecision, recordDecisions } from './decisions.js'
 
@@ -54,14 +54,7 @@ export async function explain(
 async function findCaller(host: Host, whose: Explained): Promise<Caller> {
   if ('owner' in whose) return whose.owner
   if ('key' in whose) return authenticate(host, whose.key)
-  return host.store.read(async (reader) => {
-    const application = await reader.get('application', whose.tenant, whose.application)
-    if (application === undefined)
-      throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
-    if (isExpiredApplication(application, reader.now))
-      throw new CofferError('unauthenticated', 'The key of this application has expired.')
-    return applicationCaller(whose.tenant, application)
-  })
+  return host.store.read((reader) => readApplicationCaller(reader, whose.tenant, whose.application))
 }
 
 async function performAndUndo(
@@ -86,7 +79,7 @@ function describeRefusal({ status, message, errors }: CofferError): Explanation[
 }
 
 /** Rolls back every unit of work; of `notes` it keeps those of the last run, as an engine may repeat it. */
-function createUndoingStore(store: Store, notes: Map<string, ExplainedDecision>): Store {
+export function createUndoingStore(store: Store, notes = new Map<string, ExplainedDecision>()): Store {
   return {
     ...store,
     write: async (work) => {

@@ -14,7 +14,7 @@ import type { HttpRequest, HttpResponse } from '../exchange.js'
 import { readHeader } from '../headers.js'
 import { readWhole } from '../input.js'
 import { createRateLimit } from '../rate-limit.js'
-import { answerHtml, answerMessage, MESSAGE_STYLE } from './html.js'
+import { answerHtml, answerMessage, MESSAGE_STYLE, STYLE } from './html.js'
 import type { Page } from './pages.js'
 
 /** The limit of unknown links per client. Guessing 256 bits is impossible; the limit saves logs and time. */
@@ -110,7 +110,7 @@ function renderField(
 <input id="${name}" name="${name}" value="${shown}" maxlength="${SHOWN_NAME}" autocomplete="${autocomplete}"${marks}>${fault}</p>`
 }
 
-const FORM_STYLE = `
+const FORM_STYLE = `${STYLE}
 main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }
 form { border: 1px solid var(--line); border-radius: 6px; margin: 1.5rem 0; padding: 0 1rem }
 label { display: block; font-weight: 600 } label .dim { font-weight: 400 }

@@ -8,38 +8,31 @@ interface HtmlPage {
   status?: number
   title: string
   body: string
-  style?: string
+  /** Its whole style sheet. */
+  style: string
   /** A module of ours, which may send requests to this server. */
   script?: string
   hasForm?: boolean
 }
 
-const STYLE = `
-:root { color-scheme: light dark; --ink: #1a1d21; --dim: #5b6470; --line: #d9dee4; --wash: #f4f6f8; --accent: #0b5cad }
+/** The style of pages without a script. */
+export const STYLE = `
+:root { color-scheme: light dark; --ink: #1a1d21; --dim: #5b6470; --line: #d9dee4; --accent: #0b5cad }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ec; --dim: #9aa4b0; --line: #333b45; --wash: #1c2127; --accent: #7db8f5 }
+  :root { --ink: #e6e9ec; --dim: #9aa4b0; --line: #333b45; --accent: #7db8f5 }
   body { background: #14181c }
 }
 * { box-sizing: border-box }
 body { margin: 0 auto; max-width: 56rem; padding: 1rem; color: var(--ink); font: 16px/1.5 system-ui, sans-serif }
-h1 { margin: 1rem 0 0 } h2 { margin: 2.5rem 0 .5rem; text-transform: capitalize }
-p { margin: .5rem 0 } a { color: var(--accent) } .dim { color: var(--dim) }
-nav { display: flex; flex-wrap: wrap; gap: .25rem 1rem; margin: 1rem 0; text-transform: capitalize }
-code, pre { font: .875rem/1.5 ui-monospace, monospace }
-pre { background: var(--wash); border: 1px solid var(--line); border-radius: 6px; overflow-x: auto; padding: .75rem }
-code { overflow-wrap: anywhere }
-details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: 0 .75rem }
-summary { cursor: pointer; padding: .75rem 0 } summary b { font-family: ui-monospace, monospace }
-dl { margin: .5rem 0 1rem } dt { margin-top: .5rem } dt i { color: var(--dim); font-style: normal } dd { margin: 0 0 0 1rem } h3 { font-size: 1rem; margin: 1rem 0 0 }
+h1 { margin: 1rem 0 0 } p { margin: .5rem 0 } a { color: var(--accent) } .dim { color: var(--dim) }
 `
 
 /** The policy allows style sheet and script by their digests (CSP 3, 2.3.1). */
 export function answerHtml(page: HtmlPage): HttpResponse {
-  const { status = 200, title, body, style = '', script, hasForm = false } = page
-  const sheet = STYLE + style
+  const { status = 200, title, body, style, script, hasForm = false } = page
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${encodeHtml(title)}</title><style>${sheet}</style></head><body>
+<title>${encodeHtml(title)}</title><style>${style}</style></head><body>
 ${body}
 ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</body></html>`
   const answer = answerText(status, 'text/html; charset=utf-8', html)
@@ -48,7 +41,7 @@ ${script === undefined ? '' : `<script type="module">${script}</script>\n`}</bod
       ? ''
       : `script-src ${digest(script)}; connect-src 'self'; require-trusted-types-for 'script'; trusted-types 'none'; `
   answer.headers['content-security-policy'] =
-    `default-src 'none'; style-src ${digest(sheet)}; ${scripts}base-uri 'none'; ` +
+    `default-src 'none'; style-src ${digest(style)}; ${scripts}base-uri 'none'; ` +
     `form-action ${hasForm ? "'self'" : "'none'"}; frame-ancestors 'none'`
   answer.headers['referrer-policy'] = 'no-referrer'
   return answer
@@ -61,4 +54,4 @@ export function answerMessage(status: number, title: string, text: string): Http
   return answerHtml({ status, title, body, style: MESSAGE_STYLE })
 }
 
-export const MESSAGE_STYLE = 'main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }'
+export const MESSAGE_STYLE = `${STYLE}main { max-width: 32rem; margin: 0 auto } strong { overflow-wrap: anywhere }`

@@ -141,7 +141,7 @@ async function serveOpened(
   const server = await serveVault(control, {
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
     ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard: isAnnounced },
-    ...omitUndefined({ rate, tls: pem }),
+    ...omitUndefined({ rate, tls: pem, place: 'flags' in opened ? opened.flags?.[1] : undefined }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
       app.configureReactors(await hardening)

@@ -1,0 +1,252 @@
+/** What a session of the page may do: operations of the owner that reveal nothing, dry runs of access, and requests as an application. */
+import { isContainerPath } from '../domain/access/container.js'
+import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
+import { isObject } from '../domain/json/json.js'
+import { settingOf } from '../domain/settings.js'
+import { CofferError, invalid } from '../errors.js'
+import { applicationCaller } from '../framework/caller/authenticate.js'
+import { noRevealCaller } from '../framework/caller/caller.js'
+import { type ExplainedDecision, recordDecisions } from '../framework/caller/decisions.js'
+import { createUndoingStore } from '../framework/caller/explain.js'
+import type { OperationInput } from '../framework/operation.js'
+import { perform } from '../framework/perform.js'
+import type { RequestRecord } from '../framework/ports/control.js'
+import type { Access, Facts, News } from '../framework/ports/page.js'
+import { staleWorkError } from '../framework/unit.js'
+import { ALL_METHODS, type HttpRequest } from '../http/exchange.js'
+import type { HeaderNames } from '../http/headers.js'
+import type { OperationName } from '../operations/all.js'
+import { loadOperation } from '../operations/load.js'
+import { readSettings } from '../operations/tenant/tenant-create.js'
+import type { ControlState } from './control-state.js'
+
+/** Lists of the page: they are undone, so neither the log nor the usage report has them. */
+const READS: ReadonlySet<string> = new Set<OperationName>([
+  'token list',
+  'token search',
+  'app list',
+  'log list',
+  'reactor list',
+  'reactor logs',
+  'invite outbox',
+])
+
+const OTHERS: ReadonlySet<string> = new Set<OperationName>([
+  'token create',
+  'token delete',
+  'app create',
+  'app update',
+  'app key delete',
+  'reactor create',
+  'reactor patch',
+  'log verify',
+  'control reset',
+  'control snapshot list',
+  'control snapshot create',
+  'control snapshot restore',
+  'control snapshot delete',
+  'control fork create',
+  'control fork delete',
+  'control clock get',
+  'control clock set',
+  'control clock advance',
+  'control fault list',
+  'control fault set',
+  'control fault clear',
+  'control request clear',
+])
+
+/** What an operation may take from the page, and what of its answer reaches it: no key, no setting, no output of code. */
+const LIMITS: Partial<Record<OperationName, Limit>> = {
+  'app create': { take: (input) => ({ ...input, create_key: false }) },
+  'control fork create': { give: (result) => ({ id: (result as { id: string }).id }) },
+  'reactor list': {
+    give: (result) => {
+      const list = result as { data: { configuration: object }[] }
+      return { ...list, data: list.data.map(hideConfiguration) }
+    },
+  },
+  'reactor create': { give: (result) => hideConfiguration(result as { configuration: object }) },
+  'reactor patch': { give: (result) => hideConfiguration(result as { configuration: object }) },
+  'reactor logs': {
+    take: ({ shows_output: _, ...input }) => input,
+    give: (result, { shows_output: showsOutput }) =>
+      showsOutput === true ? result : (result as Record<string, unknown>[]).map(hideOutput),
+  },
+}
+
+interface Limit {
+  take?(input: OperationInput): OperationInput
+  give?(result: unknown, input: OperationInput): unknown
+}
+
+function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
+  return {
+    ...reactor,
+    configuration: Object.fromEntries(Object.keys(reactor.configuration).map((name) => [name, ''])),
+  }
+}
+
+function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }: Record<string, unknown>) {
+  return run
+}
+
+/** Performs an operation as the owner, who sees data masked. @throws CofferError `forbidden` for any other operation */
+export async function performForPage(
+  control: ControlState,
+  name: unknown,
+  given: unknown,
+  tenant: string | undefined,
+): Promise<{ status: number; result: unknown }> {
+  const { app, lock } = control
+  if (typeof name !== 'string' || !(READS.has(name) || OTHERS.has(name)) || !isObject(given))
+    throw new CofferError('forbidden', 'The page does not perform this operation.')
+  const { take, give } = LIMITS[name as OperationName] ?? {}
+  const input = take?.(given) ?? given
+  const as = { reveal: false, tenant }
+  const run = async () => {
+    const definition = READS.has(name) ? await loadOperation(name) : undefined
+    if (definition === undefined) return app.ask({ operation: name as OperationName, input, as })
+    const host = { ...app, store: createUndoingStore(app.store) }
+    const owner = await app.owner(as)
+    const { values } = await app.store.read(readSettings)
+    const caller = settingOf(values, 'no_reveal') ? noRevealCaller(owner) : owner
+    return perform(host, caller, definition, input, app.createUuid())
+  }
+  // A change of state waits for all others, and would wait for itself.
+  const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
+  return { status, result: give === undefined ? result : give(result, given) }
+}
+
+/** The kinds of records that screens of the page show. */
+const SHOWN = [
+  'tenant',
+  'token',
+  'association',
+  'application',
+  'reactor',
+  'reactor_log',
+  'mail',
+  'member',
+] as const
+
+const MOST_NAMES = 1000
+
+export async function readNews(
+  base: ControlState,
+  control: ControlState,
+  tenant: string | undefined,
+  { after, version: known }: { after: number; version?: unknown },
+): Promise<News> {
+  const { app } = control
+  const requests = control.requests.after(after)
+  const version = `${app.generation}:${app.store.changeCounter(SHOWN) ?? `requests ${requests.count}`}`
+  return {
+    ...requests,
+    now: control.now(),
+    ...(control.hasState && { clock: control.readClock() }),
+    faults: control.faults.rules.length,
+    forks: [...base.forks.values()].map(({ fact, requests }) => ({
+      id: fact.id,
+      requests: requests.count,
+    })),
+    version,
+    ...(known !== version && { facts: await control.lock.shared(() => readFacts(control, tenant)) }),
+  }
+}
+
+async function readFacts({ app }: ControlState, nameOrId: string | undefined): Promise<Facts> {
+  const { number, owner_id } = await app.tenant(nameOrId)
+  const owner = await app.owner({ reveal: false, tenant: nameOrId })
+  return app.store.read(async (reader) => {
+    const count = async (kind: 'token' | 'reactor' | 'mail') =>
+      (await reader.find(kind, number, { page: 1, size: 1 })).total
+    const all = { page: 1, size: MOST_NAMES }
+    const { records: applications, total } = await reader.find('application', number, all)
+    const { records: members } = await reader.find('member', number, all)
+    const actors: Record<string, string> = { [owner_id]: 'owner', [owner.actor.id]: 'owner' }
+    for (const { id, name } of applications) actors[id] = name
+    for (const { user_id: id } of members)
+      actors[id] ??= (await reader.get('user', 0, id))?.email ?? 'a member'
+    return {
+      counts: {
+        tokens: await count('token'),
+        applications: total,
+        reactors: await count('reactor'),
+        outbox: await count('mail'),
+      },
+      applications: applications.toReversed().map(({ id, name, type }) => ({ id, name, type })),
+      actors,
+    }
+  })
+}
+
+/** Decides without doing anything: for one application, else for all. @throws CofferError `validation`, `not_found` */
+export async function dryRun(
+  { app }: ControlState,
+  tenant: string | undefined,
+  { permission, target, application }: Record<string, unknown>,
+): Promise<Access[]> {
+  if (typeof permission !== 'string' || !Object.hasOwn(PERMISSIONS, permission))
+    throw invalid('permission', 'is not the name of a permission')
+  const { number } = await app.tenant(tenant)
+  return app.store.read(async (reader) => {
+    const record = typeof target === 'string' ? await reader.get('token', number, target) : undefined
+    const token = record ?? { containers: [String(target)] }
+    if (record === undefined && !isContainerPath(target))
+      throw new CofferError(
+        'not_found',
+        'There is no token with this id. A container is a path such as /pci/high/.',
+      )
+    const { records } = await reader.find('application', number, { page: 1, size: MOST_NAMES })
+    const asked = records.filter(({ id }) => application === undefined || id === application)
+    return asked.map((record) => {
+      const notes = new Map<string, ExplainedDecision>()
+      const caller = recordDecisions(applicationCaller(number, record), notes)
+      const transform = caller.transform(permission as Permission, token)
+      return {
+        application_id: record.id,
+        ...(transform !== undefined && { transform }),
+        decisions: [...notes.values()],
+      }
+    })
+  })
+}
+
+/** Answers a request in the vault of `control` and records it, with the grants of an application instead of its key. */
+export type SendRequest = (
+  control: ControlState,
+  request: HttpRequest,
+  application?: { id: string; tenant: number },
+) => Promise<void>
+
+/** Its record, which has the answer without data. @throws CofferError `validation`, `conflict` after a reset meanwhile */
+export async function sendForPage(
+  control: ControlState,
+  tenant: string | undefined,
+  sent: Record<string, unknown>,
+  names: HeaderNames,
+  send: SendRequest,
+): Promise<RequestRecord> {
+  const { method, target, type = 'application/json', body, application, key } = sent
+  if (typeof target !== 'string' || !/^\/(?!\/)[\x21-\x7e]*$/.test(target))
+    throw invalid('target', 'must be a path, such as /tokens')
+  if (!ALL_METHODS.split(', ').includes(String(method)))
+    throw invalid('method', `must be one of ${ALL_METHODS}`)
+  const traceId = control.app.createUuid()
+  const bytes = Buffer.from(typeof body === 'string' ? body : '')
+  const apiKey = key ?? application
+  const headers = {
+    [names.traceId]: traceId,
+    ...(apiKey !== undefined && { [names.apiKey]: String(apiKey) }),
+    ...(bytes.length > 0 && { 'content-type': String(type) }),
+  }
+  const readBody = async (limitBytes: number) => (bytes.length > limitBytes ? undefined : bytes)
+  const { number } = await control.app.tenant(tenant)
+  const as =
+    typeof application === 'string' && key === undefined ? { id: application, tenant: number } : undefined
+  await send(control, { method: String(method), target, headers, readBody }, as)
+  const record = control.requests.findByTrace(traceId)
+  if (record === undefined) throw staleWorkError()
+  return record
+}

@@ -1,0 +1,213 @@
+/** Which rule decided, as sentences. */
+
+import type { Problem } from '../errors.js'
+import type { ExplainedDecision } from '../framework/caller/decisions.js'
+import type { RequestRecord } from '../framework/ports/control.js'
+import type { Access } from '../framework/ports/page.js'
+import type { ResultOf } from '../operations/all.js'
+import { useAsked, useNameOf } from './api.js'
+import { ApplicationLink, Facts, Json, Note, Seeing } from './parts.js'
+import { linkTo } from './route.js'
+
+export type Application = ResultOf<'app list'>['data'][number]
+export type Rule = NonNullable<Application['rules']>[number]
+
+function listWords(words: string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}
+
+/** `may create and read tokens, and read reactors and logs` */
+export function describePermissions(permissions: readonly string[]): string {
+  const verbsOf = new Map<string, string[]>()
+  for (const each of permissions) {
+    const [verb = '', ...noun] = each.split(':').toReversed()
+    const name = `${noun.join(' of the ')}s`
+    verbsOf.set(name, [...(verbsOf.get(name) ?? []), verb])
+  }
+  const nounsOf = new Map<string, string[]>()
+  for (const [noun, verbs] of verbsOf) {
+    const words = listWords(verbs)
+    nounsOf.set(words, [...(nounsOf.get(words) ?? []), noun])
+  }
+  const parts = [...nounsOf].map(([verbs, nouns]) => `${verbs} ${listWords(nouns)}`)
+  return parts.length === 0 ? 'may do nothing' : `may ${parts.join(', and ')}`
+}
+
+export function RuleText({ rule }: { rule: Rule }) {
+  const { container, permissions, description } = rule
+  return (
+    <span>
+      {description && <span class="dim">“{description}”: </span>}
+      {container === '/' ? 'everywhere, ' : [' in ', <code key="in">{container}</code>, ' and below, ']}
+      {describePermissions(permissions)}.
+    </span>
+  )
+}
+
+/** The steps of one decision: each rule in its order, and why it was passed over. */
+export function Steps({
+  decision,
+  application,
+}: {
+  decision: ExplainedDecision
+  application: Application | undefined
+}) {
+  const { permission, container, token, decided_by, transform, passed_over } = decision
+  const ruleOf = (priority: number) => application?.rules?.find((rule) => rule.priority === priority)
+  const textOf = ({ priority, description }: { priority: number; description?: string | undefined }) => {
+    const rule = ruleOf(priority)
+    return rule === undefined ? <span>{description}</span> : <RuleText rule={rule} />
+  }
+  const deciders: Record<string, string> = {
+    permissions: `Permissions of the application: it ${describePermissions(application?.permissions ?? [permission])}.`,
+    owner: 'The owner of the vault may do everything.',
+  }
+  return (
+    <>
+      <p>
+        {decision.of === 'session' && 'Session: '}
+        {decision.of === 'authorizer' && 'Who authorized the session: '}
+        May <b>{application?.name ?? 'the application'}</b> do <code>{permission}</code> on{' '}
+        <code>{container}</code>
+        {token !== undefined && [
+          ' of ',
+          <a key="token" href={linkTo('tokens', token)}>
+            {token}
+          </a>,
+        ]}
+        ?
+      </p>
+      <ol class="steps">
+        {passed_over.map((each) => (
+          <li key={each.priority}>
+            <b>Rule {each.priority}</b>
+            {textOf(each)}
+            <span class="dim">
+              passed over: {each.reason}
+              {each.condition &&
+                ` (${each.condition.attribute} ${each.condition.operator} ${each.condition.value})`}
+            </span>
+          </li>
+        ))}
+        {decided_by === undefined ? (
+          <li>
+            <b>Else</b>
+            <span>Permissions of the application: {application?.permissions?.join(', ') || 'none'}.</span>
+            <span class="dim">passed over: not granted</span>
+          </li>
+        ) : (
+          <li class="decides">
+            <b>{typeof decided_by === 'string' ? 'Else' : `Rule ${decided_by.priority}`}</b>
+            {typeof decided_by === 'string' ? <span>{deciders[decided_by]}</span> : textOf(decided_by)}
+            <Seeing transform={transform} />
+          </li>
+        )}
+      </ol>
+    </>
+  )
+}
+
+export function useApplication(id: string | undefined): Application | undefined {
+  const { result } = useAsked('app list', { id: [id ?? '-'], size: 1 })
+  return result?.data[0]
+}
+
+export function Decisions({
+  decisions,
+  id,
+  none,
+}: {
+  decisions: readonly ExplainedDecision[]
+  id: string | undefined
+  none: string
+}) {
+  const application = useApplication(id)
+  const nameOf = useNameOf()
+  const refused = decisions.find(({ decided_by }) => decided_by === undefined)
+  if (decisions.length === 0) return <p class="dim">{none}</p>
+  const priority = Math.max(0, ...(application?.rules ?? []).map((rule) => rule.priority)) + 1
+  return (
+    <>
+      {decisions.map((decision) => (
+        <Steps
+          key={JSON.stringify([decision.of, decision.permission, decision.container, decision.token])}
+          decision={decision}
+          application={application}
+        />
+      ))}
+      {refused !== undefined && (
+        <>
+          <Note kind="bad" title="Refused">
+            <p>No rule and no permission grants it.</p>
+          </Note>
+          <Json
+            label="A rule that would allow it, masked"
+            isCopied
+            value={{
+              priority,
+              container: refused.container,
+              transform: 'mask',
+              permissions: [refused.permission],
+            }}
+          />
+        </>
+      )}
+      {id !== undefined && (
+        <p>
+          <a class="button" href={linkTo('applications', id)}>
+            Rules of {nameOf(id)}
+          </a>
+        </p>
+      )}
+    </>
+  )
+}
+
+/** Why a request was refused, in one sentence. */
+export function Why({ request, problem }: { request: RequestRecord; problem: Partial<Problem> }) {
+  const { status, fault, decisions = [], application_id: id } = request
+  const { detail, errors = {} } = problem
+  const refused = decisions.find(({ decided_by }) => decided_by === undefined)
+  const facts = Object.entries(errors).map(([name, texts]) => [name, texts.join(', ')])
+  if (fault !== undefined)
+    return (
+      <Note kind="warn" title={`Failed on purpose, by a fault: ${fault}`}>
+        <a href={linkTo('controls')}>Change the faults</a>
+      </Note>
+    )
+  if (status !== 0 && status < 400) return null
+  if (facts.length > 0)
+    return (
+      <Note kind="bad" title="Refused: the request is not valid">
+        <Facts of={Object.fromEntries(facts)} />
+      </Note>
+    )
+  if (refused === undefined || status !== 403)
+    return (
+      <Note kind="bad" title={status >= 500 || status === 0 ? 'Failed' : 'Refused'}>
+        {detail}
+      </Note>
+    )
+  const { passed_over, permission, container, token } = refused
+  const many =
+    ['no rule, and does', 'one rule, which does'][passed_over.length] ??
+    `${passed_over.length} rules, which do`
+  return (
+    <Note kind="bad" title={`Refused: nothing grants ${permission} here`}>
+      <p>
+        <ApplicationLink id={id} /> has {many} not grant it on <code>{container}</code>
+        {token && ` of ${token}`}.
+      </p>
+    </Note>
+  )
+}
+
+/** The reason of a dry run, in a few words. */
+export function describeAccess({ decisions, transform }: Access): string {
+  const decider = decisions.find(
+    ({ decided_by }) => (transform === undefined) === (decided_by === undefined),
+  )?.decided_by
+  if (decider === undefined) return 'no rule and no permission grants it'
+  if (typeof decider === 'string') return 'by its permissions'
+  return `rule ${decider.priority}${decider.description ? `, “${decider.description}”` : ''}`
+}

@@ -1,0 +1,207 @@
+/** The frame of all screens: header, navigation, keys. */
+import type { ComponentChildren } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { PageSession } from '../framework/ports/page.js'
+import type { Live } from './api.js'
+import { Choose } from './forms.js'
+import { formatSpan } from './parts.js'
+import { linkTo } from './route.js'
+
+export const titleOf = (name: string) => name[0]!.toUpperCase() + name.slice(1)
+
+/** What is kept in the browser: the theme, and whether single keys act. */
+export function useKept(name: string, usual: string) {
+  const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
+  const keep = (next: string) => {
+    localStorage.setItem(`coffer-${name}`, next)
+    setValue(next)
+  }
+  return [value, keep] as const
+}
+
+function isField(target: EventTarget | null): target is HTMLElement {
+  return (
+    target instanceof HTMLElement &&
+    target.matches('input:not([type=checkbox], [type=radio]), select, textarea')
+  )
+}
+
+/** Single keys act outside of fields and dialogs only. */
+export function useKeys(keys: Record<string, () => unknown>, areOn: boolean) {
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      const { key, target } = event
+      if (document.querySelector('dialog[open]') !== null) return
+      if (key === 'Escape' && isField(target)) {
+        if (target instanceof HTMLInputElement && target.type === 'search') {
+          target.value = ''
+          target.dispatchEvent(new InputEvent('input', { bubbles: true }))
+        }
+        return target.blur()
+      }
+      if (isField(target) || event.ctrlKey || event.metaKey || event.altKey) return
+      const act = key === 'Escape' || areOn ? keys[key] : undefined
+      if (act === undefined) return
+      event.preventDefault()
+      act()
+    }
+    addEventListener('keydown', press)
+    return () => removeEventListener('keydown', press)
+  })
+}
+
+export function Header({ about, children }: { about: Partial<PageSession>; children?: ComponentChildren }) {
+  const { version, place, seed, header } = about
+  const facts = {
+    Address: <code>{location.origin}</code>,
+    Version: version,
+    Vault: place && `${place}${seed ? `, seed ${seed}` : ''}`,
+    Header: header && <code>{header}</code>,
+  }
+  return (
+    <>
+      <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
+        Skip to the content
+      </button>
+      <header class="top">
+        <div class="brand">
+          <svg
+            width="20"
+            height="20"
+            viewBox="0 0 20 20"
+            fill="none"
+            stroke="currentColor"
+            stroke-width="1.75"
+            aria-hidden="true"
+          >
+            <path d="M2.5 9V7a3.5 3.5 0 0 1 3.5-3.5h8A3.5 3.5 0 0 1 17.5 7v2m-15 0h15m-15 0v7h15V9" />
+            <path d="M8.5 8h3v3.5h-3z" fill="currentColor" />
+          </svg>
+          Coffer
+        </div>
+        <dl class="facts-line">
+          {Object.entries(facts).map(
+            ([name, value]) =>
+              value && (
+                <div key={name}>
+                  <dt>{name}</dt>
+                  <dd>{value}</dd>
+                </div>
+              ),
+          )}
+        </dl>
+        {children}
+      </header>
+    </>
+  )
+}
+
+/** What is not normal and easily forgotten. */
+export function Chips({ live: { news } }: { live: Live }) {
+  const { clock, faults = 0 } = news ?? {}
+  const frozen = {
+    real: undefined,
+    frozen: 'Clock frozen',
+    offset: `Clock ${clock && clock.offset_ms < 0 ? '−' : '+'} ${formatSpan(clock?.offset_ms ?? 0)}`,
+  }
+  const chips = [
+    clock && frozen[clock.mode],
+    faults > 0 && `${faults} ${faults === 1 ? 'fault' : 'faults'} on`,
+  ]
+  return (
+    <div class="row chips push">
+      {chips.filter(Boolean).map((text) => (
+        <a key={text} class="badge warn" href="#/controls">
+          {text}
+        </a>
+      ))}
+    </div>
+  )
+}
+
+export function Places({ live: { session, news, place, setPlace } }: { live: Live }) {
+  // The server lists the newest tenant first, but its default is the oldest.
+  const tenants = session.tenants.toReversed().map(({ id, name }) => [`tenant ${id}`, name])
+  const forks = (news?.forks ?? []).map(({ id, name }) => [`fork ${id}`, `fork ${name ?? id.slice(0, 8)}`])
+  if (tenants.length + forks.length < 2) return null
+  const value = place.fork ? `fork ${place.fork}` : place.tenant ? `tenant ${place.tenant}` : tenants[0]?.[0]
+  const choose = (chosen: string) => {
+    const [kind = '', id = ''] = chosen.split(' ')
+    setPlace({ [kind]: id })
+  }
+  return (
+    <Choose
+      label="Tenant or fork"
+      of={Object.fromEntries([...tenants, ...forks])}
+      value={value ?? ''}
+      choose={choose}
+    />
+  )
+}
+
+const THEMES = ['system', 'light', 'dark']
+
+export function Theme() {
+  const [theme, setTheme] = useKept('theme', 'system')
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme
+  }, [theme])
+  const turn = () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!)
+  return (
+    <button
+      type="button"
+      class="quiet"
+      aria-label={`Theme: ${theme}`}
+      title={`Theme: ${theme}`}
+      onClick={turn}
+    >
+      <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+        <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" />
+        <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />
+      </svg>
+    </button>
+  )
+}
+
+export function Navigation({
+  names,
+  current,
+  live: { requests, facts },
+}: {
+  names: string[]
+  current: string
+  live: Live
+}) {
+  const counts: Record<string, number> = {
+    ...facts?.counts,
+    ...(requests && { requests: requests.length }),
+  }
+  const seen = useRef<Record<string, number>>({})
+  for (const name of names) {
+    const count = counts[name]
+    if (count !== undefined && (name === current || seen.current[name] === undefined))
+      seen.current[name] = count
+  }
+  return (
+    <nav class="nav" aria-label="Screens">
+      <ul>
+        {names.map((name) => {
+          const isNew = (counts[name] ?? 0) > (seen.current[name] ?? 0)
+          return (
+            <li key={name}>
+              <a href={linkTo(name)} aria-current={name === current ? 'page' : undefined}>
+                {titleOf(name)}
+                {counts[name] !== undefined && (
+                  <span class={`count ${isNew ? 'new' : ''}`}>
+                    {counts[name]}
+                    {isNew && <span class="only-screen-reader"> new</span>}
+                  </span>
+                )}
+              </a>
+            </li>
+          )
+        })}
+      </ul>
+    </nav>
+  )
+}

@@ -1,0 +1,30 @@
+/** The address decides what is shown: `#/requests/e88b7591?status=4xx`. */
+export interface Route {
+  screen: string
+  id?: string | undefined
+  filters: Record<string, string>
+}
+
+export function readRoute(): Route {
+  const [path = '', query = ''] = location.hash.slice(2).split('?')
+  const [screen = '', id] = path.split('/').map(decodeURIComponent)
+  return { screen, id: id || undefined, filters: Object.fromEntries(new URLSearchParams(query)) }
+}
+
+export function linkTo(screen: string, id?: string, filters: Record<string, string> = {}): string {
+  const query = new URLSearchParams(Object.entries(filters).filter(([, value]) => value !== ''))
+  return `#/${screen}${id === undefined ? '' : `/${encodeURIComponent(id)}`}${query.size === 0 ? '' : `?${query}`}`
+}
+
+/** `isMove`: the way back leads past it, as for rows that the keys go through. */
+export function go(href: string, isMove = false): void {
+  if (!isMove) location.hash = href
+  else {
+    history.replaceState(null, '', href)
+    dispatchEvent(new HashChangeEvent('hashchange'))
+  }
+}
+
+export function setFilter({ screen, id, filters }: Route, name: string, value: string): void {
+  go(linkTo(screen, id, { ...filters, [name]: value }), true)
+}

@@ -1,0 +1,236 @@
+/** Lists: rows of one height, of which only those in view exist, and things to read. */
+import type { ComponentChildren, RefObject } from 'preact'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { useEvent } from './api.js'
+import { go } from './route.js'
+
+/** Heading, classes (with `link`, the cell has the link of the row), and what a cell shows. */
+export type Column<R> = [head: string, kind: string, cell: (row: R) => ComponentChildren]
+
+interface Listed<R> {
+  rows: readonly R[]
+  chosen?: R | undefined
+  linkOf(row: R): string
+}
+
+/** Rows outside of the view that exist too, on either side. */
+const EXTRA = 20
+const STEP = 10
+
+export const MOVE = 'coffer-move'
+
+type Box = RefObject<HTMLDivElement | null>
+
+/** Moves to the next row when the page tells so. `reveal` has the row drawn, if it is not. */
+function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
+  const hasMoved = useRef(false)
+  /** The row that was moved to last, which may not be drawn yet. */
+  const last = useRef(chosen)
+  last.current = chosen
+  useEvent(MOVE, (event) => {
+    const at = last.current === undefined ? -1 : rows.indexOf(last.current)
+    const next = Math.max(0, Math.min(rows.length - 1, at + (event as CustomEvent<number>).detail))
+    if (rows[next] === undefined) return
+    hasMoved.current = true
+    last.current = rows[next]
+    reveal(next)
+    go(linkOf(rows[next]), true)
+  })
+  useEffect(() => {
+    const link = hasMoved.current ? list.current!.querySelector<HTMLElement>('[aria-current]') : null
+    if (link === null) return
+    hasMoved.current = false
+    link.focus()
+    link.scrollIntoView({ block: 'nearest' })
+  })
+}
+
+/** Where the list scrolls: in itself, or with the window if that is narrow. */
+function scrollerOf(list: HTMLElement): Element {
+  return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
+}
+
+/** Which rows are drawn: those in view, and some on either side. `atTop`: the first row is in view. */
+function useView(list: Box, isEmpty: boolean, atTop: () => void) {
+  const height = useRef(30)
+  const [view, setView] = useState({ first: 0, count: 60 })
+  const look = () => {
+    const box = list.current!
+    height.current = box.querySelector('[aria-rowindex]')?.getBoundingClientRect().height || height.current
+    const above = box.scrollTop + Math.max(0, -box.getBoundingClientRect().top)
+    const first = Math.max(0, Math.floor(above / height.current / STEP) * STEP - EXTRA)
+    const count = Math.ceil(innerHeight / height.current / STEP) * STEP + 2 * EXTRA
+    if (above === 0) atTop()
+    setView((now) => (now.first === first && now.count === count ? now : { first, count }))
+  }
+  useEffect(() => {
+    look()
+    addEventListener('scroll', look, { capture: true, passive: true })
+    addEventListener('resize', look)
+    return () => {
+      removeEventListener('scroll', look, { capture: true })
+      removeEventListener('resize', look)
+    }
+  }, [isEmpty])
+  const reveal = (at: number) => {
+    const isDrawn = at >= view.first && at < view.first + view.count
+    if (!isDrawn) setView({ ...view, first: Math.max(0, at - EXTRA) })
+  }
+  return { ...view, height, reveal }
+}
+
+/** The number of new rows above those that are read, which keep their place. */
+function useFresh<R>(list: Box, rows: readonly R[], height: { current: number }) {
+  const [fresh, setFresh] = useState(0)
+  const top = useRef<R>(undefined)
+  useLayoutEffect(() => {
+    const added = top.current === undefined ? 0 : rows.indexOf(top.current)
+    top.current = rows[0]
+    const scroller = scrollerOf(list.current!)
+    if (added <= 0 || scroller.scrollTop === 0) return
+    scroller.scrollTop += added * height.current
+    setFresh((before) => before + added)
+  }, [rows])
+  return [fresh, () => setFresh(0)] as const
+}
+
+type RowsProps<R> = Listed<R> & { caption: string; columns: Column<R>[]; empty: ComponentChildren }
+
+export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
+  const { rows, chosen, linkOf } = given
+  const list = useRef<HTMLDivElement>(null)
+  const { first, count, height, reveal } = useView(list, rows.length === 0, () => forget())
+  const [fresh, forget] = useFresh(list, rows, height)
+  useMoves(list, given, reveal)
+  const shown = rows.slice(first, first + count)
+  const heads = columns.map(([head, kind]) => (
+    <th key={head} scope="col" class={kind}>
+      {head}
+    </th>
+  ))
+  return (
+    <div class="list" ref={list}>
+      {fresh > 0 && (
+        <button type="button" class="fresh primary" onClick={() => scrollerOf(list.current!).scrollTo(0, 0)}>
+          {fresh} new
+        </button>
+      )}
+      {rows.length === 0 ? (
+        empty
+      ) : (
+        <table aria-rowcount={rows.length + 1}>
+          <caption class="only-screen-reader">{caption}</caption>
+          <thead>
+            <tr>{heads}</tr>
+          </thead>
+          <tbody>
+            <Spacer height={first * height.current} width={columns.length} />
+            {shown.map((row, at) => {
+              const link = { isChosen: row === chosen, isFirst: first + at === 0 && chosen === undefined }
+              const href = linkOf(row)
+              return <Row key={href} index={first + at + 2} {...{ columns, row, href, link }} />
+            })}
+            <Spacer height={(rows.length - first - shown.length) * height.current} width={columns.length} />
+          </tbody>
+        </table>
+      )}
+    </div>
+  )
+}
+
+function Spacer({ height, width }: Record<'height' | 'width', number>) {
+  if (height <= 0) return null
+  return (
+    <tr class="spacer" style={{ height: `${height}px` }}>
+      <td colSpan={width} />
+    </tr>
+  )
+}
+
+interface RowProps<R> {
+  index: number
+  columns: Column<R>[]
+  row: R
+  href: string
+  link: Pick<LinkProps, 'isChosen' | 'isFirst'>
+}
+
+function Row<R>({ index, columns, row, href, link }: RowProps<R>) {
+  const open = ({ target }: Event) => (target as Element).closest('a') === null && go(href)
+  return (
+    <tr aria-rowindex={index} onClick={open}>
+      {columns.map(([head, kind, cell]) => (
+        <td key={head} class={kind}>
+          {kind.includes('link') ? <RowLink {...{ href, ...link }}>{cell(row)}</RowLink> : cell(row)}
+        </td>
+      ))}
+    </tr>
+  )
+}
+
+interface LinkProps {
+  href: string
+  isChosen: boolean
+  /** Without a chosen row, the first is in the order of Tab. */
+  isFirst: boolean
+  class?: string | undefined
+  children: ComponentChildren
+}
+
+function RowLink({ isChosen, isFirst, ...rest }: LinkProps) {
+  const current = isChosen ? 'true' : undefined
+  return <a data-link aria-current={current} tabIndex={isChosen || isFirst ? 0 : -1} {...rest} />
+}
+
+type ItemsProps<R> = Listed<R> & {
+  children(row: R): ComponentChildren
+  /** The heading under which an item stands. */
+  groupOf?: ((row: R) => string) | undefined
+  empty: ComponentChildren
+}
+
+export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) {
+  const { rows, chosen, linkOf } = given
+  const list = useRef<HTMLDivElement>(null)
+  useMoves(list, given, () => undefined)
+  const group = (at: number) => groupOf?.(rows[at]!)
+  return (
+    <div class="list" ref={list}>
+      {rows.length === 0 && empty}
+      <ul class="items" hidden={rows.length === 0}>
+        {rows.map((row, at) => [
+          groupOf && (at === 0 || group(at) !== group(at - 1)) && (
+            <li key={`${group(at)}?`}>
+              <h2>{group(at)}</h2>
+            </li>
+          ),
+          <li key={linkOf(row)}>
+            <RowLink
+              class={groupOf && 'op'}
+              href={linkOf(row)}
+              isChosen={row === chosen}
+              isFirst={at === 0 && chosen === undefined}
+            >
+              {children(row)}
+            </RowLink>
+          </li>,
+        ])}
+      </ul>
+    </div>
+  )
+}
+
+/** The row that the address names; without one, that with which the screen was opened, which stays. */
+export function useChosen<R>(
+  rows: readonly R[],
+  idOf: (row: R) => string,
+  named: string | undefined,
+  isWanted: (row: R) => boolean = () => true,
+): R | undefined {
+  const [first, setFirst] = useState<string>()
+  const find = (id: string | undefined) => rows.find((row) => idOf(row) === id)
+  const begin = find(first) ?? rows.find(isWanted) ?? rows[0]
+  const id = begin && idOf(begin)
+  useEffect(() => setFirst(id), [id])
+  return named === undefined ? begin : find(named)
+}

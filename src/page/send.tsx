@@ -1,0 +1,126 @@
+/** Sends a request with the grants of an application; the server performs it and answers without data. */
+import { useEffect, useState } from 'preact/hooks'
+import type { RequestRecord } from '../framework/ports/control.js'
+import { type Sent, useAction, useLive } from './api.js'
+import { Choose, Dialog, Failure, Field, type Fields, Form, TextArea } from './forms.js'
+import { Json, Status } from './parts.js'
+import { linkTo } from './route.js'
+import type { Call } from './samples.js'
+
+export interface Draft {
+  method: string
+  /** `{name}` in it becomes a field. */
+  path: string
+  /** Parameters of the query that become fields. */
+  query?: string[]
+  type?: string | undefined
+  body?: string | undefined
+  application?: string | undefined
+}
+
+export const NOBODY = 'no key'
+const OWN_KEY = 'a key of mine …'
+const PLACE = /\{(\w+)\}/g
+const LONGEST = 14
+
+interface ComposerProps {
+  draft: Draft
+  verb?: string
+  /** Whether method and path can be edited too. */
+  isOpen?: boolean
+  /** Is told of what would be sent. */
+  change?(call: Omit<Call, 'header'>): void
+}
+
+type Edited = Pick<Draft, 'method' | 'path' | 'body' | 'application'> & { values: Fields }
+
+export function Composer({ draft, verb = 'Send', isOpen = false, change }: ComposerProps) {
+  const { facts, sendRequest } = useLive()
+  const [edited, setEdited] = useState<Edited>({ ...draft, values: {} })
+  const [answer, setAnswer] = useState<RequestRecord>()
+  const { act, error } = useAction()
+  const set = (more: Partial<Edited>) => setEdited({ ...edited, ...more })
+  const { query = [], type = 'application/json' } = draft
+  const { method, path, body, values } = edited
+  const applications = facts?.applications ?? []
+  const usual = applications.find((each) => each.type === 'private') ?? applications[0]
+  const whose = edited.application ?? usual?.id ?? NOBODY
+  const inPath = isOpen ? [] : [...path.matchAll(PLACE)].map((match) => match[1]!)
+  const search = new URLSearchParams(query.flatMap((name) => (values[name] ? [[name, values[name]]] : [])))
+  const fill = (all: string, name: string) => (values[name] ? encodeURIComponent(values[name]) : all)
+  const target = (isOpen ? path : path.replaceAll(PLACE, fill)) + (search.size === 0 ? '' : `?${search}`)
+  const sent = body === undefined || body === '' || method === 'GET' ? {} : { type, body }
+  useEffect(() => change?.({ method, path: target, ...sent }), [method, target, body])
+  const identify = (key: string | undefined): Pick<Sent, 'key' | 'application'> =>
+    whose === OWN_KEY ? { key } : whose === NOBODY ? {} : { application: whose }
+  const send = ({ key }: Fields) =>
+    act(async () => setAnswer(await sendRequest({ method, target, ...sent, ...identify(key) })))
+  const names = Object.fromEntries(applications.map(({ id, name, type: kind }) => [id, `${name} (${kind})`]))
+  const callers = { ...names, [NOBODY]: NOBODY, [OWN_KEY]: OWN_KEY }
+  return (
+    <Form class="stack" send={send}>
+      <div class="form">
+        <Choose
+          label="As"
+          isShown
+          of={callers}
+          value={whose}
+          choose={(application) => set({ application })}
+        />
+        {whose === OWN_KEY && <Field label="Key" name="key" type="password" required grows />}
+        {isOpen && (
+          <Choose label="Method" isShown of={METHODS} value={method} choose={(to) => set({ method: to })} />
+        )}
+        {isOpen && <Field label="Path" value={path} required grows change={(to) => set({ path: to })} />}
+        {[...inPath, ...query].map((name) => {
+          const fillIn = (value: string) => set({ values: { ...values, [name]: value } })
+          return <Field key={name} label={name} required={inPath.includes(name)} change={fillIn} />
+        })}
+      </div>
+      {(isOpen ? method !== 'GET' : body !== undefined) && (
+        <TextArea
+          label="Body"
+          rows={Math.min(LONGEST, (body ?? '').split('\n').length + 1)}
+          text={body ?? ''}
+          change={(to) => set({ body: to })}
+        />
+      )}
+      <div class="row">
+        <button type="submit" class="primary">
+          {verb}
+        </button>
+        {isOpen && <button type="reset">Close</button>}
+      </div>
+      <Failure text={error} />
+      <div class="stack" role="status">
+        {answer && <Answer record={answer} />}
+      </div>
+    </Form>
+  )
+}
+
+function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestRecord }) {
+  return (
+    <>
+      <div class="row">
+        <Status status={status} />
+        <span class="dim">{ms} ms</span>
+        <a class="push" href={linkTo('requests', trace_id.slice(0, 8))}>
+          See it in Requests
+        </a>
+      </div>
+      {answer !== undefined && <Json label="Answer, without data" value={answer} />}
+    </>
+  )
+}
+
+const METHODS = Object.fromEntries(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => [name, name]))
+
+export function ComposeDialog({ draft, close }: { draft: Draft; close(): void }) {
+  return (
+    <Dialog title="Edit and send" close={close}>
+      <Composer draft={draft} isOpen />
+      <p class="dim small">Data is not kept, so the body begins with sample data of the same type.</p>
+    </Dialog>
+  )
+}
