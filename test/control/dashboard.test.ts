@@ -378,7 +378,7 @@ t.test('the setting no_reveal holds for the page too', async (t) => {
   await signIn()
   const fingerprint = async () => (await ask('token list')).json.data[0].fingerprint
   t.ok(await fingerprint())
-  const input = { key: 'no_reveal', value: 'true' }
+  const input = { name: 'no_reveal', value: 'true' }
   await control.app.ask({ operation: 'config set', input, as: { reveal: false } })
   t.notOk(await fingerprint())
   t.match(await ask('token search', { query: 'data:4242' }), { status: 403 })
