@@ -114,7 +114,7 @@ t.test(
     t.match(new URL(page.url()).hash, /^#\/requests\/[0-9a-f]{8}$/)
     await checkPage(t, page, 'requests')
     await detail.getByRole('tab', { name: 'Decision' }).click()
-    await detail.getByText('passed over: other container').waitFor()
+    await detail.getByText('may read and search tokens').waitFor()
     t.match(
       await detail.innerText(),
       /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*in \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
