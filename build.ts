@@ -12,6 +12,8 @@ import standalone from 'ajv/dist/standalone/index.js'
 import formats from 'ajv-formats'
 import { build, type Plugin, transform } from 'esbuild'
 import { type Bundled, bundleCommandLine } from './bundle.js'
+import { describeManual } from './src/cli/commands/help/help.js'
+import { findTerminalCommand, listCommands } from './src/cli/program.js'
 import { toJsonSchema } from './src/framework/schema.js'
 import { registry } from './src/operations/all.js'
 
@@ -171,6 +173,20 @@ async function bundlePage(): Promise<void> {
   }
 }
 
+/** The pages of `man`: of the program, and of each noun and command without a noun. */
+async function writeManuals(): Promise<void> {
+  const directory = `${distribution}man/`
+  mkdirSync(directory)
+  const words = ['', ...listCommands(registry).commands.map((command) => command.name())]
+  for (const word of words) {
+    const text = await describeManual(
+      { registry, findTerminalCommand, listCommands: () => listCommands(registry) },
+      [word],
+    )
+    writeFileSync(`${directory}coffer${word && `-${word}`}.1`, text)
+  }
+}
+
 const validators = await compileValidators()
 await writeValidators(validators)
 await bundleGuest()
@@ -178,4 +194,5 @@ await bundlePage()
 await bundleCommandLine({ distribution, compiledSources, validators })
 await writeLibrary()
 writeVitest()
+await writeManuals()
 writeTypes()

@@ -76,9 +76,9 @@ export const SETTINGS = {
     choices: ['auto', 'always', 'never'],
   }),
   input: flag('--no-input', 'never ask; missing input is an error'),
-  quiet: flag('--quiet', 'no notices on standard error; errors stay'),
+  quiet: flag('--quiet', 'no notices on standard error; errors stay', { short: 'q' }),
   noReveal: flag('--no-reveal', 'show no data and no new keys, for agents; see docs/agents.md'),
-  yes: flag('--yes', 'do not ask before a destructive command'),
+  yes: flag('--yes', 'do not ask before a destructive command', { short: 'y' }),
 }
 
 export const ALL_SETTINGS: readonly Setting[] = Object.values(SETTINGS)

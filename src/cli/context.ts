@@ -7,7 +7,14 @@ import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
 import type { Streams, Terminal } from './output/terminal.js'
 
-export const TOPIC_NAMES = ['access-rules', 'search', 'expressions', 'exit-codes', 'environment'] as const
+export const TOPIC_NAMES = [
+  'flags',
+  'access-rules',
+  'search',
+  'expressions',
+  'exit-codes',
+  'environment',
+] as const
 
 /** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>
@@ -54,6 +61,7 @@ export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch
   readonly input: InputReader
   readonly registry: Registry
   listCommands(): Command
+  listSummaries(): { name: string; summary: string }[]
   findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string

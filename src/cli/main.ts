@@ -7,7 +7,7 @@ import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import type { CommandContext, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
-import { DEFAULT_COLUMNS, detectTerminal, isTerminal, type Terminal, write } from './output/terminal.js'
+import { DEFAULT_COLUMNS, detectTerminal, type Terminal } from './output/terminal.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
@@ -31,6 +31,7 @@ class CommandLine {
   #env: ProcessLike['env']
   /** Undefined until the flags are known, which may fail. */
   #terminal: Terminal | undefined
+  /** Undefined unless it was asked for: an error is for people then, wherever it goes. */
   #format: Format | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
@@ -40,7 +41,9 @@ class CommandLine {
   constructor(process: ProcessLike) {
     this.#process = process
     this.#env = process.env
-    this.#format = (process.env.COFFER_OUTPUT as Format) || undefined
+    const [asked] =
+      /(?<=^|\0)(?:--json|(?:-o\0?|--output[=\0])(?:nd)?json)(?=\0|$)/.exec(process.argv.join('\0')) ?? []
+    this.#format = (asked === undefined ? process.env.COFFER_OUTPUT : 'json') as Format | undefined
     this.#input = new InputReader(process)
     process.on('SIGINT', this.#interrupt)
     process.on('SIGTERM', this.#interrupt)
@@ -57,12 +60,15 @@ class CommandLine {
       : await loadRegistryFor((isCompletion ? argv.slice(3) : argv).slice(0, 2).join(' '))
     const columns = this.#process.stdout.columns ?? DEFAULT_COLUMNS
     const parsed = program.parseLine(argv, registry, columns)
+    const listSummaries = () => program.listSummaries(registry)
     if ('text' in parsed) {
-      await write(this.#process.stdout, parsed.text)
+      const { printHelpText } = await import('./commands/help/help.js')
+      await printHelpText(this.#process, this.#env, parsed.text, listSummaries)
       return
     }
     const context = await this.#createContext(parsed.flags, {
       registry,
+      listSummaries,
       listCommands: () => program.listCommands(registry),
       findTerminalCommand: program.findTerminalCommand,
       describeCommand: (words) => program.describeCommand(registry, words, columns),
@@ -90,8 +96,7 @@ class CommandLine {
     const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
     const problem = toProblem(error, reference, 'owner')
     const terminal = this.#terminal ?? detectTerminal(this.#process, this.#env, {})
-    const format = this.#format ?? (isTerminal(this.#process.stdout) ? 'table' : 'json')
-    await printProblem(terminal, problem, format)
+    await printProblem(terminal, problem, this.#format)
     return error instanceof CofferError ? error.exit : 1
   }
 
@@ -113,7 +118,10 @@ class CommandLine {
 
   async #createContext(
     flags: Readonly<Record<string, unknown>>,
-    commands: Pick<CommandContext, 'registry' | 'listCommands' | 'findTerminalCommand' | 'describeCommand'>,
+    commands: Pick<
+      CommandContext,
+      'registry' | 'listSummaries' | 'listCommands' | 'findTerminalCommand' | 'describeCommand'
+    >,
   ): Promise<CommandContext> {
     const process = this.#process
     const { applyProfile } = await import('./commands/profile.js')

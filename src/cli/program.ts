@@ -7,7 +7,7 @@ import { ALL_SETTINGS, SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
-import { type CommandContext, type CommandOption, TOPIC_NAMES } from './context.js'
+import type { CommandContext, CommandOption } from './context.js'
 import { addFlags, chooseVariant, listArgs } from './input/options.js'
 import { fold, joinLines } from './output/display.js'
 import { DEFAULT_COLUMNS } from './output/terminal.js'
@@ -18,13 +18,7 @@ interface ParsedLine {
   run(context: CommandContext): Promise<void>
 }
 
-const TOPICS = `Start here:
-  $ coffer init                    create a vault in this directory
-  $ coffer token create --help     store a value
-
-Topics: coffer help ${TOPIC_NAMES.join(' | ')}`
-
-/** Parses `argv` (without node and script); `text` is the requested help or version. @throws CofferError `usage` */
+/** Parses `argv` (without node and script); `text` is the requested help or version, empty for the help of all. @throws CofferError `usage` */
 export function parseLine(
   argv: readonly string[],
   registry: Registry,
@@ -50,6 +44,9 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     // The value of the option may be secret.
     .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
+  const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
+  const meant = registry.operations.find(({ name }) => ` ${name}`.endsWith(` ${plural} list`))
+  if (meant !== undefined) return `${start}. Did you mean: coffer ${meant.name}?`
   if (line.includes(' (Did you mean')) return line
   const words = argv.filter((word) => !word.startsWith('-'))
   const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
@@ -67,6 +64,12 @@ export function describeCommand(registry: Registry, words: readonly string[], co
 
 export function findTerminalCommand(name?: string): TerminalCommand | undefined {
   return TERMINAL_COMMANDS.find((command) => command.name === name)
+}
+
+/** Nouns and commands without a noun, with their summaries. */
+export function listSummaries(registry: Registry): { name: string; summary: string }[] {
+  const nouns = Object.entries(TERMINAL_NOUNS).map(([name, summary]) => ({ name, summary }))
+  return [...registry.nouns, ...nouns, ...TERMINAL_COMMANDS]
 }
 
 export function listCommands(registry: Registry): Command {
@@ -95,6 +98,8 @@ class CommandTree {
     this.#registry = registry
     this.#columns = columns
     const { program } = this
+    // Help is for a command; that of all is written by the caller.
+    program.helpInformation = () => ''
     const append = (chunk: string) => {
       this.text += chunk
     }
@@ -107,7 +112,6 @@ class CommandTree {
       .helpCommand(false)
       .configureHelp({ minWidthToWrap: 20, subcommandTerm: describeTerm })
       .configureOutput({ writeOut: append, writeErr: append, getOutHelpWidth: width, getErrHelpWidth: width })
-      .addHelpText('after', () => `\n${fold(TOPICS, columns)}`)
       .exitOverride()
     // Global options are accepted anywhere on the command line.
     addGlobalFlags(program)
@@ -172,7 +176,10 @@ class CommandTree {
   }
 
   #finish(command: Command, details: string, run: TerminalCommand['run']): void {
-    command.addHelpText('after', () => `\nGlobal options: coffer --help\n\n${fold(details, this.#columns)}`)
+    command.addHelpText(
+      'after',
+      () => `\nGlobal options: coffer help flags\n\n${fold(details, this.#columns)}`,
+    )
     command.action((...given: unknown[]) => {
       const words = given.slice(0, -2).flat() as (string | undefined)[]
       const options = command.optsWithGlobals()
@@ -247,6 +254,7 @@ function addGlobalFlags(command: Command): void {
       option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
     command.addOption(option)
   }
+  command.addOption(new Option('--json', 'the same as --output json').implies({ output: 'json' }))
 }
 
 function describeOperation(definition: RegisteredOperation): string {

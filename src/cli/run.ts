@@ -1,11 +1,13 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
 import { CofferError, interrupted, noRevealError, usage } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
-import { itemOutput } from '../framework/page.js'
+import { itemOutput, type List } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { findUnknownName } from '../framework/schema.js'
 import { loadOperation } from '../operations/load.js'
+import type { TokenView } from '../operations/token/token-attributes.js'
 import { findPresentation } from './commands/presentations.js'
 import type { Args, CommandContext, Options } from './context.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
@@ -31,7 +33,8 @@ export async function runOperation(
   ownHooks?: Hooks,
 ): Promise<void> {
   const { terminal, config } = context
-  const { arguments: specs = listArgs(definition), empty, load } = findPresentation(definition)
+  const presentation = findPresentation(definition)
+  const { arguments: specs = listArgs(definition), load } = presentation
   const format = chooseFormat(terminal, config.output)
   if (options.curl === true) {
     const args = await completeArgs(context, definition.name, specs, given)
@@ -39,7 +42,7 @@ export async function runOperation(
   }
   const key = await checkTarget(context, definition, options)
   const hooks = ownHooks ?? (await load?.()) ?? {}
-  const createTask = createTasks({ context, definition, options, format, key, empty })
+  const createTask = createTasks({ context, definition, options, format, key, presentation })
   const list = createNounList(createTask({}, given))
   const form = terminal.mayPrompt ? await openForm(context, definition, list) : undefined
   const args = await completeArgs({ terminal, form }, definition.name, specs, given)
@@ -52,8 +55,13 @@ export async function runOperation(
     return explainTask(task, application)
   }
   await confirmDestruction(task, hooks)
-  if (names === undefined) await (hooks.run ?? askAndPrint)(task)
-  else await runEach(task, tasks, names, hooks)
+  if (names !== undefined) return runEach(task, tasks, names, hooks)
+  try {
+    await (hooks.run ?? askAndPrint)(task)
+  } catch (error) {
+    if (config.output === 'json' || config.output === 'ndjson') throw error
+    throw await (await import('./commands/missing.js')).explainMissing(task, error)
+  }
 }
 
 function isExplained({ explain, explainAs }: Options): boolean {
@@ -116,11 +124,21 @@ function requireFields({ output }: RegisteredOperation, fields: readonly string[
 
 function createNounList(task: Task): ListNoun {
   const lists = new Map<string, Promise<readonly unknown[]>>()
-  return (noun) => {
+  return (noun, given = '', input = {}) => {
+    if (noun === 'token') return findTokens(task, given)
+    const { application_id } = input
+    if (noun === 'app key') return task.ask({ application_id }, 'app key list') as Promise<unknown[]>
     const known = lists.get(noun) ?? listAll(task, noun)
     lists.set(noun, known)
     return known
   }
+}
+
+/** The tokens with this id, or whose id begins with it: a list of all would be long, and in the log. */
+async function findTokens({ ask }: Task, id: string): Promise<readonly unknown[]> {
+  if (!isShortId(id)) return []
+  const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
+  return ((await ask({ query }, 'token search')) as List<unknown>).data
 }
 
 async function openForm(context: CommandContext, definition: RegisteredOperation, list: ListNoun) {
@@ -143,7 +161,16 @@ async function askAndPrint(task: Task): Promise<void> {
   const { definition, format, input, notice, options } = task
   if (options.all === true) return printPages(task)
   const result = await task.ask()
-  await task.print(result)
+  // If the body is any JSON, so is the answer.
+  const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isObject(result)
+  const state =
+    isToken && format === 'table' && 'data' in result ? await describeData(task, result) : undefined
+  const isEmpty = format === 'table' && isList(result) && result.data.length === 0
+  const empty = isEmpty ? await (await import('./commands/missing.js')).explainEmpty(task) : undefined
+  await task.print(result, format, {
+    ...(state && { marks: { data: state.mark } }),
+    ...(empty && { hints: { empty } }),
+  })
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return
@@ -153,12 +180,19 @@ async function askAndPrint(task: Task): Promise<void> {
     return
   }
   if (typeof result.key === 'string') await notice('The key is shown only once.')
-  // If the body is any JSON, so is the answer.
-  const isToken = definition.isRevealable === true && definition.wholeBody === undefined
-  if (!isToken || options.reveal === true || 'data' in result) return
+  if (!isToken || isList(result)) return
   const isRead = definition.log?.operation === 'read'
   const how = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
-  await notice(`The data has no mask, so it is not shown. ${how}`)
+  if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in the clear')
+  else if (options.reveal !== true) await notice(`The data has no mask, so it is not shown. ${how}`)
+}
+
+/** Writes answer the owner and everybody else with masked data. */
+async function describeData(task: Task, token: object) {
+  const { findMasked } = await import('./masked.js')
+  const isRead = task.definition.log?.operation === 'read'
+  const isMasked = !isRead || (await findMasked(task))?.(token as TokenView) === true
+  return { isMasked, mark: isMasked ? '•' : '!' }
 }
 
 /** Ends at the first failure or interrupt. Prints at once as JSON and ids, at the end as a table or CSV. */

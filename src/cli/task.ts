@@ -7,7 +7,7 @@ import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { ArgSpecs, Args, CommandContext, CommandOption, Options } from './context.js'
-import { printNotice, printResult } from './output/output.js'
+import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
 import { findTenantChoice } from './target/credentials.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
@@ -29,6 +29,10 @@ export interface Presentation {
   readonly servedBy?: OperationName
   /** The notice for an empty list. */
   readonly empty?: string
+  /** Of a table. */
+  readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
+  /** Instead of the things themselves in a table, unless `--wide` is given. */
+  loadSummary?(): Promise<(items: readonly unknown[], nowMs: number) => ReturnType<Summarize>>
   /** Loaded when the command runs. */
   load?(): Promise<Hooks>
 }
@@ -54,7 +58,7 @@ interface Run {
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined
-  readonly empty?: string | undefined
+  readonly presentation: Presentation
 }
 
 export type Task = ReturnType<ReturnType<typeof createTasks>>
@@ -65,7 +69,7 @@ const SWEEP_BY_READING_MS = 20
 
 /** Creates the tasks of one run, one for each input: they share the vault while it is open. */
 export function createTasks(run: Run) {
-  const { context, definition, options, format, key } = run
+  const { context, definition, options, format, key, presentation } = run
   const { terminal, config } = context
   const { endpoint, name, runOffline } = definition
   let opened: Vault | undefined
@@ -128,15 +132,20 @@ export function createTasks(run: Run) {
     askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
       send({ operation, input: asked, as: await asOwner(tenant) }),
     notice: (text: string) => printNotice(terminal, text),
-    print: (result: unknown, other = format) =>
-      printResult(terminal, result, {
-        ...{ format: other, columns: definition.columns, fields: config.fields },
+    print: async (result: unknown, other = format, more?: Pick<PrintOptions, 'marks' | 'hints'>) => {
+      const { layout, loadSummary } = presentation
+      const summarize = other === 'table' && options.wide !== true ? await loadSummary?.() : undefined
+      await printResult(terminal, result, {
+        ...{ format: other, columns: definition.columns, fields: config.fields, ...layout },
+        summarize: summarize && ((items) => summarize(items, context.clock())),
         hints: hintsFor(run, input),
-      }),
+        ...more,
+      })
+    },
   })
 }
 
-function hintsFor({ context, definition, empty }: Run, input: OperationInput) {
+function hintsFor({ context, definition, presentation: { empty } }: Run, input: OperationInput) {
   const { noun, output, destroys, positionals } = definition
   const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
   const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)

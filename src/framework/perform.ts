@@ -144,7 +144,7 @@ function createSession(execution: Execution): Session {
       if (control !== undefined) return control
       throw new CofferError(
         'not_found',
-        'This vault has no control plane. Give the address of a server: --url URL',
+        'No server with a control plane has this vault open. Start one: coffer serve --test-controls. Or name one: --url URL',
       )
     },
     prepare: async (other, inner, input) => {

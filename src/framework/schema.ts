@@ -24,9 +24,10 @@ interface Annotations {
   short?: string
   /** The noun whose things it identifies: the command also takes a unique name, or the unique beginning of an id. */
   refersTo?: string
-  isTokenId?: true
   /** Values that completion and questions offer; others are valid too. */
   suggestions?: readonly string[]
+  /** A person is asked for it, although it has a default. */
+  isAsked?: true
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
   membersWhere?: { property: string; values: Readonly<Record<string, Readonly<Record<string, Schema>>>> }
@@ -115,8 +116,9 @@ export function textOf<const L extends number>(maxLength: L, description: string
 }
 
 /** A filter of a list: matches any of the values. An empty value is refused. */
-export function filterBy(description: string) {
-  return { type: 'array', items: { type: 'string', minLength: 1 }, maxItems: 100, description } as const
+export function filterBy(description: string, suggestions: readonly string[] = []) {
+  const items = { type: 'string', minLength: 1, suggestions } as const
+  return { type: 'array', items, maxItems: 100, description } as const
 }
 
 /** Any JSON, or an enumeration of strings. */
@@ -178,7 +180,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** Keywords that JSON Schema lacks. */
 const ANNOTATIONS = new Set(
   (
-    'nullable sensitive flag short isPath textWhere refersTo isTokenId duration suggestions meanings membersWhere ' +
+    'nullable sensitive flag short isPath textWhere refersTo isAsked duration suggestions meanings membersWhere ' +
     'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless'
   ).split(' '),
 )

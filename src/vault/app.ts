@@ -283,6 +283,3 @@ export async function createFirstTenant(
 export async function harden(host?: CoreOwner, modulesDirectory?: string): Promise<Found> {
   return (await import('../reactor/confinement.js')).confineThisNode(modulesDirectory, host)
 }
-
-export const CORE_DANGER =
-  'A crash of this server may write its memory, including keys, to a core dump. Before starting it, run: ulimit -c 0'

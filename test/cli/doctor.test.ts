@@ -18,7 +18,7 @@ t.test('a healthy vault passes every check', async (t) => {
   const findings: Finding[] = await home.json(['doctor'])
   t.same(
     findings.map(({ check }) => check),
-    ['node', 'permissions', 'lock', 'vault', 'no_reveal', 'chain', 'sandbox'],
+    ['node', 'permissions', 'lock', 'vault', 'no_reveal', 'chain', 'dumps', 'sandbox'],
   )
   t.same(
     findings.filter(({ state, check }) => state !== 'ok' && check !== 'sandbox'),

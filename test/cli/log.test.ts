@@ -77,7 +77,7 @@ t.test('following shows every record once, as it comes', async (t) => {
 })
 
 t.test('followed on a terminal, each record is a line', async (t) => {
-  const at = '2030-01-15 12:00:00Z'
+  const at = '2030-01-15T12:00:00Z'
   const line = (id: string) =>
     `${at}  user         create  token            ${id.padEnd(36)}  Token created\n`
   t.equal(await follow([['one']], { output: 'table' }), line('id-before') + line('id-one'))

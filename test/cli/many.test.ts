@@ -108,7 +108,6 @@ t.test('an interrupt tells how many are done, and where to go on', async (t) => 
     const stopped = await home.run(['token', 'delete', ...all, '--yes', '--output', output], {
       columns: 200,
       interruptAt: '1/250',
-      isRaw: true,
     })
     t.equal(stopped.code, 130)
     const [, next, done] =

@@ -188,7 +188,7 @@ t.test('times have seconds in a table, and are whole elsewhere', async (t) => {
   const item = { created_at: at, data: at, metadata: { seen_at: at }, expires_at: 'soon' }
   const columns = ['created_at', 'data', 'metadata.seen_at', 'expires_at']
   const { out } = await print([item], { columns }, 200)
-  t.equal(out.split('\n')[1], `2030-08-27 02:23:57Z  ${at}  ${at}  soon`)
+  t.equal(out.split('\n')[1], `2030-08-27T02:23:57Z  ${at}  ${at}  soon`)
   t.match((await print(item, {}, 40)).out, `created_at: ${at}\n`)
 })
 

@@ -36,7 +36,7 @@ t.test('a flag goes before the environment, and that before the profile', async 
   const env = { COFFER_FIELDS: 'type' }
   t.equal((await home.run('token list', { env })).stdout, '{"type":"token"}\n')
   t.equal((await home.run('token list --output id', { env })).stdout, 'note\n')
-  const failed = await home.run('token get nobody', { isRaw: true })
+  const failed = await home.run('token get nobody')
   t.equal(JSON.parse(failed.stderr).status, 404, 'failures are told in the format of the profile too')
 })
 

@@ -1,4 +1,8 @@
 import t from 'tap'
+import { GROUPS } from '../../src/cli/commands/help/overview.js'
+import { TOPIC_NAMES } from '../../src/cli/context.js'
+import { listSummaries } from '../../src/cli/program.js'
+import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createHome } from './home.js'
 
@@ -60,9 +64,15 @@ t.test('without words the program and its nouns show what there is', async (t) =
   const home = createHome(t)
   const top = await home.run([])
   t.equal(top.code, 0)
-  t.match(top.stdout, /^Usage: coffer \[options\] \[command\]/)
-  for (const word of ['token', 'vault', 'init', '--output <format>', 'coffer help access-rules'])
-    t.match(top.stdout, word)
+  const grouped = Object.values(GROUPS).flat()
+  const names = listSummaries(registry).map(({ name }) => name)
+  const inNone = ['help', 'version']
+  t.same([...grouped, ...inNone].sort(), names.filter((name) => !name.includes(' ')).sort())
+  for (const word of [...grouped, ...Object.keys(GROUPS), ...TOPIC_NAMES]) t.match(top.stdout, word)
+  t.ok(top.stdout.trimEnd().split('\n').length <= 30, 'it fits a screen')
+  for (const line of top.stdout.split('\n')) t.ok(line.length <= 80 && !line.includes('…'), line)
+  const flags = await home.run(['help', 'flags'])
+  for (const { flag } of ALL_SETTINGS) t.match(flags.stdout, flag)
   t.equal((await home.run(['--help'])).stdout, top.stdout)
   t.equal((await home.run(['help'])).stdout, top.stdout)
   const noun = await home.run(['token'])

@@ -31,7 +31,8 @@ t.test('data is shown in the clear only when asked for, everywhere', async (t) =
     for (const output of ['json', 'ndjson', 'table', 'csv']) {
       const masked = await home.run([...words, '--output', output])
       t.notMatch(masked.stdout + masked.stderr, CARD, `${words[1]} as ${output}`)
-      t.match(masked.stdout, 'XXXXXXXXXXXX4242')
+      const isSummary = output === 'table' && words[1] === 'list'
+      t.match(masked.stdout, isSummary ? 'visa •••• 4242' : 'XXXXXXXXXXXX4242')
       t.match((await home.run([...words, '--output', output, '--reveal'])).stdout, CARD, 'revealed')
     }
   }
@@ -51,7 +52,20 @@ t.test('an empty list says what to do next, and does not speak of filters that n
   const home = await createVaultHome(t)
   const say = async (...words: string[]) => (await home.run(words, { columns: 80 })).stderr
   t.equal(await say('token', 'list'), 'No tokens yet. Create one: coffer token create --help\n')
-  t.equal(await say('token', 'list', '--type', 'card'), 'No token matches these filters.\n')
+  t.match(await say('token', 'list', '--type', 'card'), /^No tokens yet\./)
+  await home.json('token create', {
+    stdin: '{"id":"card-1","type":"card","data":{"number":"4242424242424242"}}',
+  })
+  t.equal(
+    await say('token', 'list', '--type', 'bank'),
+    'No token matches. Without filters there are 1: coffer token list\n',
+  )
+  t.equal(
+    (await say('token', 'search', 'data:4242')).replaceAll('\n', ' '),
+    'No token matches. Search finds data by search indexes only. card-1 has no search index; add one: ' +
+      "coffer token update card-1 --search-index '{{ data.number | last4 }}' ",
+  )
+  t.match(await say('token', 'children', 'card-1'), 'Link one: coffer token link PARENT CHILD')
   t.equal(await say('app', 'list'), 'No apps yet. Create one: coffer app create --help\n')
   t.equal(await say('token', 'list', '--quiet'), '')
 })
@@ -65,7 +79,7 @@ t.test('a token without a mask says how its data is shown', async (t) => {
     'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n',
   )
   t.match((await home.run('token get bare', { columns: 80 })).stderr, 'Show it with --reveal.')
-  t.equal((await home.run('token get bare --reveal', { columns: 80 })).stderr, '')
+  t.equal((await home.run('token get bare --reveal', { columns: 80 })).stderr, '! in the clear\n')
   t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')
 })
 

@@ -46,14 +46,10 @@ t.test('a second server of a vault is refused at once, and told who has it', asy
   const second = await machine.coffer(['serve', '--port', '0'])
   t.ok(Date.now() - begin < 8000, 'without waiting for the lock')
   t.equal(second.code, 9)
-  t.match(JSON.parse(second.stderr).detail, `Process ${server.pid} on `)
+  t.match(second.stderr, `Process ${server.pid} on `)
   const rekey = await machine.coffer(['vault', 'rekey', '--yes'])
   t.equal(rekey.code, 9)
-  t.match(
-    JSON.parse(rekey.stderr).detail,
-    `Process ${server.pid} on `,
-    'and so is what needs the vault for itself',
-  )
+  t.match(rekey.stderr, `Process ${server.pid} on `, 'and so is what needs the vault for itself')
   const again = await machine.coffer(['init'])
   t.match(again, { code: 5, stderr: /already a vault/ }, 'nor does another vault in its place wait for it')
   server.kill('SIGTERM')
@@ -66,10 +62,13 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
   const create = (name: string) =>
     json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
   const { id } = await create('support')
+  const described: string[] = []
   const offered = async (line: string, env: Record<string, string> = {}) => {
     const { stdout, ...rest } = await home.run(['completion', 'words', '--', ...line.split(' ')], { env })
     t.same(rest, { code: 0, stderr: '' }, line)
-    return stdout.trimEnd().split('\n')
+    const lines = stdout.trimEnd().split('\n')
+    described.push(...lines.filter((each) => each.includes('\t')))
+    return lines.map((each) => each.split('\t')[0])
   }
   for (const [line, words] of [
     ['to', ['token']],
@@ -78,6 +77,10 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
     ['token create --fing', ['--fingerprint-expression']],
     ['token get my-id --rev', ['--reveal']],
     ['token create --type ca', ['card', 'card_number']],
+    ['token list --type ca', ['card', 'card_number']],
+    ['token list --after --type ca', ['card', 'card_number']],
+    ['token import --type ca', ['card', 'card_number']],
+    ['token export --type ca', ['card', 'card_number']],
     // As bash splits it.
     ['token create --type = ca', ['card', 'card_number']],
     ['app create --type ', ['public', 'private', 'management']],
@@ -97,6 +100,8 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
     ['frob ', ['']],
   ] as const)
     t.same(await offered(line), words, line)
+  for (const line of ['create\tStore a value and return its token.', '--reveal\tshow data in the clear'])
+    t.ok(described.includes(line), line)
   t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
   t.same(await offered('app get s', asking), [''])
@@ -118,7 +123,7 @@ t.test('completion offers words, flags, values, names and ids', async (t) => {
     const script = await scriptOf(shell)
     t.match(script, 'coffer completion words --', shell)
     if (spawnSync('sh', ['-c', `command -v ${shell}`]).status !== 0) continue
-    const before = shell === 'zsh' ? 'compdef() { : }; compadd() { print -r -- ${(P)2} }; ' : ''
+    const before = shell === 'zsh' ? 'compdef() { : }; compadd() { print -r -- ${(P)5} }; ' : ''
     const { stdout, stderr } = spawnSync(shell, [flags, '-c', before + script + probe], options)
     const lines = stdout.trim().split('\n')
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)

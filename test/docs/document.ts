@@ -39,6 +39,9 @@ const CHANGING = [
   /\b(key|ctl)_[1-9A-HJ-NP-Za-km-z]{22}\b/g,
   /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00:00)?/g,
   /#login=\S+/g,
+  /\b\d+ (s|min|h) ago/g,
+  // Last, because longer ids have it.
+  /(?<=^\s*)[\da-f]{8}(?= {2})/gm,
 ]
 const ANY_LINES = '…'
 

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
-import { createAttributes } from '../../operations/token/token-attributes.js'
+import { createAttributes, tokenOutput } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
 import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
@@ -81,6 +81,9 @@ function readPath(name: string, text: string): Path {
   const [first = '', ...rest] = text.split('.')
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
   if (text === MASKED) return path
+  const isShown = Object.hasOwn(tokenOutput.properties, first)
+  // Columns of an export that say what the vault has found out.
+  if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
   if (isKnown && !isDeep && !path.includes('') && !path.includes('__proto__')) return path
@@ -117,6 +120,7 @@ function place(value: Record<string, unknown>, path: readonly string[], cell: un
 function readCell(text: string, path: string): unknown {
   const isFlag = path === 'deduplicate_token' || path === MASKED
   if (isFlag && (text === 'true' || text === 'false')) return text === 'true'
+  if (path === 'mask' && text === 'null') return null
   if (NUMBERS.includes(path) && /^\d{1,4}$/.test(text)) return Number(text)
   const isList = LISTS.includes(path)
   if ((isList || OPEN.includes(path)) && BEGINS_AS_JSON.test(text)) return parseJson(text, { source: path })

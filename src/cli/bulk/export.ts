@@ -1,9 +1,10 @@
 import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { decideTransform, type Grants } from '../../domain/access/access.js'
+import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { interrupted, usage } from '../../errors.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
+import { findMasked, type IsMasked } from '../masked.js'
 import { countOf, displayLines, toJson } from '../output/display.js'
 import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
 import { createProgress } from '../output/progress.js'
@@ -69,22 +70,15 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   if (file !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}.`)
 }
 
-type IsMasked = (token: TokenView) => boolean
-
-/** Tells of a token whether its data is masked; undefined if none is. All are for a session, which cannot ask. */
-async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
-  if (key === undefined) return options.reveal === true ? undefined : () => true
-  const grants = (await ask({}, 'app whoami').catch(() => ({}))) as Partial<Grants>
-  const { rules = [], permissions = [] } = grants
-  return (token) => decideTransform({ rules, permissions }, 'token:read', token) !== 'reveal'
-}
-
 /** Rows with masked data have `masked`: true, which an import refuses. */
 function createForm(format: string, fields: readonly string[] | undefined, isMasked?: IsMasked) {
   const hasData = fields?.some((field) => /^data(\.|$)/.test(field)) !== false
   const columns = [...(fields ?? COLUMNS), ...(hasData && isMasked ? [MASKED] : [])]
-  const mark = (token: TokenView) =>
-    hasData && token.data !== undefined && isMasked?.(token) ? { ...token, [MASKED]: true } : token
+  const mark = (token: TokenView) => ({
+    ...token,
+    ...(hasNoMask(token) && { mask: null }),
+    ...(hasData && token.data !== undefined && isMasked?.(token) && { [MASKED]: true }),
+  })
   if (format === 'csv')
     return {
       head: `${toCsvLine(columns.map(neutralize))}\n`,
@@ -98,8 +92,14 @@ function createForm(format: string, fields: readonly string[] | undefined, isMas
     : { head: '', formatRow: (token: TokenView) => `${toText(token)}\n` }
 }
 
-/** Text that an import would take for JSON is written as JSON. */
+/** Whether an import has to be told, because tokens of this type usually have a mask. */
+function hasNoMask({ type, mask }: TokenView): boolean {
+  return mask === undefined && TOKEN_TYPES.find(({ name }) => name === type)?.mask !== undefined
+}
+
+/** Text that an import would take for JSON, or for nothing, is written as JSON. */
 function toCell(value: unknown, column: string): string {
-  const isAmbiguous = typeof value === 'string' && (column === 'data' || column === 'mask')
-  return isAmbiguous && BEGINS_AS_JSON.test(value) ? toJson(value) : toCsvCell(value)
+  if (column !== 'data' && column !== 'mask') return toCsvCell(value)
+  const isAmbiguous = typeof value === 'string' && (BEGINS_AS_JSON.test(value) || /^(null)?$/.test(value))
+  return isAmbiguous || (value === null && column === 'mask') ? toJson(value) : toCsvCell(value)
 }

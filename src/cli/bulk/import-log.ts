@@ -20,12 +20,20 @@ export class ImportLog {
   readonly rows: number
   readonly #file: FileHandle | undefined
   readonly #isResumable: boolean
+  /** The first line, until it is written. */
+  #head: string
 
-  private constructor(run: string, rows: number, file?: FileHandle, isResumable = false) {
+  private constructor(run: string, rows: number, file?: FileHandle, isResumable = false, head = '') {
     this.run = run
     this.rows = rows
     this.#file = file
     this.#isResumable = isResumable
+    this.#head = head
+  }
+
+  /** Whether an earlier run may have sent rows. */
+  get isBegun(): boolean {
+    return this.#isResumable && this.#head === ''
   }
 
   /** `about`: identifies a resumable run. @throws CofferError `usage`, `conflict`, `storage_failed` */
@@ -37,12 +45,7 @@ export class ImportLog {
     try {
       if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
       const { head, lines, end, size } = await readLines(file)
-      if (size === 0) {
-        // Written before the first row is, so that the vault and this file name the same run.
-        await file.appendFile(`${JSON.stringify({ run, about })}\n`)
-        await file.datasync()
-        return new ImportLog(run, 0, file, true)
-      }
+      if (size === 0) return new ImportLog(run, 0, file, true, `${JSON.stringify({ run, about })}\n`)
       const before = parseJsonOrNothing(head)
       if (!isObject(before) || !RUN.test(String(before.run)))
         throw usage(`--resume: ${path} was not written by an import.`)
@@ -59,6 +62,14 @@ export class ImportLog {
     }
   }
 
+  /** Called before the first row is sent, so that the vault and this file name the same run. */
+  async begin(): Promise<void> {
+    if (this.#head === '') return
+    await this.#file?.appendFile(this.#head)
+    await this.#file?.datasync()
+    this.#head = ''
+  }
+
   /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
   async append(rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> {
     const kept = this.#isResumable ? results.slice(0, done) : results
@@ -67,7 +78,9 @@ export class ImportLog {
     if (this.#isResumable) await this.#file?.datasync()
   }
 
-  async close(): Promise<void> {
+  /** `isUndone`: no row was done, so that any other import may use the file. */
+  async close(isUndone = false): Promise<void> {
+    if (isUndone && this.#isResumable) await this.#file?.truncate()
     await this.#file?.close()
   }
 }

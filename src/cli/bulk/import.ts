@@ -35,7 +35,7 @@ export const importRows: Hooks = {
     try {
       await work.finish()
     } finally {
-      await log.close()
+      await log.close(work.isUndone)
     }
     const { refused, created, deduplicated } = work.counts
     const counts =
@@ -87,6 +87,8 @@ class ImportRun {
   readonly #continuesOnError: boolean
   /** Rows that are done, those of earlier runs included. */
   #done: number
+  /** Rows were sent, and what became of them is not known. */
+  #isUnknown: boolean
   #readBytes = 0
   #firstRefused: { line: number; reason: string } | undefined
 
@@ -96,11 +98,16 @@ class ImportRun {
     this.#settings = settings
     this.#log = log
     this.#done = log.rows
+    this.#isUnknown = log.isBegun
     this.#continuesOnError = options.continueOnError === true
     const send = context.config.url === undefined ? sendToVault : sendToServer
     const isDryRun = options.dryRun === true
     this.#send = send(task, { run: log.run, stops: !this.#continuesOnError, isDryRun })
     this.#progress = createProgress(context.terminal, { label: 'Importing' }, context.clock)
+  }
+
+  get isUndone(): boolean {
+    return this.#done === 0 && !this.#isUnknown
   }
 
   /** @throws CofferError `interrupted`; that of sending a batch */
@@ -157,10 +164,16 @@ class ImportRun {
 
   /** False if the run ends with a refused row. */
   async #sendBatch(rows: readonly Row[]): Promise<boolean> {
+    await this.#log.begin()
+    const wasUnknown = this.#isUnknown
+    this.#isUnknown = true
     const results = await this.#send(rows, this.#done).catch((error: unknown) => {
       const isInterrupt = error instanceof CofferError && error.code === 'interrupted'
+      const isRefused = error instanceof CofferError && error.status < 500 && error.code !== 'request_timeout'
+      this.#isUnknown = wasUnknown || !isRefused
       throw isInterrupt ? this.#interrupted(', and perhaps a batch more') : error
     })
+    this.#isUnknown = false
     const isStopped = !this.#continuesOnError && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
     const count = isStopped ? results.length - 1 : results.length

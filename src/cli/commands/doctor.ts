@@ -5,6 +5,7 @@ import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import type { Sandbox } from '../../framework/ports/reactors.js'
 import type { OperationName, ResultOf } from '../../operations/all.js'
+import { harden } from '../../vault/app.js'
 import { readHolder } from '../../vault/offline.js'
 import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
@@ -25,6 +26,8 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
   'no_new_descriptors',
   'ends_with_host',
 ]
+
+const CORE_ADVICE = 'Before starting it, run: ulimit -c 0'
 
 /** `warning`: works, but less well than it could. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
@@ -93,6 +96,16 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
     return ['wrong', 'The log was changed, or is not whole.', 'Run: coffer log verify']
   },
 
+  dumps: async ({ pid, env }) => {
+    const { isCoreLimited } = await harden({ pid, path: env.PATH })
+    if (isCoreLimited === true) return ['ok', 'A crash of a server writes no memory to a core dump.']
+    return [
+      'warning',
+      'A crash of a server may write its memory, including keys, to a core dump.',
+      CORE_ADVICE,
+    ]
+  },
+
   sandbox: async (context) => {
     const { reactor_sandbox } = await ask(context, 'vault status')
     return judgeSandbox(reactor_sandbox as Sandbox)
@@ -130,7 +143,7 @@ export async function examine(context: CommandContext): Promise<void> {
     if (state === 'wrong' && (check === 'lock' || check === 'vault')) break
   }
   const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
-  await printForRun(context, findings, { columns: ['check', 'state', 'found', ...advised] })
+  await printForRun(context, findings, { columns: ['check', 'state', 'found', ...advised], wraps: true })
   const failed = findings.filter(({ state }) => state === 'wrong')
   if (failed.length === 0) return
   throw new CofferError('check_failed', `Checks that failed: ${failed.length} of ${findings.length}.`, {

@@ -7,6 +7,13 @@ const loadHooks = async () => import('./hooks.js')
 const loadReactor = async () => import('./reactor.js')
 const loadLog = async () => import('./log.js')
 
+/** Of lists of tokens. */
+const tokens: Presentation = {
+  options: [['--wide', 'a table with whole ids, times and data']],
+  layout: { optional: ['containers', 'created'] },
+  loadSummary: async () => (await import('../output/token-rows.js')).summarizeTokens,
+}
+
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
   'token import': {
@@ -26,6 +33,14 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     servedBy: 'token tokenize',
     load: async () => (await import('../bulk/import.js')).importRows,
+  },
+  'token list': tokens,
+  'token list-after': tokens,
+  'token search': tokens,
+  'token search-after': tokens,
+  'token children': {
+    ...tokens,
+    empty: 'The token has no such children. Link one: coffer token link PARENT CHILD',
   },
   'token update': { load: async () => (await loadHooks()).updateToken },
   'formula check': {
@@ -79,6 +94,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     load: async () => (await loadHooks()).acceptInvitation,
   },
+  'config list': { layout: { wraps: true } },
   'config set': {
     arguments: [
       ['<name>', 'see coffer config list'],

@@ -56,15 +56,15 @@ export const develop: Hooks = {
     configuration: await readObject(context, configuration, '--configuration'),
   }),
   run: async (task) => {
-    const { context, options, args, format, input } = task
+    const { context, options, args, input } = task
     if (options.watch !== true) return runOnce(task, input)
-    const { terminal, signal } = context
+    const { terminal, signal, config } = context
     context.handlesSignals()
     let code = async () => input.code
     while (!signal.aborted) {
       const saved = waitForSave(resolve(context.cwd, args[0]!), signal)
       const runs = async () => runOnce(task, { ...input, code: await code() })
-      await runs().catch((error) => printProblem(terminal, toProblem(error, '', 'owner'), format))
+      await runs().catch((error) => printProblem(terminal, toProblem(error, '', 'owner'), config.output))
       await printNotice(terminal, 'Waiting for the file to be saved. Press Ctrl-C to stop.')
       await saved
       code = () => context.input.readFile(args[0]!, 'the file')

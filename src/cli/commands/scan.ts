@@ -3,12 +3,17 @@ import { readdirSync, statSync } from 'node:fs'
 import { join, relative, resolve } from 'node:path'
 import { LONGEST_VALUE, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
+import type { List } from '../../framework/page.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
+import type { Vault } from '../../vault/vault.js'
+import type { CommandContext } from '../context.js'
+import { findMasked } from '../masked.js'
 import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
+import { findTenantChoice } from '../target/credentials.js'
 import type { Task, TerminalCommand } from '../task.js'
 
 const PAGE = 100
@@ -32,9 +37,15 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task
   const { terminal, clock, signal } = context
   const finder = new ValueFinder()
-  await task.withOpenVault(async () => {
-    for await (const { data } of walkPages(task, { size: PAGE }))
-      for (const token of data as TokenView[]) finder.add(token.id, token.data)
+  await task.withOpenVault(async (vault) => {
+    const readMasked = task.key === undefined ? await createMaskedReader(context, vault) : undefined
+    // What an application sees masked is not a value.
+    const isMasked = task.key === undefined ? undefined : await findMasked(task)
+    for await (const { data } of walkPages(task, { size: PAGE })) {
+      const tokens = (data as TokenView[]).filter((token) => isMasked?.(token) !== true)
+      const shown = await readMasked?.(tokens)
+      for (const { id, data } of tokens) finder.add(id, data, shown?.get(id))
+    }
   }, 'server')
   if (finder.omitted > 0)
     await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${finder.omitted}.`)
@@ -68,6 +79,17 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (findings.length > 0)
     throw new CofferError('conflict', `Values of tokens are in the clear in ${places}.`)
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
+}
+
+/** Reads, for the owner, the texts of tokens that everybody sees who may read them masked. */
+async function createMaskedReader(context: CommandContext, vault: Vault) {
+  const as = { reveal: false, tenant: await findTenantChoice(context) }
+  return async (tokens: readonly TokenView[]) => {
+    const input = { id: tokens.map(({ id }) => id), size: PAGE }
+    const { result } = await vault.ask({ operation: 'token list', input, as })
+    const masked = (result as List<TokenView>).data
+    return new Map(masked.map(({ id, data, bank }) => [id, [data, bank?.routing_number]]))
+  }
 }
 
 /** The file, or the files in a directory at any depth, by the path as it was given; links in it are not followed. */

@@ -86,6 +86,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       '(on one line), URL encoding and JSON escapes. Of a longer one the first 1,024 bytes tell, of several lines the longest.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
+      'What the mask of a token shows is not looked for.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 5 if something is found. With the key of an\n' +
       'application it finds what that one sees in the clear. Each token is read in the clear, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
@@ -111,8 +112,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     name: 'help',
     summary: 'Print help for a command or a topic',
     arguments: [['[words...]', `a command, or one of: ${TOPIC_NAMES.join(', ')}`]],
-    options: [['--json', 'all commands as JSON: flags, types, examples, permissions and outputs']],
-    examples: ['coffer help token create', 'coffer help expressions', 'coffer help --json'],
+    options: [['--man', 'a manual page, in the language of man']],
+    details: 'With --json, all commands with their flags, types, examples, permissions and outputs.',
+    examples: [
+      'coffer help token create',
+      'coffer help expressions',
+      'coffer help --json',
+      'coffer help --man',
+    ],
     run: async (...line) => (await import('./help/help.js')).printHelp(...line),
   },
   {

@@ -184,10 +184,12 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
 
 /** Asks for what each input lacks. @throws CofferError `usage` where nobody can be asked */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
-  const { definition, flags } = draft
+  const { definition, flags, options } = draft
   const inputs: OperationInput[] = []
+  const mayAsk = form !== undefined && options.file === undefined
   for (const input of draft.inputs) {
-    const missing = flags.filter((flag) => lacks(input, flag))
+    const isAsked = ({ property, schema }: Flag) => mayAsk && schema.isAsked && input[property] === undefined
+    const missing = flags.filter((flag) => lacks(input, flag) || isAsked(flag))
     if (missing.length > 0 && form === undefined) {
       const names = missing.map(({ name }) => name).join(', ')
       const which = missing.length === 1 ? 'it' : 'them'

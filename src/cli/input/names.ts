@@ -9,14 +9,18 @@ import { printNotice } from '../output/output.js'
 import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+const REFUSED: readonly string[] = ['forbidden', 'unauthenticated']
 /** A shorter beginning of an id is a name only. */
 const LEAST_BEGINNING = 4
 /** Lines of one message: matches of an ambiguous name; ignored properties, with the columns of each. */
 const MOST_TOLD = 10
 const MOST_COLUMNS = 50
 
-/** All things of a noun, as its `list` operation shows them. */
-export type ListNoun = (noun: string) => Promise<readonly unknown[]>
+/**
+ * All things of a noun, as its `list` operation shows them; only those that `given` may stand for if there may be very
+ * many. `input`: what belongs to the things is in it.
+ */
+export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 
 /** @throws CofferError `usage` that lists what an ambiguous name may stand for */
 export async function resolveNames(
@@ -29,7 +33,8 @@ export async function resolveNames(
     const value = input[name]
     if (refersTo === undefined || value === undefined) continue
     const isFilter = Array.isArray(value)
-    const find = (given: unknown) => resolveName(refersTo, given, list, isFilter)
+    const listed: ListNoun = (noun, given) => list(noun, given, resolved)
+    const find = (given: unknown) => resolveName(refersTo, given, listed, isFilter)
     if (isFilter) resolved[name] = await Promise.all(value.map(find))
     else resolved[name] = isObject(value) ? { ...value, id: await find(value.id) } : await find(value)
   }
@@ -40,11 +45,12 @@ export async function resolveNames(
 export async function resolveName(noun: string, given: unknown, list: ListNoun, isFilter = false) {
   if (typeof given !== 'string' || given === '' || ID.test(given)) return given
   // A caller that may not list has to give ids.
-  const things = await list(noun).catch((error: unknown) => {
-    if (error instanceof CofferError && error.code === 'forbidden') return []
+  const things = await list(noun, given).catch((error: unknown) => {
+    if (error instanceof CofferError && REFUSED.includes(error.code)) return []
     throw error
   })
   const all = things.map(identify)
+  if (all.some(({ id }) => id === given)) return given
   const begin = given.toLowerCase()
   const named = all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin))
   const isBegun = ({ id }: { id: string }) => given.length >= LEAST_BEGINNING && id.startsWith(begin)

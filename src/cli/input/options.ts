@@ -71,14 +71,16 @@ export function lacks(given: Options, { isRequired, property, unless }: Flag): b
 
 /** The positional arguments of the operation's command, in commander's syntax. */
 export function listArgs(definition: RegisteredOperation): [name: string, description: string][] {
-  const { positionals, input } = definition
+  const { positionals, input, endpoint } = definition
   const { properties = {}, required = [] } = input
   return positionals.map((name, at) => {
     const isMany = takesMany(definition) && at === positionals.length - 1
     const word = name.replaceAll('_', '-') + (isMany ? '...' : '')
     const { description: text = '' } = properties[name] as Schema
     const more = isMany ? ' Several one after another, or - for lines of standard input.' : ''
-    return [required.includes(name) ? `<${word}>` : `[${word}]`, text + more]
+    // One that has a flag too may be given as that.
+    const isArg = endpoint === undefined || endpoint.parameters.includes(name)
+    return [isArg && required.includes(name) ? `<${word}>` : `[${word}]`, text + more]
   })
 }
 
@@ -89,7 +91,7 @@ export function takesMany({ endpoint, positionals }: RegisteredOperation): boole
 
 function placeholderOf({ schema, shape }: Flag): string {
   if (schema.type === 'integer') return '<number>'
-  if (schema.refersTo !== undefined) return '<name>'
+  if (schema.refersTo !== undefined) return schema.refersTo === 'token' ? '<id>' : '<name>'
   if (schema.type === 'string' && schema.isPath) return '<file>'
   if (shape === 'map') return '<key=value>'
   return shape === 'json' ? '<json>' : '<text>'

@@ -13,15 +13,23 @@ import {
   toCsvCell,
   toCsvLine,
 } from './fields.js'
-import { describePage, drawMany, drawOne } from './table.js'
+import { describePage, drawMany, drawOne, type Layout } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
+/** Makes rows and columns for people of the items of a list. */
+export type Summarize = (items: readonly unknown[]) => {
+  rows: readonly unknown[]
+  columns: readonly string[]
+}
+
 /** `fields` replaces `columns` (empty: all), in JSON too. `hints`: for an empty list, for no result. */
-export interface PrintOptions {
+export interface PrintOptions extends Pick<Layout, 'marks' | 'wraps' | 'optional'> {
   format: Format
   columns?: readonly string[]
   fields?: readonly string[] | undefined
   hints?: { empty?: string; done?: string }
+  /** In a table without `fields`. */
+  summarize?: Summarize | undefined
 }
 
 /** The given format; default: a table on a terminal, else JSON. @throws CofferError `usage` for an unknown format */
@@ -92,19 +100,18 @@ function idOf(item: unknown): string {
   throw usage('These results have no id. Choose another --output, such as json.')
 }
 
-async function printTable(
-  terminal: Terminal,
-  result: unknown,
-  { fields, columns, hints }: PrintOptions,
-): Promise<void> {
+async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+  const { fields, columns, hints, summarize } = options
   const { stdout, colour } = terminal
   const { bold } = await loadPaint(colour.stdout)
-  const width = widthOf(stdout)
+  const layout: Layout = { ...options, width: widthOf(stdout), bold }
   if (!isList(result) && !Array.isArray(result))
-    return void (await write(stdout, drawOne(result, fields, width, bold)))
+    return void (await write(stdout, drawOne(result, fields, layout)))
   const items = itemsOf(result)
+  const summary = fields === undefined && items.length > 0 ? summarize?.(items) : undefined
+  const { rows, columns: heads } = summary ?? { rows: items, columns: choosePaths(items, fields ?? columns) }
   let isCut = false
-  const texts = drawMany(items, choosePaths(items, fields ?? columns), width, bold, () => {
+  const texts = drawMany(rows, heads, layout, () => {
     isCut = true
   })
   for await (const text of texts) if (!(await write(stdout, text))) return
@@ -134,8 +141,8 @@ async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'err
   await write(stderr, `${paint[mark](mark)}${folded.slice(mark.length)}\n`)
 }
 
-/** Prints a failure to standard error: in JSON formats the problem object, else text with one line per property. */
-export async function printProblem(terminal: Terminal, problem: Problem, format: Format): Promise<void> {
+/** Prints a failure to standard error: if JSON was asked for, the problem object, else text with one line per property. */
+export async function printProblem(terminal: Terminal, problem: Problem, format?: Format): Promise<void> {
   const { stderr } = terminal
   if (format === 'json' || format === 'ndjson')
     return void (await write(stderr, `${toJson(problem, format === 'json' && isTerminal(stderr) ? 2 : 0)}\n`))

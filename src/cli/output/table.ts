@@ -1,14 +1,15 @@
 import { isObject } from '../../domain/json/json.js'
-import type { List } from '../../framework/page.js'
-import { display, displayLines, indent, measureWidth, toJson, truncate } from './display.js'
+import type { CursorPage, List } from '../../framework/page.js'
+import { countOf, display, displayLines, fold, indent, measureWidth, toJson, truncate } from './display.js'
 import { readField } from './fields.js'
 
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The least width of a column. An id, or the first column, is useless when it is cut. */
+/** The least width of a column. Some are useless when they are cut. */
 const LEAST_WIDTH = 8
-const LEAST_ID_WIDTH = 36
+const LEAST_FIRST_WIDTH = 36
+const LEAST_WIDTHS: Readonly<Record<string, number>> = { id: 36, shows: 20, created: 10 }
 /** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
 const MOST_PADDED = 200
 /** A longer label does not move the values of other lines. */
@@ -26,14 +27,29 @@ function textOf(value: unknown): string {
 /** The text of a table cell; times are shortened to seconds. */
 export function cellOf(path: string, value: unknown): string {
   const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
-  return textOf(isTime ? value.replace(TIME, '$1 $2Z') : value)
+  return textOf(isTime ? value.replace(TIME, '$1T$2Z') : value)
+}
+
+/** `marks`: by field, what follows its name. */
+export interface Layout {
+  width: number
+  bold: Bold
+  marks?: Readonly<Record<string, string>> | undefined
+  /** Cells that are too wide have several lines, instead of being cut. */
+  wraps?: boolean | undefined
+  /** Columns that are left out, in this order, if the table is too wide. */
+  optional?: readonly string[] | undefined
 }
 
 /** One object, one line per field. JSON that is too wide is indented below its label. */
-export function drawOne(value: unknown, fields: readonly string[] | undefined, width: number, bold: Bold) {
+export function drawOne(value: unknown, fields: readonly string[] | undefined, layout: Layout) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
+  const { width, bold, marks = {} } = layout
   const shown = (fields ?? Object.keys(value))
-    .map((path) => [display(path), fields ? readField(value, path) : value[path]] as const)
+    .map((path) => {
+      const label = display(path) + (marks[path] === undefined ? '' : ` ${marks[path]}`)
+      return [label, fields ? readField(value, path) : value[path]] as const
+    })
     .filter(([, field]) => field !== undefined)
   const labelWidth = Math.min(MOST_LABEL, Math.max(0, ...shown.map(([name]) => measureWidth(name)))) + 2
   const drawField = (name: string, field: unknown): string => {
@@ -46,25 +62,38 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, w
   return shown.map(([name, field]) => `${bold(`${name}:`)}${drawField(name, field)}\n`).join('')
 }
 
-/** A table, or one object below another if columns were too narrow. Calls `onCut` if cells do not fit `width`. */
+/** A table, or one object below another if columns were too narrow. Calls `onCut` if something does not fit. */
 export async function* drawMany(
   items: readonly unknown[],
   columns: readonly string[],
-  width: number,
-  bold: Bold,
+  layout: Layout,
   onCut: () => void,
 ): AsyncGenerator<string> {
+  const { width, bold, wraps = false, optional = [] } = layout
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const cells = [columns.map(display), ...rows]
   const widths = fitColumns(cells, width)
+  const omitted = optional.find((name) => columns.includes(name))
   if (!items.some(isObject)) yield items.map((item) => `${textOf(item)}\n`).join('')
-  else if (widths === undefined) yield items.map((item) => drawOne(item, columns, width, bold)).join('\n')
-  else {
+  else if (widths !== undefined) {
     const isWhole = width === Number.POSITIVE_INFINITY
-    const fitted = isWhole ? cells : cells.map((row) => row.map((cell, at) => truncate(cell, widths[at]!)))
-    if (fitted.some((row, at) => row.some((cell, column) => cell !== cells[at]![column]))) onCut()
+    const fit = (text: string, at: number) => (isWhole ? text : truncate(text, widths[at]!))
+    const toLines = (cell: string, at: number) => (wraps ? fold(cell, widths[at]!).split('\n') : [cell])
+    const lines = cells.flatMap((row) => alignLines(row.map(toLines)))
+    const fitted = lines.map((row) => row.map(fit))
+    if (fitted.some((row, at) => row.some((cell, column) => cell !== lines[at]![column]))) onCut()
     yield* drawTable(fitted, widths, bold)
-  }
+  } else if (omitted !== undefined) {
+    onCut()
+    const others = columns.filter((name) => name !== omitted)
+    yield* drawMany(items, others, layout, onCut)
+  } else yield items.map((item) => drawOne(item, columns, layout)).join('\n')
+}
+
+/** One row for each line of the highest cell. */
+function alignLines(cells: readonly (readonly string[])[]): string[][] {
+  const height = Math.max(...cells.map(({ length }) => length))
+  return Array.from({ length: height }, (_, at) => cells.map((lines) => lines[at] ?? ''))
 }
 
 /** Narrows the widest columns first; undefined if the least widths do not fit. */
@@ -77,7 +106,7 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   const room = width - GAP.length * (heads.length - 1)
   if (sum(natural) <= room) return natural
   for (let cap = room; cap >= LEAST_WIDTH; cap--) {
-    const least = (at: number) => (heads[at] === 'id' || at === 0 ? LEAST_ID_WIDTH : LEAST_WIDTH)
+    const least = (at: number) => LEAST_WIDTHS[heads[at]!] ?? (at === 0 ? LEAST_FIRST_WIDTH : LEAST_WIDTH)
     const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least(at))))
     if (sum(widths) <= room) return widths
   }
@@ -109,8 +138,16 @@ async function* drawTable(rows: readonly (readonly string[])[], colWidths: numbe
   }
 }
 
-/** The position of a page in its list; `empty` if the list has no items. */
-export function describePage({ pagination, data }: List<unknown>, empty = 'Nothing found.'): string {
+/** The position of a page in its list; `empty` if the list has no items. A page by cursor has no number. */
+export function describePage(
+  { pagination, data }: List<unknown> | CursorPage<unknown>,
+  empty = 'Nothing found.',
+): string {
+  if (!('total_items' in pagination)) {
+    const { next } = pagination
+    if (data.length === 0) return empty
+    return countOf(data.length, 'item') + (next === undefined ? '' : ` · more: --all, or --after ${next}`)
+  }
   const { total_items: total, page_number: page, page_size: size, total_pages: pages } = pagination
   if (total === 0) return empty
   const all = `page ${page} of ${pages}`

@@ -11,10 +11,10 @@ import type { CommandContext } from '../context.js'
 import { NEEDS_VAULT } from './credentials.js'
 
 const KEY_MISSING =
-  'The server asks for an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
+  'A command to a server needs an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'
 
 const CONTROL_KEY_MISSING =
-  'The control plane asks for its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
+  'The control plane of a server needs its key, which coffer serve prints. Set COFFER_API_KEY to it, or give --api-key-stdin.'
 
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {

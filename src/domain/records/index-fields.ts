@@ -2,6 +2,7 @@
 import { ancestorsOf, containerSetId } from '../access/container.js'
 import { monthOf } from '../dates.js'
 import { normalizeEmail } from '../invitation/mail-server.js'
+import { shortIdOf } from '../token/short-id.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
@@ -64,6 +65,8 @@ export function searchField(value: string): IndexField {
 export function tokenFields(record: TokenRecord): IndexField[] {
   const { metadata = {}, containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]
+  const short = shortIdOf(record.id)
+  if (short !== undefined) fields.push({ field: 'short_id', value: short })
   for (const name of Object.keys(metadata)) fields.push(...metadataFields(name, metadata[name]!))
   for (const value of new Set(containers)) fields.push({ field: 'container', value })
   for (const value of ancestorsOf(containers)) fields.push({ field: 'ancestor', value })

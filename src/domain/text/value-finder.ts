@@ -31,13 +31,14 @@ export class ValueFinder {
   readonly #starts = new Uint8Array(1 << 21)
   #calls = 0
 
-  add(id: string, data: unknown): void {
-    if (typeof data === 'object' && data !== null)
-      for (const inner of Object.values(data)) this.add(id, inner)
-    if (typeof data !== 'string' && typeof data !== 'number') return
-    const text = String(data)
-    this.#addText(id, text)
-    if (SEPARATED.test(text)) this.#addText(id, text.replaceAll(/\D/g, ''))
+  /** `shown`: values that are no secret. */
+  add(id: string, data: unknown, shown: unknown = []): void {
+    const known = listValues(shown)
+    for (const text of listValues(data)) {
+      if (known.some((each) => each.includes(text))) continue
+      this.#addText(id, text)
+      if (SEPARATED.test(text)) this.#addText(id, text.replaceAll(/\D/g, ''))
+    }
   }
 
   /** Returns the ids of the tokens with a value in `text`. A value in one line of it is found in all of it. */
@@ -106,4 +107,10 @@ export function* decode(text: string): Generator<string> {
 
 export function decodePercent(text: string): string {
   return text.replaceAll(PERCENT, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+}
+
+/** The texts and numbers in any JSON. */
+function listValues(value: unknown): string[] {
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(listValues)
+  return typeof value === 'string' || typeof value === 'number' ? [String(value)] : []
 }

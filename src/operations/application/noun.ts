@@ -172,7 +172,11 @@ const listPermissions = operation({
   },
 })
 
-const keyId = { type: 'string', description: 'The id of the key, not the key itself.' } as const
+const keyId = {
+  type: 'string',
+  refersTo: 'app key',
+  description: 'The id of the key, not the key itself.',
+} as const
 const oneKey = inputSchema(['application_id', 'id'], { application_id: id, id: keyId })
 const keyIdExample = `'starter private' "$(coffer app key list 'starter private' -o id)"`
 

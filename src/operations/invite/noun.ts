@@ -43,7 +43,7 @@ const invitations = manage({
 
 const invitationInput = inputSchema(['email'], {
   email: { type: 'string', description: 'Their e-mail address.' },
-  role: { ...givenRole, default: DEFAULT_ROLE },
+  role: { ...givenRole, default: DEFAULT_ROLE, isAsked: true },
 })
 
 export const createInvitation = operation({
@@ -52,7 +52,8 @@ export const createInvitation = operation({
   details:
     'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
   input: invitationInput,
-  examples: ['coffer invite create --email alan@example.com --role READ_ONLY'],
+  positionals: ['email'],
+  examples: ['coffer invite create alan@example.com --role READ_ONLY'],
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },

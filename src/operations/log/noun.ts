@@ -32,7 +32,7 @@ const LARGEST_PAGE = 10_000
 
 const filters = {
   entity_type: textOf(100, 'Only this type of entity; token includes cards and banks.'),
-  entity_id: textOf(400, 'Only the entity with this id.'),
+  entity_id: { ...textOf(400, 'Only the entity with this id.'), refersTo: 'token' },
   start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
   end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },
 } as const
@@ -107,7 +107,7 @@ const verifyLog = operation({
 
 const MOST_GROUPED = 10_000
 export const revealsInput = closedInput(['token'], {
-  token: { ...textOf(400, 'The id of the token, deleted or not.'), isTokenId: true },
+  token: { ...textOf(400, 'The id of the token, deleted or not.'), refersTo: 'token' },
 })
 export const revealsOutput = object({
   count,

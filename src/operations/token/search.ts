@@ -12,6 +12,7 @@ import {
   type SearchField,
   type SearchQuery,
 } from '../../domain/token/search-query.js'
+import { isShortId } from '../../domain/token/short-id.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
 import { readList, readListByCursor } from '../../framework/list.js'
@@ -35,9 +36,10 @@ export const searchTokens = operation({
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
   details: [
     'Terms are field:value, combined with AND, OR, NOT (also ! and -) and parentheses; quote values with spaces.',
-    'Fields: id, type, data (a search index), fingerprint, container (a trailing * matches what follows),',
-    'metadata.<key>, created_by, modified_by; created_at and modified_at as [a TO b], {a TO b} or a day (UTC). With',
-    'the setting search.masked_data false, data and fingerprint match only tokens whose data you may see.',
+    'Fields: id (for a UUID also its first 8 characters and *), type, data (a search index), fingerprint, container (a',
+    'trailing * matches what follows), metadata.<key>, created_by, modified_by; created_at and modified_at as',
+    '[a TO b], {a TO b} or a day (UTC). With the setting search.masked_data false, data and fingerprint match only',
+    'tokens whose data you may see.',
   ].join('\n'),
   permissions: ['token:search'],
   route: 'POST /tokens/search',
@@ -119,7 +121,11 @@ async function toCondition(context: Context, query: SearchQuery): Promise<Condit
 }
 
 async function toLookup(context: Context, { field, value }: SearchField): Promise<Condition> {
-  if (field === 'id') return { ids: [value] }
+  if (field === 'id') {
+    const short = value.slice(0, -1).toLowerCase()
+    const isShort = value.endsWith('*') && isShortId(short) && !short.includes('-')
+    return isShort ? { field: 'short_id', value: short } : { ids: [value] }
+  }
   if (field === 'data') return whereRevealed(context, searchField(value))
   if (field === 'fingerprint') return whereRevealed(context, { field, value })
   if (field.startsWith(METADATA)) return { or: metadataLookups(field.slice(METADATA.length), value) }

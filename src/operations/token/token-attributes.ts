@@ -26,7 +26,7 @@ export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, mess
   return is_intent ? message.replace('Token', 'Token intent') : message
 }
 
-export const tokenId = { type: 'string', isTokenId: true, description: 'The id of the token.' } as const
+export const tokenId = { type: 'string', refersTo: 'token', description: 'The id of the token.' } as const
 
 /** A generic token may have any JSON. */
 const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured && name !== 'token')
@@ -221,8 +221,8 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
 }
 
 export const tokenFilters = {
-  id: filterBy('Only the token with this id.'),
-  type: filterBy('Only tokens of this type.'),
+  id: { ...filterBy('Only the token with this id.'), refersTo: 'token' },
+  type: filterBy('Only tokens of this type.', TOKEN_TYPE_NAMES),
   types: filterBy('Only tokens of these types, separated by commas.'),
   container: filterBy('Only tokens in this container; a trailing * matches what follows: /pci/*.'),
   metadata: {

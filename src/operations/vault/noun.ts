@@ -3,6 +3,7 @@ import { onVault, operation } from '../../framework/operation.js'
 import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
 import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
+import { adviseTokens } from './advise.js'
 import * as offline from './offline.js'
 
 const describeVault = operation({
@@ -116,5 +117,6 @@ export const noun = {
     offline.manageKeys,
     replaceHeader,
     offline.recordRekey,
+    adviseTokens,
   ],
 }

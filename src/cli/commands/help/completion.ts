@@ -35,13 +35,16 @@ export async function printCompletion(context: CommandContext, [shell = '', ...w
   await write(stdout, readFileSync(findFixture(`completion/${shell}`), 'utf8'))
 }
 
-/** The words that can replace the last of `words`, which is begun or empty. */
+/** The words that can replace the last of `words`, which is begun or empty; a description follows after a tab. */
 async function complete(context: CommandContext, words: readonly string[]): Promise<string[]> {
   // Bash splits at an equals sign, and what follows it may not be there yet.
   const line = [...words, ...(words.at(-1) === '=' ? [''] : [])].filter((word) => word !== '=')
   const current = line.at(-1) ?? ''
   const values = await listCandidates(context, line.slice(0, -1), current)
-  return [...new Set(values)].filter((value) => value.startsWith(current) && display(value) === value)
+  return [...new Set(values)].filter((value) => {
+    const [word = ''] = value.split('\t')
+    return word.startsWith(current) && display(word) === word
+  })
 }
 
 async function listCandidates(
@@ -59,11 +62,15 @@ async function listCandidates(
   const option = options.find((each) => (each.required || each.optional) && isNamed(each, asked))
   if (option !== undefined) return listValues(context, before, path, option.long ?? asked, option.argChoices)
   if (current.startsWith('-'))
-    return [...options.flatMap(({ long, hidden }) => (hidden ? [] : (long ?? []))), '--help']
-  if (given.length === 0 && command.commands.length > 0) return command.commands.map((each) => each.name())
+    return [
+      ...options.flatMap(({ long, hidden, description }) =>
+        hidden || !long ? [] : describe(long, description),
+      ),
+      describe('--help', 'print help'),
+    ]
+  if (given.length === 0 && command.commands.length > 0) return describeAll(command.commands)
   if (path === 'completion') return SHELLS
-  if (path === 'help')
-    return [...TOPIC_NAMES, ...findCommand(program, given).command.commands.map((each) => each.name())]
+  if (path === 'help') return [...TOPIC_NAMES, ...describeAll(findCommand(program, given).command.commands)]
   if (path === 'tenant use') return listValues(context, before, path, '--tenant')
   const definition = context.registry.find(path)
   const isMany = definition !== undefined && takesMany(definition)
@@ -71,6 +78,11 @@ async function listCandidates(
     definition?.positionals[given.length] ?? (isMany ? definition.positionals.at(-1) : undefined)
   return property === undefined ? [] : listValues(context, before, path, property)
 }
+
+/** The scripts of shells that show no descriptions cut them off. */
+const describe = (word: string, text = '') => (text === '' ? word : `${word}\t${text}`)
+const describeAll = (commands: readonly Command[]) =>
+  commands.map((each) => describe(each.name(), each.description()))
 
 const isNamed = ({ short, long }: Option, word?: string) =>
   word !== undefined && (short === word || long === word)
@@ -98,14 +110,20 @@ async function listValues(
   if (choices !== undefined) return choices
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
-  const flag = definition && listFlags(definition).find(({ name }) => name === asked)
+  // An option of the command alone may be a property of what it creates.
+  const creator = context.registry.find(`${path.split(' ')[0]} create`)
+  const flags = [definition, creator].flatMap((each) => (each === undefined ? [] : listFlags(each)))
+  const flag = flags.find(({ name }) => name === asked)
   const schema = flag?.schema ?? definition?.input.properties?.[asked]
   const noun = asked === '--tenant' ? 'tenant' : asked === '--explain-as' ? 'app' : schema?.refersTo
+  // A list of tokens would be in the log.
+  if (noun === 'token') return []
   if (noun !== undefined) return askVault(context, before, (ask) => listNames(ask, noun))
   if (schema === undefined) return []
   const member = memberOf(schema)
   const values = 'enum' in member ? member.enum : undefined
-  return values ?? member.suggestions ?? Object.keys(member.meanings ?? {})
+  const { suggestions, meanings = {} } = member
+  return values ?? suggestions ?? Object.entries(meanings).map(([value, text]) => describe(value, text))
 }
 
 type Ask = (operation: string, input: OperationInput) => Promise<unknown>

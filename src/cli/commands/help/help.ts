@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { findFixture } from '../../../assets.js'
+import type { Environment } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { ERRORS } from '../../../errors.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
@@ -10,21 +11,53 @@ import { VERSION } from '../../../version.js'
 import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/options.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
-import { DEFAULT_COLUMNS, write } from '../../output/terminal.js'
+import { DEFAULT_COLUMNS, type Terminal, write } from '../../output/terminal.js'
 
 /** @throws CofferError `usage` for an unknown command or topic */
-export async function printHelp(context: CommandContext, args: Args, { json }: Options): Promise<void> {
+export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
   const { stdout } = context.terminal
   const words = args as string[]
-  if (json === true) {
-    const path = words.join(' ')
-    if (path !== '') context.describeCommand(words)
-    await write(stdout, `${toJson(describeTree(context, path), stdout.isTTY ? 2 : 0)}\n`)
-    return
-  }
-  const topic = words.length === 1 ? describeTopic(words[0]!) : undefined
-  const folded = topic && `${fold(joinLines(topic), stdout.columns ?? DEFAULT_COLUMNS)}\n`
-  await write(stdout, folded ?? context.describeCommand(words))
+  const columns = columnsOf(stdout)
+  const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands(), columns) : undefined
+  const text = topic === undefined ? context.describeCommand(words) : `${fold(joinLines(topic), columns)}\n`
+  if (options.man === true) return void (await write(stdout, await describeManual(context, words)))
+  if (options.output !== 'json')
+    return printHelpText(context.terminal, context.env, text, () => context.listSummaries())
+  await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
+}
+
+/** `text`: empty for the help of all commands. */
+export async function printHelpText(
+  terminal: Pick<Terminal, 'stdout'>,
+  env: Environment,
+  text: string,
+  listSummaries: CommandContext['listSummaries'],
+): Promise<void> {
+  const { page } = await import('../../output/pager.js')
+  if (text !== '') return page(terminal, env, text)
+  const { describeGroups } = await import('./overview.js')
+  return page(terminal, env, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(terminal.stdout)))
+}
+
+/** The page of a noun or a command without one; of the program for any other word. */
+export async function describeManual(
+  context: Pick<CommandContext, 'registry' | 'findTerminalCommand' | 'listCommands'>,
+  [word]: readonly string[],
+): Promise<string> {
+  const { formatManual } = await import('./manual.js')
+  const { registry, findTerminalCommand } = context
+  const program = context.listCommands()
+  const command = program.commands.find((each) => each.name() === word)
+  return formatManual(command ?? program, (name) => registry.find(name) ?? findTerminalCommand(name), {
+    ...(command === undefined && {
+      environment: describeEnvironment(),
+      'exit status': describeExitCodes(),
+    }),
+  })
+}
+
+function columnsOf({ columns }: Terminal['stdout']): number {
+  return columns ?? DEFAULT_COLUMNS
 }
 
 function describeTree(context: CommandContext, path: string): object {
@@ -104,12 +137,31 @@ function describeType(operation: RegisteredOperation | undefined, option: Option
   return { ...rest, type, required: isRequired, repeatable: shape === 'list' || shape === 'map' }
 }
 
-export function describeTopic(name: string): string | undefined {
+export function describeTopic(name: string, program: Command, columns = DEFAULT_COLUMNS): string | undefined {
+  if (name === 'flags') return describeFlags(program, columns)
   if (name === 'exit-codes') return describeExitCodes()
   if (name === 'environment') return describeEnvironment()
   const isTopic = TOPIC_NAMES.some((each) => each === name)
   return isTopic ? readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd() : undefined
 }
+
+function describeFlags(program: Command, columns: number): string {
+  const helper = Object.assign(program.createHelp(), { helpWidth: columns })
+  const rows = program.options.map((option) =>
+    helper.formatItem(option.flags, FLAG_COLUMNS, helper.optionDescription(option), helper),
+  )
+  return `These flags may stand anywhere in a command:
+
+${rows.join('\n')}
+
+A flag that is not given has the value of its variable, if it is set: coffer help environment
+
+Examples:
+  $ coffer token list -o ndjson --fields id,type
+  $ coffer vault status --vault .coffer-demo`
+}
+
+const FLAG_COLUMNS = 30
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
@@ -134,9 +186,9 @@ function describeExitCodes(): string {
   })
   return `${['Exit codes, with their problem types:', '', ...rows].join('\n')}
 
-If the output is JSON, the error is JSON too, on standard error. Examples:
+An error is a sentence on standard error. With -o json, or if COFFER_OUTPUT is json, it is a JSON object. Examples:
   $ coffer token get nobody || test $? = 3
-  $ coffer token get nobody 2>&1 >/dev/null | grep -o urn:coffer:problem:not-found`
+  $ coffer token get nobody -o json 2>&1 | grep -o urn:coffer:problem:not-found`
 }
 
 function describeEnvironment(): string {

@@ -7,7 +7,7 @@ import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { CofferError, noRevealError, usage } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
-import { type App, CORE_DANGER, harden } from '../../../vault/app.js'
+import { type App, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../../context.js'
@@ -69,11 +69,9 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
 
 /** Hardens this process, which will have a vault open. Resolves to the options of reactors when that is done. */
 async function hardenHost(context: CommandContext) {
-  const { pid, env, terminal } = context
+  const { pid, env } = context
   const options = await reactorOptions(context)
-  const confinement = await harden({ pid, path: env.PATH }, options.modulesDirectory)
-  if (confinement.isCoreLimited !== true) await printNotice(terminal, CORE_DANGER)
-  return { ...options, confinement }
+  return { ...options, confinement: await harden({ pid, path: env.PATH }, options.modulesDirectory) }
 }
 
 /** The context in which the end of standard input stops the server too. @throws CofferError `usage` */

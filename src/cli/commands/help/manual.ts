@@ -1,0 +1,70 @@
+/** Manual pages, in the macros of man(7): one of all commands in groups, and one of each. */
+import type { Argument, Command, Option } from 'commander'
+import { VERSION } from '../../../version.js'
+
+/** What a declaration says beside the command that was built from it. */
+export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
+
+/** `topics`: texts by their titles, for the page of the program. */
+export function formatManual(
+  command: Command,
+  find: FindDetails,
+  topics: Readonly<Record<string, string>> = {},
+): string {
+  const name = nameOf(command)
+  const isProgram = command.parent === null
+  const commands = command.commands.map((each) => {
+    const page = `${nameOf(each).replaceAll(' ', '-')}(1)`
+    return `.TP\n.B ${escapeRoff(page)}\n${escapeRoff(each.description())}`
+  })
+  return [
+    `.TH ${name.toUpperCase().replaceAll(' ', '-')} 1 "" "coffer ${VERSION}"`,
+    `.SH NAME\n${escapeRoff(`${name.replaceAll(' ', '-')} - ${command.description()}`)}`,
+    `.SH SYNOPSIS\n.B ${escapeRoff(name)}\n${escapeRoff(command.usage())}`,
+    ...(isProgram ? ['.SH COMMANDS', ...commands] : ['.SH DESCRIPTION', ...describe(command, find)]),
+    `.SH OPTIONS\n${isProgram ? listTerms(command.options) : 'See coffer(1) for the options of all commands.'}`,
+    ...Object.entries(topics).map(([title, text]) => `.SH ${title.toUpperCase()}\n${verbatim(text)}`),
+    '',
+  ].join('\n')
+}
+
+/** The command, and those below it. */
+function describe(command: Command, find: FindDetails): string[] {
+  const name = nameOf(command)
+  const { details, examples = [] } = find(name) ?? {}
+  const args = command.registeredArguments
+  return [
+    `.SS ${escapeRoff(`${name} ${command.usage()}`)}`,
+    escapeRoff(command.description()),
+    ...(details === undefined ? [] : [`.PP\n${verbatim(details)}`]),
+    listTerms([...args, ...command.options]),
+    ...(examples.length === 0 ? [] : [`.PP\nExamples:\n${verbatim(examples.join('\n'))}`]),
+    ...command.commands.flatMap((each) => describe(each, find)),
+  ].filter((part) => part !== '')
+}
+
+function listTerms(terms: readonly (Option | Argument)[]): string {
+  const lines = terms.map((term) => {
+    const word = 'flags' in term ? term.flags : term.name()
+    return 'hidden' in term && term.hidden
+      ? ''
+      : `.TP\n.B ${escapeRoff(word)}\n${escapeRoff(term.description)}`
+  })
+  return lines.filter((line) => line !== '').join('\n')
+}
+
+function verbatim(text: string): string {
+  return `.nf\n${escapeRoff(text)}\n.fi`
+}
+
+function nameOf(command: Command): string {
+  return command.parent === null ? command.name() : `${nameOf(command.parent)} ${command.name()}`
+}
+
+/** No line is taken for a request, and hyphens stay what they are. */
+function escapeRoff(text: string): string {
+  return text
+    .replaceAll('\\', '\\e')
+    .replaceAll('-', '\\-')
+    .replaceAll(/^(?=[.'])/gm, '\\&')
+}
