@@ -147,7 +147,7 @@ t.test('a field that is none is refused, with those that there are', async (t) =
       /Below rules there are: description, priority, container/,
     ],
     [['tenant', 'usage', '--fields', 'token_report.x'], /Below token_report there are: metrics_by_type/],
-    [['log', 'tail', '--fields', 'who'], /no field "who"\. There are: tenant_id, actor_id/],
+    [['log', 'tail', '--fields', 'who'], /no field "who"\. There are: id, tenant_id, actor_id/],
     [['vault', 'status', '--fields', 'tokns'], /no field "tokns"\. There are: directory, .*vault,/],
     [['vault', 'status', '--fields', 'storage.recrods'], /Below storage there are: records, logs/],
     [['tenant', 'list', '--fields', 'nme'], /no field "nme"/],
