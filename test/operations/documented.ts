@@ -131,7 +131,7 @@ const WRONG_PROXIES = [
   { request_transforms: [{ type: 'mask' }] },
   { request_transforms: [{ code: 'x', options: { runtime: { async: true } } }] },
   { response_transform: 1 },
-  { response_reactor_id: 'x' },
+  { response_reactor_id: 5 },
 ]
 export const FORMULA = { name: 'f', type: 'private', code: 'module.exports = async () => ({})' }
 const WRONG_FORMULAS = [

@@ -1,11 +1,30 @@
 /** The server that recorded calls through proxies reach, as `$stub`. It answers by the path, and always the same. */
-import { createServer } from 'node:http'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
 /** What every door allows; no other case calls a server. */
 export const ALLOWED = '127.0.0.1'
 
-/** `/echo…` tells what was sent, `/status/402` has that status, `/redirect` leads elsewhere, `/card` shows a number. */
+/** What is shown at `/account`. */
+const ACCOUNT = {
+  number: '4242424242424242',
+  cvc: '123',
+  expiration_month: 10,
+  expiration_year: 2031,
+  holders: [{ name: 'Ada' }, { name: 'Grace' }],
+  note: 'text',
+}
+
+/**
+ * `/echo…` tells what was sent, `/status/402` has that status, `/redirect` leads elsewhere, `/card` shows a number,
+ * `/account` more, `/text` is no JSON, `/bytes` no text.
+ */
+/** What a case may add. */
+function pick({ connection, 'keep-alive': keepAlive, ...headers }: IncomingHttpHeaders) {
+  const added = Object.entries(headers).filter(([name]) => name.startsWith('x-'))
+  return { connection, keepAlive, ...Object.fromEntries(added) }
+}
+
 export async function startDestination(): Promise<{ url: string; close(): void }> {
   const server = createServer(async (request, response) => {
     response.sendDate = false
@@ -17,9 +36,16 @@ export async function startDestination(): Promise<{ url: string; close(): void }
     const status = Number(/^\/status\/(\d+)/.exec(url)?.[1] ?? 200)
     if (url === '/redirect') response.writeHead(302, { location: '/echo' }).end('{"moved":true}')
     else if (url === '/card') response.end('{"number":"4242424242424242"}')
+    else if (url === '/account') response.end(JSON.stringify(ACCOUNT))
+    else if (url === '/text') response.setHeader('content-type', 'text/plain').end('plain')
+    else if (url === '/bytes') response.setHeader('content-type', 'image/png').end(Buffer.from([255, 254]))
     else if (status !== 200) response.writeHead(status).end(JSON.stringify({ status }))
     else {
-      const told = { type: headers['content-type'] ?? null, authorization: headers.authorization ?? null }
+      const told = {
+        type: headers['content-type'] ?? null,
+        authorization: headers.authorization ?? null,
+        ...pick(headers),
+      }
       response.end(JSON.stringify({ method, url, ...told, body }))
     }
   })

@@ -1,6 +1,7 @@
 /** The way in over HTTP, as a function from a step to an answer; every answer is held against the OpenAPI document. */
 
 import { formatRequest } from '../../src/client/format-request.js'
+import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
@@ -14,6 +15,8 @@ import { openEphemeral } from '../support/ephemeral.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
 import type { Door, MovableClock, Request } from './doors.js'
+
+type Json = { proxy_error?: object } | null
 
 /** HTTP knows no owner; these stand for one, as the cases need one. */
 const OWNER = 'owner'
@@ -109,8 +112,10 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
     },
     body: text,
   })
-  const result = answer.body === '' ? undefined : JSON.parse(answer.body)
-  if (result?.proxy_error !== undefined) return { status: answer.status, body: result.proxy_error }
+  const json = readJsonBody(answer.headers, answer.body)
+  const result = answer.body === '' ? undefined : json === undefined ? answer.body : (json as Json)
+  if (typeof result === 'object' && result?.proxy_error !== undefined)
+    return { status: answer.status, body: result.proxy_error }
   // These are in every answer.
   const passed = Object.entries(answer.headers).filter(
     ([name]) => !/^(?:svc-trace-id|access-control-.*)$/.test(name),
@@ -118,7 +123,7 @@ async function callThrough(send: Send, input: Record<string, unknown>, key: stri
   const res = {
     statusCode: answer.status,
     headers: Object.fromEntries(passed),
-    ...(result && { body: result }),
+    ...(result !== undefined && { body: result }),
   }
   return { status: answer.status, body: { res } }
 }

@@ -9,6 +9,7 @@ import {
   ExpressionParser,
   type ExpressionUse,
   type FilterCall,
+  hasTags,
   type Output,
   type Reference,
   type Value,
@@ -26,11 +27,15 @@ const FAILURE_STEPS = 1000
 const PART_STEPS = 10
 const MEMBER_STEPS = 16
 
-/** The input of rendering; `tokens` (tokens and intents by their references) only in a detokenization. */
+/** The input of rendering. `tokens`, in a detokenization and in transforms: what references stand for. */
 export interface Scope {
   data?: unknown
   metadata?: Readonly<Record<string, string>>
-  tokens?: ReadonlyMap<Reference, { readonly data?: unknown }>
+  tokens?: ReadonlyMap<Reference, unknown>
+  /** In a transform: the message's. */
+  readonly body?: unknown
+  /** In a header: the rest of the call. */
+  proxy?: unknown
 }
 
 /** Compiles expressions and remembers the newest ones. `random` is used by the alias filters, `hmac` by that filter. */
@@ -54,7 +59,7 @@ export class Expressions {
     const known = this.known(text, use)
     if (known !== undefined) return known
     const isLong = isTooLong(text)
-    if (isLong && use !== 'detokenize')
+    if (isLong && hasTags(use))
       throw validationError(`an expression has at most ${MAX_EXPRESSION_LENGTH} characters`)
     const parts: (string | Output)[] = []
     for (const part of new ExpressionParser(text, use, budget).parts()) {
@@ -74,8 +79,10 @@ const isTooLong = (text: string) =>
   text.length > 2 * MAX_EXPRESSION_LENGTH || [...text].length > MAX_EXPRESSION_LENGTH
 
 export class Expression {
-  /** The tokens and intents of a detokenization, without repetitions. */
+  /** Without repetitions. */
   readonly references: readonly Reference[]
+  /** Whether it needs the rest of the call, so that it is rendered last. */
+  readonly usesProxy: boolean
   readonly #text: string
   readonly #parts: readonly (string | Output)[]
   readonly #tools: Expressions
@@ -84,10 +91,14 @@ export class Expression {
     this.#text = text
     this.#parts = parts
     this.#tools = tools
-    const tokens = parts.map((part) =>
-      typeof part !== 'string' && 'token' in part.initial ? [part.initial.token] : [],
-    )
-    this.references = [...new Set(tokens.flat())]
+    const outputs = parts.filter((part) => typeof part !== 'string')
+    const tokens = outputs.flatMap(({ initial }) => ('token' in initial ? [initial.token] : []))
+    this.references = [...new Set(tokens)]
+    const values = outputs.flatMap(({ initial, filters }) => [
+      initial,
+      ...filters.flatMap(({ args }) => args),
+    ])
+    this.usesProxy = values.some(isOfProxy)
   }
 
   /** A sole output keeps its JSON type, else text; no property is null. @throws CofferError as `#call` */
@@ -135,8 +146,10 @@ function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
   if ('constant' in value) return value.constant
   if ('token' in value) {
     const token = scope.tokens?.get(value.token)
-    return (value.isWhole ? token : token?.data) ?? null
+    return (value.isWhole ? token : readProperty(token, 'data')) ?? null
   }
+  if (isOfProxy(value) && scope.proxy === undefined)
+    throw validationError('proxy can only be used in headers of a call through a proxy')
   budget.use(value.path.length * PART_STEPS)
   let found: unknown = scope
   for (const part of value.path) {
@@ -146,6 +159,10 @@ function evaluateValue(value: Value, scope: Scope, budget: Budget): unknown {
     found = readProperty(found, name)
   }
   return found ?? null
+}
+
+function isOfProxy(value: Value): boolean {
+  return 'path' in value && (value.path[0] as { constant?: unknown }).constant === 'proxy'
 }
 
 function charge(budget: Budget, operand: unknown): void {

@@ -21,12 +21,17 @@ export async function loadJsonPath(): Promise<JsonPath> {
     const originals = new WeakMap<object, unknown>()
     try {
       if (path.length > MAX_PATH_LENGTH) throw validationError(RULE)
-      const nodes = environment.query(path, metered(value, budget, originals) as never)
+      const nodes = environment.query(quoteNames(path), metered(value, budget, originals) as never)
       return nodes.values().map((found) => originals.get(found as object) ?? found)
     } catch (cause) {
       throw cause instanceof CofferError ? cause : validationError(RULE, { cause })
     }
   }
+}
+
+/** RFC 9535 has names with a hyphen in brackets only, but documented paths are such as `$.request.headers.X-Date`. */
+function quoteNames(path: string): string {
+  return /^\$(?:\.[\w-]+|\[\d+\])+$/.test(path) ? path.replaceAll(/\.([\w-]*-[\w-]*)/g, "['$1']") : path
 }
 
 /** Charges the budget for each read: nested descents and filters multiply the work, and the library has no limit. */

@@ -7,7 +7,16 @@ import { STANDARD_FILTERS } from './standard-filters.js'
 
 export const FILTERS: ReadonlyMap<string, FilterRule> = new Map([...STANDARD_FILTERS, ...OWN_FILTERS])
 
-export type ExpressionUse = 'id' | 'mask' | 'fingerprint' | 'search_index' | 'detokenize'
+/** `header`: of a call through a proxy; `request` and `response`: in transforms of one. */
+export type ExpressionUse =
+  | 'id'
+  | 'mask'
+  | 'fingerprint'
+  | 'search_index'
+  | 'detokenize'
+  | 'header'
+  | 'request'
+  | 'response'
 
 /**
  * A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. A token is
@@ -19,7 +28,8 @@ export type Value =
   | { readonly token: Reference; readonly isWhole: boolean }
 
 /** `kind:id`, such as `token:card-1`. */
-export type Reference = `${'token' | 'token_intent'}:${string}`
+export type Reference =
+  `${'token' | 'token_intent' | 'config' | 'transform_identifier' | 'encrypted'}:${string}`
 
 export interface FilterCall {
   readonly name: string
@@ -39,6 +49,7 @@ export interface Output {
 const MAX_OUTPUT_LENGTH = 2000
 /** An id of 400 characters of two UTF-16 units each, and some white space. */
 const MAX_REFERENCE_LENGTH = 1000
+const MAX_TRANSFORM_REFERENCE_LENGTH = 200
 /** Steps of compiling an output, and of each of its characters. */
 const COMPILED_STEPS = 300
 const COMPILED_CHARACTER_STEPS = 20
@@ -52,7 +63,15 @@ const VARIABLES: Record<ExpressionUse, readonly string[]> = {
   search_index: ['data'],
   fingerprint: ['data', 'metadata'],
   detokenize: [],
+  header: ['proxy'],
+  request: ['req', 'request'],
+  response: ['res', 'response'],
 }
+/** Uses without the tags and the trimming of Liquid, whose texts may be of any length. */
+const WITHOUT_TAGS: readonly ExpressionUse[] = ['detokenize', 'header', 'request', 'response']
+export const hasTags = (use: ExpressionUse) => !WITHOUT_TAGS.includes(use)
+const isOfTransform = (use: ExpressionUse) => use === 'request' || use === 'response'
+
 const LITERALS = new Map(
   Object.entries({ true: true, false: false, nil: null, null: null, empty: '', blank: '' }),
 )
@@ -67,7 +86,9 @@ const ALLOW_FALSE = /\s*allow_false\s*:/y
 /** The end of a token id. A comma is one if a filter follows. */
 const REFERENCE_END = /\||\}\}|,[ \t\r\n]*([a-z0-9_]{1,40})[ \t\r\n]*(?=[:|]|\}\})/g
 const UNSUPPORTED_REFERENCE = /^encrypted(?::|$)/
-const REFERENCE = /^(?:(token|token_intent):)?\s*(.*)$/s
+const REFERENCE = /^(?:(token|token_intent|config):)?\s*(.*)$/s
+const REFERENCE_OF_TRANSFORM =
+  /^\s*(?:transform_identifier\s*:\s*(?:'([^']*)'|"([^"]*)"|([^|{}'",]*[^|{}'",\s]))|encrypted)(?=\s*(?:[|,]|\}\}))/
 
 export class ExpressionParser {
   readonly #text: string
@@ -87,7 +108,7 @@ export class ExpressionParser {
   /** Only Liquid has tags; `{{-` and `-}}` trim there. @throws CofferError `validation`, `too_much_work` */
   *parts(): Generator<string | Output> {
     const text = this.#text
-    const isLiquid = this.#use !== 'detokenize'
+    const isLiquid = hasTags(this.#use)
     for (let trims = false; this.#at < text.length; ) {
       const found = text.slice(this.#at).search(isLiquid ? /\{[{%]/ : /\{\{/)
       const open = found < 0 ? text.length : this.#at + found
@@ -122,15 +143,24 @@ export class ExpressionParser {
     return syntaxError(this.#text, at, reason)
   }
 
-  #readReference(open: number): Value {
+  #readReference(open: number): Value | undefined {
     const text = this.#text
     const from = this.#at
+    if (isOfTransform(this.#use)) {
+      const near = text.slice(from, from + MAX_TRANSFORM_REFERENCE_LENGTH)
+      const [found = '', ...quoted] = REFERENCE_OF_TRANSFORM.exec(near) ?? []
+      this.#at += found.length
+      const name = quoted.find((each) => each !== undefined)
+      const kind = name === undefined ? 'encrypted' : 'transform_identifier'
+      return found === '' ? undefined : { token: `${kind}:${name ?? ''}`, isWhole: true }
+    }
     REFERENCE_END.lastIndex = from
     let end = REFERENCE_END.exec(text)
     while (end?.[1] !== undefined && !FILTERS.has(end[1])) end = REFERENCE_END.exec(text)
     if (end === null || end.index > from + MAX_REFERENCE_LENGTH) throw this.#refuse(open, UNCLOSED)
     this.#at = end.index
     const given = text.slice(from, end.index).trim()
+    if (this.#use === 'header' && given === 'proxy') return { path: [{ constant: 'proxy' }] }
     if (UNSUPPORTED_REFERENCE.test(given))
       throw this.#refuse(
         text.indexOf(given, from),
@@ -248,7 +278,7 @@ export class ExpressionParser {
       const known = variables.length === 0 ? 'variables cannot be used here' : `use ${variables.join(' or ')}`
       throw this.#refuse(begin, `unknown variable; ${known}`)
     }
-    const path: Value[] = [{ constant: root }]
+    const path: Value[] = [{ constant: isOfTransform(this.#use) ? 'body' : root }]
     for (let next = this.#source[this.#at]; next === '[' || next === '.'; next = this.#source[this.#at]) {
       this.#at++
       if (next === '[') {

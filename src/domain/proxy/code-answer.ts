@@ -21,6 +21,9 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(
 const OF_SERVER =
   /^(?:access-control-.*|clear-site-data|service-worker-allowed|set-cookie|strict-transport-security)$/
 
+/** Headers of a request that are about the connection to this server. */
+const NOT_PASSED: readonly string[] = ['host', 'accept-encoding', 'expect']
+
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Less than what common clients and proxies accept. */
@@ -41,9 +44,20 @@ export function passHeaders(
   return passed
 }
 
+/** {@link passHeaders} for a request to another server. */
+export function passRequestHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
+  return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
+}
+
 /** {@link passHeaders} for an answer that code or another server made: also without those about this server. */
 export function passAnswerHeaders(headers: HeaderMap, prefix: string): Record<string, string> {
   return passHeaders(headers, prefix, (name) => OF_SERVER.test(name))
+}
+
+/** Whether a header that a transform adds to the message is passed on. */
+export function maySet(name: string, direction: 'request' | 'response', prefix = 'svc'): boolean {
+  const pass = direction === 'request' ? passRequestHeaders : passAnswerHeaders
+  return NAME.test(name) && Object.keys(pass({ [name.toLowerCase()]: '' }, prefix)).length > 0
 }
 
 /** Reads `{ statusCode, headers, body }` as code gives it. @throws CofferError `validation` saying what is wrong */

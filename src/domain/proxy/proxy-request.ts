@@ -15,7 +15,7 @@ export interface ProxyRequest {
 }
 
 /** The texts with expressions, by place; their values have the same shape. */
-interface ProxyDocument<T = string> {
+export interface ProxyDocument<T = string> {
   path: readonly T[]
   query: readonly T[]
   headers: Readonly<Record<string, T>>
@@ -60,7 +60,7 @@ export function findTemplate(request: ProxyRequest): Template {
     method: request.method,
     path: join(path, values.path, (value) => encode(value, 'path')),
     query: join(query, values.query, (value) => encode(value, 'query')),
-    headers: { ...request.headers, ...Object.fromEntries(Object.entries(values.headers).map(toHeader)) },
+    headers: { ...request.headers, ...toHeaders(values.headers) },
     body:
       values.body.length === 0 ? request.body : new TextEncoder().encode(join(body, values.body, writeBody)),
   })
@@ -169,8 +169,21 @@ function createEncoder(): (value: unknown, place: string) => string {
   }
 }
 
-function toHeader([name, value]: [string, unknown]): [string, string] {
-  const text = textOf(value)
-  if (HEADER_VALUE.test(text)) return [name, text]
-  throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
+/** @throws CofferError `validation` for a value that a header cannot have */
+export function toHeaders(values: Readonly<Record<string, unknown>>): Record<string, string> {
+  const entries = Object.entries(values).map(([name, value]) => {
+    const text = textOf(value)
+    if (HEADER_VALUE.test(text)) return [name, text]
+    throw invalid(`headers.${name}`, 'can only have values of one line of ASCII')
+  })
+  return Object.fromEntries(entries)
+}
+
+/** The headers, also under the spellings of their names in `texts`: `X-Date`. */
+export function withSpellings(headers: HeaderMap, texts: readonly string[]): HeaderMap {
+  const words = texts.flatMap((text) => text.match(/[\w-]+/g) ?? [])
+  const known = [...Object.keys(headers), ...words].filter((word) =>
+    Object.hasOwn(headers, word.toLowerCase()),
+  )
+  return Object.fromEntries(known.map((word) => [word, headers[word.toLowerCase()]!]))
 }

@@ -29,6 +29,8 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
     subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
   mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
+  proxy: ({ request_reactor_id: request, response_reactor_id: response }) =>
+    [...new Set([request, response])].flatMap((reactor) => listFields({ reactor })),
   reactor_log: ({ reactor_id: reactor }) => listFields({ reactor }),
   reactor_result: ({ reactor_id: reactor }) => listFields({ reactor }),
   log_block: (record) => ('items' in record ? blockFields(record) : []),

@@ -2,7 +2,7 @@
 import { CofferError } from '../../errors.js'
 import type { ContainerRule, Grants } from '../access/access.js'
 import type { ApplicationType, GivenRole, Permission, Role } from '../access/permissions.js'
-import type { ProxyTransform } from '../proxy/proxy.js'
+import type { ProxyTransform } from '../proxy/transform.js'
 import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
@@ -188,6 +188,9 @@ export interface ProxyRecord extends Audit {
   disable_detokenization: boolean
   request_transforms: ProxyTransform[]
   response_transforms: ProxyTransform[]
+  /** Reactors that do what transforms do. */
+  request_reactor_id?: string
+  response_reactor_id?: string
 }
 
 export interface RecordOf {

@@ -31,10 +31,11 @@ function readJson(name: string): unknown {
   return JSON.parse(readFileSync(findFixture(name), 'utf8'))
 }
 
-/** The cells of an area in the table: the interface of January 2023, and that of today. */
+/** The cells of an area in the table: the interface of January 2023, and what a client of today can and cannot do. */
 export function rateArea({ early, without, ignored = [], not_emulated }: Area): [string, string] {
+  const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
   const rated = without === undefined ? 'emulated' : `partly: without ${without}`
-  const names = ignored.map((name) => `\`${name}\``).join(', ')
-  const today = names === '' ? rated : `${rated}; ignores ${names} in requests`
-  return [early === undefined ? '–' : 'emulated', not_emulated === undefined ? today : 'not emulated']
+  const today = ignored.length === 0 ? rated : `${rated}; ignores ${list(ignored)} in requests`
+  const out = not_emulated && `not emulated: ${list(not_emulated)}`
+  return [early === undefined ? '–' : 'emulated', out ?? today]
 }

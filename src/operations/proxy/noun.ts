@@ -1,9 +1,12 @@
 import { mergePatch } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { checkProxy, DIRECTIONS, readTransforms } from '../../domain/proxy/proxy.js'
+import { addError } from '../../domain/property-errors.js'
+import { checkProxy } from '../../domain/proxy/proxy.js'
+import { DIRECTIONS, findTemplates, readTransforms } from '../../domain/proxy/transform.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
-import { type Context, operation } from '../../framework/operation.js'
+import type { PropertyErrors } from '../../errors.js'
+import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
@@ -19,14 +22,21 @@ import {
   runtimeOutput,
   unbinding,
 } from '../reactor/reactor.js'
+import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
 
-const { arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
+const { anyJson, arrayOf, audit, boolean, component, enumOf, object, text, textMap, uuid } = output
 
 const transform = object({
   type: text,
   'code?': text,
-  'options?': object({ runtime: runtimeOutput }),
+  'options?': object({
+    'runtime?': runtimeOutput,
+    'identifier?': text,
+    'token?': anyJson('A token request, in which {{ req }} or {{ res }} stands for the body.'),
+    'value?': text,
+    'location?': text,
+  }),
   'matcher?': text,
   'expression?': text,
   'replacement?': text,
@@ -47,6 +57,8 @@ const proxyOutput = component('Proxy', ['id', 'name', 'destination_url', 'key', 
   'request_transform?': transform,
   response_transforms: arrayOf(transform),
   'response_transform?': transform,
+  'request_reactor_id?': uuid,
+  'response_reactor_id?': uuid,
   ...audit,
 })
 
@@ -62,13 +74,24 @@ const proxyBody = {
     description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
   },
   disable_detokenization: { type: 'boolean', description: 'Whether expressions are passed on as they are.' },
-  request_transforms: { description: 'Code that changes requests, as JSON: [{"type":"code","code":"…"}].' },
+  request_transforms: {
+    description:
+      'What changes requests, in order, as JSON: [{"type":"code","code":"…"}]; also tokenize, append_json, append_header, append_text.',
+  },
   request_transform: { description: 'The same, one.' },
   response_transforms: {
     description:
-      'Code that changes answers, or masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
+      'The same for answers, and masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
   },
   response_transform: { description: 'The same, one.' },
+  request_reactor_id: idOf(
+    'reactor',
+    'A reactor that changes requests, instead of transforms: its id or name.',
+  ),
+  response_reactor_id: idOf(
+    'reactor',
+    'A reactor that changes answers, instead of transforms: its id or name.',
+  ),
 } as const
 
 const proxyInput = lenientInput(['name', 'destination_url'], proxyBody)
@@ -97,10 +120,12 @@ export const createProxy = operation({
   details:
     'Code exports an asynchronous function that takes { args, configuration, req, logger, svc }, where args is { body,\n' +
     'headers, method, path, query }, or { body, headers } of an answer, and returns { body, headers }; of a request, { res }\n' +
-    'is the answer, and nothing is sent. A mask replaces what the groups of its expression match.',
+    'is the answer, and nothing is sent. A mask replaces what the groups of its expression match. tokenize creates a token;\n' +
+    'append_* add a value to the message. In their options, {{ req }} or {{ res }} is the body, and\n' +
+    "{{ transform_identifier: 'name' }} the token of an earlier transform.",
   input: proxyInput,
   examples: ['coffer proxy create --name billing --destination-url https://api.example.com/v1'],
-  check: checkProxy,
+  check: checkBody,
   async run(context, input) {
     const key = randomKey(context.random)
     const record = await proxies.add(context, { key, ...(await readBody(context, input)) })
@@ -130,7 +155,7 @@ const updateProxy = operation({
   summary: 'Replace the attributes of a proxy; its key stays.',
   input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
   examples: ['coffer proxy update payments --name billing --destination-url https://api.example.com/v2'],
-  check: checkProxy,
+  check: checkBody,
   async run(context, input) {
     const before = await proxies.require(context, input.id)
     return viewProxy(context, await proxies.change(context, before, await readBody(context, input)))
@@ -146,7 +171,7 @@ const patchProxy = operation({
     'all others stay.',
   input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
   examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
-  check: checkProxy,
+  check: checkBody,
   async run(context, input) {
     const before = await proxies.require(context, input.id)
     // An application that was deleted meanwhile is left out.
@@ -172,18 +197,34 @@ const deleteProxy = proxies.delete({
 
 type Given = Infer<typeof proxyInput>
 
-/** @throws CofferError `validation` for an unsuitable application or configuration */
+/** @throws CofferError `validation`, also for expressions of transforms */
+async function checkBody(given: Readonly<Record<string, unknown>>, tools: CheckTools): Promise<void> {
+  checkProxy(given)
+  for (const direction of DIRECTIONS)
+    await findExpressions({}, tools, { places: findTemplates(given, direction), useOf: () => direction })
+}
+
+/** @throws CofferError `validation` for an unsuitable application, reactor or configuration */
 async function readBody(context: Context, given: Given) {
   checkProxy(given)
   const { name, destination_url, require_auth, disable_detokenization } = given
+  const errors: PropertyErrors = {}
+  const reactors = {
+    request_reactor_id: given.request_reactor_id || undefined,
+    response_reactor_id: given.response_reactor_id || undefined,
+  }
+  for (const [name, id] of Object.entries(reactors))
+    if (id !== undefined && (await context.store.get('reactor', context.caller.tenant, id)) === undefined)
+      addError(errors, name, 'no reactor has this id')
   return {
     name,
     destination_url,
-    ...(await readBinding(context, given)),
+    ...(await readBinding(context, given, errors)),
     require_auth: require_auth ?? true,
     disable_detokenization: disable_detokenization ?? false,
     request_transforms: readTransforms(given, 'request'),
     response_transforms: readTransforms(given, 'response'),
+    ...reactors,
   }
 }
 

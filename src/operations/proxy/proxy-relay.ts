@@ -1,9 +1,22 @@
 /** One call through a proxy: destination, data of tokens, transforms, answer. No error or log contains any of the data. */
 import type { Transform } from '../../domain/access/permissions.js'
 import { canonicalJson } from '../../domain/json/json.js'
-import { passAnswerHeaders, passHeaders, readBodyValue, textOfBody } from '../../domain/proxy/code-answer.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
+import {
+  passAnswerHeaders,
+  passRequestHeaders,
+  readBodyValue,
+  readHeaders,
+  textOfBody,
+} from '../../domain/proxy/code-answer.js'
 import { DESTINATION_RULE, readDestination } from '../../domain/proxy/proxy.js'
-import { findTemplate, leadsElsewhere, type ProxyRequest } from '../../domain/proxy/proxy-request.js'
+import {
+  findTemplate,
+  leadsElsewhere,
+  type ProxyRequest,
+  toHeaders,
+  withSpellings,
+} from '../../domain/proxy/proxy-request.js'
 import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
@@ -14,32 +27,47 @@ import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../frame
 import { MOST_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreReader } from '../../storage/store.js'
-import { boundCaller } from '../reactor/react.js'
+import { boundCaller, scrubError } from '../reactor/react.js'
 import { findApplicationOf } from '../reactor/reactor.js'
-import { addSecret, detokenize, findExpressions, USE } from '../token/detokenize.js'
+import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { recordAccess } from '../token/token-access.js'
-import { CONTAINED, type OpenProxy, transform } from './proxy-transforms.js'
+import { CONTAINED, transform } from './proxy-transforms.js'
+import type { OpenProxy } from './proxy-values.js'
 
 const MOST_TOKENS = 20
-const NOT_PASSED = ['host', 'accept-encoding', 'expect']
+const CONNECTIONS = ['close', 'keep-alive']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
 export type Target = { key: string } | { id: string } | { url: string }
 
 /** @throws CofferError those of the call, of expressions and of transforms */
 export async function callDestination(session: Session, request: RelayRequest, target: Target) {
+  if (!session.caller.isNoReveal) return relay(session, request, target)
+  const secrets = new Secrets()
+  try {
+    return await scrubAnswer(await relay(session, request, target, secrets), secrets)
+  } catch (error) {
+    throw error instanceof CofferError ? scrubError(error, secrets) : error
+  }
+}
+
+async function relay(
+  session: Session,
+  request: RelayRequest,
+  target: Target,
+  secrets?: Secrets,
+): Promise<OutboundAnswer> {
   const { prefix, left } = request
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
-  const read = await readCall(session, request)
-  const secrets = session.caller.isNoReveal ? new Secrets() : undefined
+  const read = await readCall(session, request, target)
   const { opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened = await open(context, target, prefix)
     const destination = outbound.reach(opened.base)
     return { opened, destination, ...(await fill(context, opened, read, USE.transform, secrets)) }
   }, 'soon')
   const { message, answer } = await transform(session, opened, { ...filled, direction: 'request' })
-  if (answer !== undefined) return secrets === undefined ? answer : scrubAnswer(answer, secrets)
+  if (answer !== undefined) return answer
   let logging: Promise<void> | undefined
   const sent = () => {
     if (used.length > 0)
@@ -48,7 +76,7 @@ export async function callDestination(session: Session, request: RelayRequest, t
       }, 'soon')
     logging?.catch(() => undefined)
   }
-  const headers = passRequestHeaders(message.headers, prefix)
+  const headers = { ...passRequestHeaders(message.headers, prefix), ...read.connection }
   const sendable = { method: filled.method, target: targetOf(opened, filled), headers, body: message.body }
   let given: OutboundAnswer
   try {
@@ -62,8 +90,7 @@ export async function callDestination(session: Session, request: RelayRequest, t
       async ({ audit }) => audit.record('proxy', id, { operation: 'use', message: 'Proxy used' }),
       'soon',
     )
-  const transformed = await transformAnswer(session, opened, given)
-  return secrets === undefined ? transformed : scrubAnswer(transformed, secrets)
+  return transformAnswer(session, opened, given)
 }
 
 /** The answer without what tells the data that the call had. A body that is no text cannot be examined. */
@@ -93,7 +120,8 @@ async function transformAnswer(
     ...CONTAINED,
     [`${prefix}-proxy-destination-status`]: String(status),
   })
-  const isPlain = (proxy?.response_transforms ?? []).length === 0 || status < 200 || status > 299
+  const isTransformed = proxy?.response_reactor_id !== undefined || proxy?.response_transforms.length
+  const isPlain = !isTransformed || status < 200 || status > 299
   if (isPlain) return { status, headers: formatHeaders(headers), ...came }
   const body = await came.collect(MOST_TRANSFORMED_BYTES)
   const { message, answer } = await transform(session, opened, { direction: 'response', headers, body })
@@ -102,11 +130,11 @@ async function transformAnswer(
 }
 
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {
-  const read = await readCall(session, request)
+  const read = await readCall(session, request, target)
   return session.inUnit(async (context) => {
     const opened = await open(context, target, request.prefix)
     const { filled } = await fill(context, opened, read, 'mask')
-    const headers = passRequestHeaders(filled.headers, request.prefix)
+    const headers = { ...passRequestHeaders(filled.headers, request.prefix), ...read.connection }
     const text = textOfBody(filled.headers, filled.body)
     if (text === undefined) throw validationError('The body is not UTF-8 text.')
     const body = readBodyValue(filled.headers, text) ?? undefined
@@ -136,13 +164,13 @@ async function open(context: Context, target: Target, prefix: string): Promise<O
       throw new CofferError('forbidden', 'This requires the key of a private application, or a session.')
     if ((await context.tenant()).settings.disable_ephemeral_proxy === 'true')
       throw new CofferError('forbidden', 'This tenant allows no calls without a proxy.')
-    return { base, proxy: undefined, bound: undefined, settings, prefix }
+    return { base, proxy: undefined, bound: undefined, settings, prefix, made: new Map() }
   }
   const proxy =
     'id' in target ? await requireRecord(context, 'proxy', target.id) : await findByKey(context, target.key)
   const application = await findApplicationOf(context, proxy)
   const bound = application && boundCaller(context, application)
-  return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix }
+  return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 
 async function findByKey({ store, hashSecret, caller }: Context, key: string): Promise<ProxyRecord> {
@@ -155,19 +183,24 @@ async function findByKey({ store, hashSecret, caller }: Context, key: string): P
 type ReadCall = Awaited<ReturnType<typeof readCall>>
 
 /** Reads the parts of a call. Both promises are settled; they throw when awaited, after any error of the target. */
-async function readCall(session: Session, asked: RelayRequest) {
+async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const { method, path, query, headers, prefix, readBody } = asked
   const readRequest = async (): Promise<ProxyRequest> => {
     return { method, path, query, headers: passRequestHeaders(headers, prefix), body: await readBody() }
   }
+  const connection = readConnection(asked)
+  // A call without a proxy has neither configuration nor `proxy`.
+  const useOf = (path: string) =>
+    path.startsWith('headers.') && !('url' in target) ? 'header' : 'detokenize'
   const request = readRequest()
   const template = request.then(async (given) => {
     const { document, places, fill } = findTemplate(given)
-    const found = document && (await findExpressions(document, session, 'body', MOST_TOKENS, places))
+    const search = { whole: 'body', most: MOST_TOKENS, places, useOf } as const
+    const found = document && (await findExpressions(document, session, search))
     return { document, found, fill }
   })
   await Promise.allSettled([request, template])
-  return { request, template }
+  return { request, template, connection }
 }
 
 type Used = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'containers' | 'is_intent'>
@@ -190,12 +223,43 @@ async function fill(
       used.push({ id, type, created_at, containers, is_intent })
       if (secrets !== undefined) addSecret(secrets, context, record)
     }
+    const configuration =
+      transform === 'mask' ? hideValues(proxy?.configuration) : (proxy?.configuration ?? {})
     const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
-    if (document !== undefined && found !== undefined)
-      request = fill(await detokenize(using, document, found, access))
+    if (document !== undefined && found !== undefined) {
+      const tokens = await readTokens(using, found, { ...access, configuration })
+      const usesProxy = ([, text]: [string, string]) => found.byText.get(text)!.expression.usesProxy
+      const headers = Object.entries(document.headers)
+      const last = Object.fromEntries(headers.filter(usesProxy))
+      const first = Object.fromEntries(headers.filter((header) => !usesProxy(header)))
+      request = fill(await render({ ...document, headers: first }, found, { tokens }, 'body'))
+      const proxied = describeFilled(request, last, configuration)
+      request = {
+        ...request,
+        headers: {
+          ...request.headers,
+          ...toHeaders(await render(last, found, { tokens, proxy: proxied }, 'body')),
+        },
+      }
+    }
   }
   requireInside(request)
   return { filled: { ...request, query: request.query && `?${request.query}` }, used }
+}
+
+function hideValues(configuration: Readonly<Record<string, string>> = {}): Record<string, string> {
+  return Object.fromEntries(Object.keys(configuration).map((name) => [name, 'REDACTED']))
+}
+
+/** `proxy` in the expressions of headers: the request without these headers, and the configuration. */
+function describeFilled(
+  { headers, body }: ProxyRequest,
+  last: Readonly<Record<string, string>>,
+  config: Readonly<Record<string, string>>,
+) {
+  const known = Object.fromEntries(Object.entries(headers).filter(([name]) => !Object.hasOwn(last, name)))
+  const text = textOfBody(headers, body) ?? ''
+  return { request: { headers: withSpellings(known, Object.values(last)), body: text }, config }
 }
 
 function unknownError(ids: readonly string[], errors: PropertyErrors): CofferError {
@@ -211,8 +275,15 @@ function requireInside({ path, query }: ProxyRequest): void {
     throw validationError('The path and query of a call have no #. Write it as %23.')
 }
 
-function passRequestHeaders(headers: ProxyRequest['headers'], prefix: string): Record<string, string> {
-  return passHeaders(headers, prefix, (name) => NOT_PASSED.includes(name))
+/** The headers of the connection to the destination, which the caller names. @throws CofferError `validation` */
+function readConnection({ headers, prefix }: RelayRequest): Record<string, string> {
+  const { [`${prefix}-proxy-keep-alive`]: keepAlive, [`${prefix}-proxy-connection`]: connection } = headers
+  if (connection && !CONNECTIONS.includes(connection.toLowerCase()))
+    throw validationError(`${prefix.toUpperCase()}-PROXY-CONNECTION takes ${CONNECTIONS.join(' or ')}.`)
+  return readHeaders(
+    omitUndefined({ 'keep-alive': keepAlive || undefined, connection: connection || undefined }),
+    'headers',
+  )
 }
 
 function targetOf({ base }: OpenProxy, { path, query }: ProxyRequest): string {

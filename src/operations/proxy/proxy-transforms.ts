@@ -1,33 +1,25 @@
 import {
+  type CodeAnswer,
   type HeaderMap,
   passAnswerHeaders,
+  readBodyValue,
   readCodeAnswer,
   readHeaders,
-  textOfBody,
 } from '../../domain/proxy/code-answer.js'
-import type { ProxyTransform } from '../../domain/proxy/proxy.js'
+import { kindOf, type ProxyTransform } from '../../domain/proxy/transform.js'
 import type { RuntimeOptions } from '../../domain/reactor/reactor.js'
-import type { ProxyRecord } from '../../domain/records/records.js'
-import { CofferError, RUNTIME_ERROR, validationError } from '../../errors.js'
-import type { Caller } from '../../framework/caller/caller.js'
-import type { Session } from '../../framework/operation.js'
+import { CofferError, RUNTIME_ERROR } from '../../errors.js'
+import { HttpAnswer, type Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
-import { callerKey, grantedCaller, rightsKey } from '../reactor/react.js'
+import { callerKey, grantedCaller, invoke, prepare, rightsKey } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
+import { applyOptions, MOST_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
 
 /** Statuses whose answers have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 /** Headers that keep a browser from running what others made as ours. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
-
-export interface OpenProxy {
-  base: URL
-  proxy: ProxyRecord | undefined
-  bound: Caller | undefined
-  settings: Readonly<Record<string, unknown>>
-  prefix: string
-}
 
 /** May give an answer instead. @throws CofferError of the code; `validation`, `bad_gateway` for no text */
 export async function transform(
@@ -36,12 +28,15 @@ export async function transform(
   given: TransformInput,
 ): Promise<{ message: { headers: HeaderMap; body: Uint8Array }; answer?: OutboundAnswer }> {
   const { direction } = given
+  const reactor = opened.proxy?.[`${direction}_reactor_id`]
   let message = given
+  if (reactor !== undefined) return runReactor(session, opened, reactor, message)
   for (const [index, each] of (opened.proxy?.[`${direction}_transforms`] ?? []).entries()) {
-    if (textOfBody(message.headers, message.body) === undefined)
-      throw direction === 'request'
-        ? validationError('A transform needs a body that is UTF-8 text.')
-        : new CofferError('bad_gateway', 'The answer of the destination is not text.')
+    if (!['code', 'mask'].includes(kindOf(each))) {
+      message = await applyOptions(session, opened, each, message)
+      continue
+    }
+    textOfMessage(message)
     const [{ headers, answer }, body] = await run(session, opened, each, index, message)
     if (answer !== undefined)
       return { message, answer: orFailed(() => toAnswer(answer, headers, body, opened.prefix)) }
@@ -78,9 +73,12 @@ function orFailed<T>(read: () => T): T {
     return read()
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const errors = { error: [error.message] }
-    throw new CofferError('reactor_failed', RUNTIME_ERROR, { errors })
+    throw failed(error.message)
   }
+}
+
+function failed(message: string): CofferError {
+  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
 }
 
 async function run(
@@ -112,10 +110,36 @@ async function run(
   if (outcome.kind === 'failure') throw outcome.error
   const { raw, res, body } = outcome
   if (res === undefined) return [(raw ?? {}) as Transformed, body]
-  const { statusCode, headers } = res
-  const isJson = typeof res.body !== 'string'
-  const text = isJson ? JSON.stringify(res.body) : (res.body as string)
+  return describeAnswer(res)
+}
+
+/** The answer that code gives instead of a message. */
+function describeAnswer({
+  statusCode,
+  headers,
+  body,
+}: CodeAnswer): [Transformed, body: Uint8Array | undefined] {
+  const isJson = typeof body !== 'string'
+  const text = isJson ? (JSON.stringify(body) ?? '') : body
   return [{ headers, answer: { statusCode, isJson } }, new TextEncoder().encode(text)]
+}
+
+/** Has a reactor change the message: `raw.body` and `raw.headers` of its result replace the message's. */
+async function runReactor(session: Session, { prefix }: OpenProxy, id: string, message: TransformInput) {
+  const { direction: _, body: bytes, ...args } = message
+  const body = readBodyValue(message.headers, textOfMessage(message, MOST_READ_BYTES))
+  const request = { id, args: { ...args, body } }
+  const prepared = await session.inUnit((context) => prepare(context, session, request, undefined), 'soon')
+  const result = await invoke(session, prepared)
+  if (result instanceof HttpAnswer) {
+    const [{ headers, answer }, text] = describeAnswer(result.answer)
+    return { message, answer: orFailed(() => toAnswer(answer!, headers, text, prefix)) }
+  }
+  const { body: changed, headers = message.headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
+  if ((changed ?? undefined) === undefined) throw failed('The reactor returned no raw.body.')
+  const text = typeof changed === 'string' ? changed : JSON.stringify(changed)
+  const read = orFailed(() => readHeaders(headers, 'raw.headers'))
+  return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }
 }
 
 /**

@@ -101,7 +101,7 @@ export async function invoke(
     const conclude = async (context: Context) => {
       const tokens = await create?.(context)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
-      if (!isFailed) context.audit.record('reactor', reactor)
+      if (!isFailed) context.audit.record('reactor', reactor, running.log)
       const result = omitUndefined({ tokens, raw })
       const answer =
         res === undefined ? scrubResult(result, secrets) : new HttpAnswer(scrubAnswer(res, secrets))
@@ -140,7 +140,7 @@ function scrubAnswer(answer: CodeAnswer, secrets: Secrets | undefined): CodeAnsw
   }
 }
 
-function scrubError({ code, message, status, errors }: CofferError, secrets: Secrets): CofferError {
+export function scrubError({ code, message, status, errors }: CofferError, secrets: Secrets): CofferError {
   const shown = secrets.scrub(errors)
   const details = typeof shown === 'string' ? {} : omitUndefined({ errors: shown })
   return new CofferError(code, secrets.scrub(message), { status: secrets.scrubStatus(status), ...details })
@@ -174,11 +174,12 @@ export interface Prepared {
   secrets: Secrets | undefined
 }
 
+/** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
 export async function prepare(
   context: Context,
   session: Session,
   request: Request,
-  found: FoundExpressions,
+  found: FoundExpressions | undefined,
 ): Promise<Prepared> {
   const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await findFormulaOf(context, reactor)
@@ -191,7 +192,9 @@ export async function prepare(
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const secrets = context.caller.isNoReveal ? new Secrets() : undefined
   const reached = (record: TokenRecord) => secrets && addSecret(secrets, context, record)
-  const { args: detokenized, ...rest } = await detokenize(using, document, found, { ...USE, reached })
+  const access = { ...USE, configuration, reached }
+  const { args: detokenized, ...rest } =
+    found === undefined ? document : await detokenize(using, document, found, access)
   const { caller } = context
   const { tenant } = caller
   const bound = application && boundCaller(context, application)
@@ -208,7 +211,7 @@ export async function prepare(
       reactor: reactor.id,
       code: reactor.code ?? formula?.code ?? '',
       args:
-        formula === undefined
+        formula === undefined || found === undefined
           ? detokenized
           : castArguments(formula.request_parameters, detokenized ?? {}, undeclared),
       rest,
@@ -246,7 +249,7 @@ export function boundCaller({ caller, now }: Context, application: ApplicationRe
 export type Response = Infer<typeof responseOutput>
 
 /** Adds token:create to a caller, because tokenizing the result needs no further permission. */
-function tokenizingCaller(caller: Caller): Caller {
+export function tokenizingCaller(caller: Caller): Caller {
   return {
     ...caller,
     holds: (...permissions) => permissions.includes('token:create') || caller.holds(...permissions),

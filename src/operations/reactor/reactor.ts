@@ -5,11 +5,12 @@ import { addError, collect, refuseErrors } from '../../domain/property-errors.js
 import { castConfiguration, MAX_ELEMENTS, MAX_NAME_LENGTH, toTexts } from '../../domain/reactor/formula.js'
 import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
-import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
+import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
+import { findNewest } from '../../storage/store.js'
 import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/noun.js'
 import { manage } from '../manage.js'
 import { removeRuns } from './reactor-log.js'
@@ -184,7 +185,11 @@ export const deleteReactor = reactors.delete({
   summary: 'Delete a reactor and its stored runs.',
   examples: ['coffer reactor delete greet --yes'],
   destroys: 'This deletes the configuration and the runs of reactor',
-  before: ({ store, caller }, { id }) => removeRuns(store, caller.tenant, id),
+  async before({ store, caller }, { id }) {
+    const proxy = await findNewest(store, 'proxy', caller.tenant, { field: 'reactor', value: id })
+    if (proxy !== undefined) throw conflict('A proxy uses this reactor. Delete or change the proxy first.')
+    await removeRuns(store, caller.tenant, id)
+  },
 })
 
 export async function findFormulaOf(context: Context, { formula_id }: Pick<ReactorRecord, 'formula_id'>) {

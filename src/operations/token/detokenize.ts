@@ -1,6 +1,6 @@
 import { type Permission, stricterTransform, type Transform } from '../../domain/access/permissions.js'
 import { Budget, checkOutputs, sizeOf } from '../../domain/expression/budget.js'
-import type { Expression, Reference } from '../../domain/expression/expression.js'
+import type { Expression, ExpressionUse, Reference, Scope } from '../../domain/expression/expression.js'
 import { findTexts, listTexts, replaceTexts } from '../../domain/json/find-texts.js'
 import { addError, collect, collectLater, isFull, refuseErrors } from '../../domain/property-errors.js'
 import type { TokenRecord } from '../../domain/records/records.js'
@@ -26,6 +26,8 @@ interface Access {
   reached?(record: TokenRecord): void
   /** The error for unknown tokens; default: one for each of their places. */
   unknownError?(ids: readonly string[], errors: PropertyErrors): CofferError
+  /** The values of `{{ config: name }}`. */
+  configuration?: Readonly<Record<string, unknown>> | undefined
   /** The name of the whole document in error messages. */
   whole: string
   /** Replaces the transform of the deciding rule. */
@@ -72,17 +74,29 @@ export const detokenizeTokens = operation({
   examples: [
     `echo '{"card":"{{ card-1 }}","text":"Dear {{ ada | json: \\"$.name\\" }}"}' | coffer token detokenize --reveal`,
   ],
-  check: ({ payload }, tools) => findExpressions(payload, tools, SHOW.whole),
+  check: ({ payload }, tools) => findExpressions(payload, tools, SHOW),
   run: (context, { payload }, found) => detokenize(context, payload, found, SHOW),
 })
 
-/** `places`: names of texts, instead of paths. @throws CofferError `validation`, `too_much_work` */
+interface Search {
+  /** The name of the whole document in error messages. */
+  whole?: string
+  most?: number
+  /** The names of the texts; default: their paths. */
+  places?: ReadonlyMap<string, string>
+  useOf?(path: string): ExpressionUse
+}
+
+/** @throws CofferError `validation`, `too_much_work` */
 export async function findExpressions(
   document: unknown,
   tools: Pick<CheckTools, 'expressions' | 'turns'>,
-  whole: string = USE.whole,
-  most = MOST_TOKENS,
-  places: ReadonlyMap<string, string> = findTexts(document, ''),
+  {
+    whole = USE.whole,
+    most = MOST_TOKENS,
+    places = findTexts(document, ''),
+    useOf = () => 'detokenize',
+  }: Search = {},
 ) {
   checkOutputs(places.keys())
   const budget = new Budget(tools.turns)
@@ -94,10 +108,10 @@ export async function findExpressions(
     if (isFull(errors) || tokens.size > most) break
     const path = at || whole
     const expressions = await tools.expressions()
-    const expression = await collectLater(errors, path, () => expressions.compile(text, 'detokenize', budget))
+    const expression = await collectLater(errors, path, () => expressions.compile(text, useOf(at), budget))
     if (expression === undefined) continue
     byText.set(text, { path, expression })
-    for (const id of expression.references) tokens.add(id)
+    for (const id of expression.references) if (!id.startsWith('config:')) tokens.add(id)
   }
   if (tokens.size > most)
     addError(errors, whole, `refers to more than ${most} tokens; at most ${most} can be detokenized at once`)
@@ -112,32 +126,51 @@ export async function detokenize<T>(
   found: FoundExpressions,
   access: Access = USE,
 ): Promise<T> {
-  const { byText, budget } = found
-  if (byText.size === 0) return document
-  const isWhole = ([text]: readonly [string, unknown]) => !text.replaceAll(WHOLE_VALUE, '').includes('{{')
-  if (context.caller.isNoReveal && ![...byText].every(isWhole))
-    throw noRevealError('expressions with filters other than json: "$.path"')
-  const tokens = await readTokens(context, found, access)
+  if (found.byText.size === 0) return document
+  return render(document, found, { tokens: await readTokens(context, found, access) }, access.whole)
+}
+
+/** The document with the value of each of its expressions. @throws CofferError `validation`, `too_much_work` */
+export async function render<T>(
+  document: T,
+  { byText, budget }: FoundExpressions,
+  scope: Scope,
+  whole: string,
+): Promise<T> {
   const errors: PropertyErrors = {}
   const values: unknown[] = []
   for (const text of listTexts(document)) {
     if (budget.turns.isOver) await budget.turns.next()
     const { path, expression } = byText.get(text)!
-    values.push(collect(errors, path, () => expression.render({ tokens }, budget)))
+    values.push(collect(errors, path, () => expression.render(scope, budget)))
   }
   refuseErrors(errors)
   const detokenized = replaceTexts(document, values.values())
-  requireSize(sizeOf(detokenized), access)
+  requireSize(sizeOf(detokenized), whole)
   return detokenized as T
 }
 
-function requireSize(size: number, { whole }: Access): void {
+/** Contract: called for a caller in no-reveal mode, to whom parts of a value would tell it. */
+function requireWholeValues(byText: FoundExpressions['byText']): void {
+  for (const [text, { expression }] of byText) {
+    const { usesProxy, references } = expression
+    if (usesProxy || references.some((each) => each.startsWith('config:')))
+      throw noRevealError('expressions with config or proxy')
+    if (text.replaceAll(WHOLE_VALUE, '').includes('{{'))
+      throw noRevealError('expressions with filters other than json: "$.path"')
+  }
+}
+
+function requireSize(size: number, whole: string): void {
   if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
+/** What the references stand for. @throws CofferError `validation`, `forbidden` */
+export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
-  const { permission, log, reached, transform, unknownError } = access
+  if (caller.isNoReveal) requireWholeValues(byText)
+  const { permission, log, reached, transform, unknownError, configuration = {} } = access
+  const tokens = new Map<Reference, unknown>()
   const unknown: string[] = []
   const errors: PropertyErrors = {}
   const read = new Set<Reference>()
@@ -149,6 +182,11 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
       if (read.has(reference)) continue
       read.add(reference)
       const id = reference.slice(reference.indexOf(':') + 1)
+      if (reference.startsWith('config:')) {
+        if (Object.hasOwn(configuration, id)) tokens.set(reference, configuration[id])
+        else addError(errors, path, 'refers to a configuration parameter that does not exist')
+        continue
+      }
       const kind = reference.startsWith('token:') ? 'token' : 'token_intent'
       const record: TokenRecord | undefined = await store.get(kind, caller.tenant, id)
       const decided = record && caller.transform(permission, record)
@@ -160,13 +198,12 @@ async function readTokens(context: Context, { byText }: FoundExpressions, access
         granted.push({ reference, record, shown: transform ?? decided })
         // A mask, which is shown instead of the data, may be larger. The size of a token that is denied is not told.
         size += sizeOf(transform === undefined ? record : record.data)
-        requireSize(size, access)
+        requireSize(size, access.whole)
       }
     }
   if (unknown.length > 0 && unknownError !== undefined) throw unknownError(unknown, errors)
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
-  const tokens = new Map<Reference, { data?: unknown }>()
   for (const { reference, record, shown } of granted) {
     if (log !== undefined) await recordAccess(context, record, log, shown)
     reached?.(record)

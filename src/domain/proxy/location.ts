@@ -1,0 +1,33 @@
+/** Places in JSON, as `append_json` names them: a JSONPath of names and indexes alone. */
+import { isObject } from '../json/json.js'
+
+const MOST_CHARACTERS = 400
+const STEP = /\.([\w\u0080-\uffff-]+)|\[(\d{1,6})\]|\['([^'\\]*)'\]|\["([^"\\]*)"\]/y
+
+type Step = string | number
+
+/** undefined for `$` alone, and for what may name several places. */
+export function readLocation(text: string): Step[] | undefined {
+  if (!text.startsWith('$') || text.length > MOST_CHARACTERS) return undefined
+  const steps: Step[] = []
+  for (let at = 1; at < text.length; at = STEP.lastIndex) {
+    STEP.lastIndex = at
+    const [found, name, index, ...quoted] = STEP.exec(text) ?? []
+    if (found === undefined) return undefined
+    steps.push(index === undefined ? (name ?? quoted.find((each) => each !== undefined)!) : Number(index))
+  }
+  return steps.length === 0 ? undefined : steps
+}
+
+/** A copy of `root` with `value` at the place; makes missing objects. undefined if the place cannot be reached. */
+export function putAt(root: unknown, [step, ...rest]: readonly Step[], value: unknown): unknown {
+  if (step === undefined) return value
+  const isFit = typeof step === 'number' ? Array.isArray(root) && step <= root.length : isObject(root ?? {})
+  if (!isFit) return undefined
+  const members = Object.entries(root ?? {})
+  const inner = putAt(members.find(([name]) => name === String(step))?.[1], rest, value)
+  if (inner === undefined) return undefined
+  // No assignment, because a name may be __proto__.
+  if (typeof step === 'string') return Object.fromEntries([...members, [step, inner]])
+  return [...(root as unknown[]).slice(0, step), inner, ...(root as unknown[]).slice(step + 1)]
+}
