@@ -383,3 +383,48 @@ t.test('the command shows what it would send, masked, and the whole answer', asy
     t.match(await ask('proxy call', { target, method: 'GET' }), { res: { body: { ok: true } } })
   await t.rejects(ask('proxy call', { target: 'nobody' }), { code: 'not_found' })
 })
+
+t.test('a call without a key makes tokens only as the application of the proxy', async (t) => {
+  const { ask, call, create, createApplication, stub } = await open(t)
+  const made = await create({
+    require_auth: false,
+    request_transform: { type: 'tokenize', options: { token: { type: 'token', data: '{{ req.a }}' } } },
+  })
+  const keyless = () => {
+    const { headers, ...rest } = json({ a: 'value' })
+    return call('', { ...rest, headers: { ...headers, 'svc-proxy-key': made.key } }, '')
+  }
+  t.match(await keyless(), { status: 403, json: { proxy_error: { status: 403 } } })
+  t.equal(stub.received.length, 0, 'nothing is sent')
+  const bound = await createApplication('private', { permissions: ['token:read'] })
+  await ask('proxy patch', { id: made.id, application: { id: bound.id } })
+  t.equal((await keyless()).status, 200)
+  const { data } = (await ask('token list', { type: ['token'] })) as { data: object[] }
+  t.match(data[0], { created_by: bound.id })
+  await ask('app delete', { id: bound.id })
+  t.equal((await keyless()).status, 403)
+})
+
+t.test('answers of more than 1 MiB are not parsed by the server', async (t) => {
+  const { call, create, stub } = await open(t)
+  stub.answer = (_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' })
+    response.end(JSON.stringify({ a: 'x'.repeat(1024 * 1024) }))
+  }
+  const transform = (type: string, value: string) => ({ type, options: { value, location: '$.b' } })
+  const through = async (response_transform: object) => {
+    const { key } = await create({ response_transform })
+    return call('', { headers: { 'svc-proxy-key': key } })
+  }
+  for (const each of [transform('append_json', 'x'), transform('append_text', '{{ res.a }}')])
+    t.match(await through(each), { status: 422, json: { proxy_error: { detail: /1048576 bytes/ } } })
+  t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
+})
+
+t.test('a dry run shows no value of the configuration', async (t) => {
+  const { ask, create } = await open(t)
+  const { id } = await create({ configuration: { KEY: 'a-secret' } })
+  const headers = { 'x-a': '{{ config: KEY }}', 'x-b': "{{ proxy | json: '$.config' }}" }
+  const shown = await ask('proxy call', { target: id, headers, dry_run: true })
+  t.match(shown, { headers: { 'x-a': 'REDACTED', 'x-b': '{"KEY":"REDACTED"}' } })
+})
