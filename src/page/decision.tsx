@@ -38,7 +38,7 @@ export function RuleText({ rule }: { rule: Rule }) {
   return (
     <span>
       {description && <span class="dim">“{description}”: </span>}
-      {container === '/' ? 'everywhere, ' : [' in ', <code key="in">{container}</code>, ' and below, ']}
+      {container === '/' ? 'Everywhere, ' : ['In ', <code key="in">{container}</code>, ' and below, ']}
       {describePermissions(permissions)}.
     </span>
   )

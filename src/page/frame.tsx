@@ -182,8 +182,12 @@ export function Navigation({
     if (count !== undefined && (name === current || seen.current[name] === undefined))
       seen.current[name] = count
   }
+  const nav = useRef<HTMLElement>(null)
+  useEffect(() => {
+    nav.current!.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [current])
   return (
-    <nav class="nav" aria-label="Screens">
+    <nav class="nav" aria-label="Screens" ref={nav}>
       <ul>
         {names.map((name) => {
           const isNew = (counts[name] ?? 0) > (seen.current[name] ?? 0)

@@ -117,7 +117,7 @@ t.test(
     await detail.getByText('may read and search tokens').waitFor()
     t.match(
       await detail.innerText(),
-      /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*in \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
+      /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*In \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
     )
     await checkPage(t, page, 'decision')
     await detail.getByRole('tab', { name: 'Code' }).click()
