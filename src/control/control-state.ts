@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import type { Clock } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { isObject } from '../domain/json/json.js'
@@ -14,6 +15,7 @@ import { Requests } from './requests.js'
 
 const MOST_SNAPSHOTS = 100
 const MOST_FORKS = 100
+const ASKED_EVERY_MS = 20
 
 /** A vault in memory, whose state and clock can be set. */
 interface InMemory {
@@ -72,7 +74,7 @@ export class ControlState implements ControlPlane {
 
   /** Links in mail begin with `url`, unless the settings name another one. */
   listenAt(url: string): void {
-    this.app.mail.publicUrl = url
+    this.app.deliveries.publicUrl = url
     for (const fork of this.forks.values()) fork.listenAt(url)
   }
 
@@ -126,7 +128,7 @@ export class ControlState implements ControlPlane {
     const inMemory = { memory: forked.memory, clock: own, names, start: await forked.memory.save() }
     const control = new ControlState(app, inMemory, fact)
     app.control = control
-    app.mail.publicUrl = this.app.mail.publicUrl
+    app.deliveries.shareListener(this.app.deliveries)
     this.forks.set(id, control as ControlState & { fact: Fork })
     return fact
   }
@@ -184,19 +186,24 @@ export class ControlState implements ControlPlane {
     this.requests.clear()
   }
 
+  async waitUntil(isSo: () => Promise<boolean>, timeoutMs: number): Promise<void> {
+    const until = performance.now() + timeoutMs
+    while (!(await isSo()) && performance.now() < until) await setTimeout(ASKED_EVERY_MS)
+  }
+
   async close(): Promise<void> {
     for (const fork of this.forks.values()) await fork.close()
     this.forks.clear()
     await this.app.close()
   }
 
-  /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends mail that is due. */
+  /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends what is due. */
   async #doDue(): Promise<ClockState> {
     const { clock } = this.#require()
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
-    await this.app.mail.resume()
-    await this.app.mail.settle()
+    await this.app.deliveries.resume()
+    await this.app.deliveries.settle()
     return clock.state
   }
 

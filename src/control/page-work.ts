@@ -29,6 +29,8 @@ const READS: ReadonlySet<string> = new Set<OperationName>([
   'reactor list',
   'reactor logs',
   'invite outbox',
+  'webhook list',
+  'webhook deliveries',
 ])
 
 const OTHERS: ReadonlySet<string> = new Set<OperationName>([
@@ -39,6 +41,7 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
   'app key delete',
   'reactor create',
   'reactor patch',
+  'webhook resend',
   'log verify',
   'control reset',
   'control snapshot list',

@@ -67,3 +67,10 @@ export interface RandomSource {
 
 /** ms since the epoch. */
 export type Clock = () => number
+
+export interface Signer {
+  /** PEM (SPKI). */
+  readonly publicKey: string
+  /** The signature of the text (UTF-8), base64. */
+  sign(text: string): string
+}

@@ -1,5 +1,5 @@
 /** The declaration of an operation, from which everything else is derived; `perform` runs it. */
-import type { RandomSource } from '../crypto/ports.js'
+import type { RandomSource, Signer } from '../crypto/ports.js'
 import type { Permission, Transform } from '../domain/access/permissions.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
@@ -7,30 +7,22 @@ import type { Lenient } from '../domain/omit-undefined.js'
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
+import type { Told } from '../domain/webhook/events.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller, CallerCache } from './caller/caller.js'
 import type { ResponseLimits } from './limits.js'
 import type { Background, Claims } from './ports/background.js'
 import type { ControlPlane } from './ports/control.js'
+import type { DeliveryPort, Waiting } from './ports/deliveries.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
 import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
 
-export interface MailPort {
-  /** The URL of the server of this vault, which links begin with; undefined without one. */
-  readonly publicUrl: string | undefined
-  /** Sends the mail of this tenant, which was committed. Does not wait. */
-  enqueue(tenant: number): void
-  /** Resolves when every mail enqueued so far was attempted once. */
-  settle(): Promise<void>
-}
-
 export interface Effects {
   readonly random: RandomSource
-  /** Sends mail, after the unit that wrote it is committed. */
-  readonly mail: MailPort
+  readonly deliveries: DeliveryPort
   /** Runs reactor code; starts with the first call. */
   readonly reactors: FindReactors
   readonly background: Background
@@ -47,6 +39,8 @@ export interface Effects {
 export interface Audit {
   /** Logged in the same transaction; null: not. `transform`: how a token's data was shown or used. */
   record(entityType: EntityType, entityId: string, as?: LogEntry | null, transform?: Transform): void
+  /** Tells webhooks an event that does not follow from what is recorded. */
+  tell(event: Told): void
 }
 
 /** Tools of a handler within one unit of work. The engine may run the unit again. */
@@ -65,17 +59,23 @@ export interface Context
   /** @throws CofferError `forbidden` for a caller that is not the owner */
   vault(): OpenVault
   readonly audit: Audit
+  /** Has what the unit stored sent, after its commit. */
+  enqueue(waiting: readonly Waiting[]): void
 }
 
 export type OperationInput = Record<string, unknown>
 
-export type LogEntry = Pick<LogRecord, 'operation' | 'message'>
+export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
+  /** Webhooks are told of it by `audit.tell`, or not at all, and not as of another operation on such an entity. */
+  readonly isTold?: true
+}
 
 export interface AuditEntry {
   readonly type: EntityType
   readonly id: string
   readonly as?: LogEntry | undefined
   readonly transform?: Transform | undefined
+  readonly told?: Told
   /** If not the caller of the operation. */
   readonly actor?: Caller['actor']
 }
@@ -280,6 +280,8 @@ export interface Host extends OpenVault, Effects {
   control?: ControlPlane
   /** The ports that servers of this vault listen on in this process. */
   readonly ownPorts: Set<number>
+  /** Signs what is sent to webhooks. */
+  signer(): Promise<Signer>
   /** Keyed hash of an API key or of a link's secret, hexadecimal. Reads the key of the hash from the vault once. */
   hashSecret(text: string, reader: StoreReader): Promise<string>
   readonly callers: CallerCache

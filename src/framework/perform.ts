@@ -126,7 +126,7 @@ function createSession(execution: Execution): Session {
     traceId,
     limits,
     createUuid: host.createUuid,
-    mail: host.mail,
+    deliveries: host.deliveries,
     reactors: host.reactors,
     outbound: host.outbound,
     expressions: host.expressions,

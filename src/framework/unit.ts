@@ -2,13 +2,16 @@ import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind, LogRecord } from '../domain/records/records.js'
+import type { Told } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
 import { type Caller, requireCurrent } from './caller/caller.js'
+import { storeEvents } from './events.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
+import type { Waiting } from './ports/deliveries.js'
 
 /** One run of an operation, without its input. The permissions of the caller are checked. */
 export interface Execution {
@@ -32,11 +35,13 @@ export async function runUnit<T>(
   // A read may be answered before its log record is synced; a change may not.
   const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
   let recorded: AuditEntry[] = []
+  let waiting: Waiting[] = []
   const out = await host.store.write(async (store) => {
     recorded = []
+    waiting = []
     if (host.generation !== generation) throw staleWorkError()
     if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
-    const context = new UnitContext(host, store, caller, definition.log, recorded)
+    const context = new UnitContext(host, store, caller, definition.log, recorded, waiting)
     const out = await work(context)
     if (recorded.length > 0) {
       await writeLog(context, recorded, traceId)
@@ -49,6 +54,7 @@ export async function runUnit<T>(
   if (answer !== undefined && toOutcome !== undefined) answer.isStored = true
   else answer?.addRecorded(recorded)
   outer?.addRecorded(recorded)
+  if (waiting.length > 0) host.deliveries.enqueue(waiting)
   return out
 }
 
@@ -76,6 +82,7 @@ class UnitContext implements Context {
   /** The log record of entities that are recorded without another. */
   readonly #log: LogEntry | undefined
   readonly #recorded: AuditEntry[]
+  readonly #waiting: Waiting[]
   #date: string | undefined
 
   constructor(
@@ -84,6 +91,7 @@ class UnitContext implements Context {
     caller: Caller,
     log: LogEntry | undefined,
     recorded: AuditEntry[],
+    waiting: Waiting[],
   ) {
     this.store = store
     this.caller = caller
@@ -96,6 +104,7 @@ class UnitContext implements Context {
     this.#host = host
     this.#log = log
     this.#recorded = recorded
+    this.#waiting = waiting
   }
 
   get date(): string {
@@ -127,17 +136,26 @@ class UnitContext implements Context {
     this.#recorded.push({ type, id, as: as ?? undefined, transform, actor: this.caller.actor })
   }
 
+  tell(told: Told): void {
+    this.#recorded.push({ type: 'webhook', id: '', told, actor: this.caller.actor })
+  }
+
+  enqueue(waiting: readonly Waiting[]): void {
+    for (const each of waiting) this.#waiting.push(each)
+  }
+
   as(caller: Caller, log: LogEntry | null = this.#log ?? null, recorded = this.#recorded): Context {
-    return new UnitContext(this.#host, this.store, caller, log ?? undefined, recorded)
+    return new UnitContext(this.#host, this.store, caller, log ?? undefined, recorded, this.#waiting)
   }
 }
 
-/** Contract: called once for each operation, in its unit of work. */
+/** Also stores events for webhooks. Contract: called once for each operation, in its unit of work. */
 export async function writeLog(
-  { store, caller, now, date, createUuid }: Context,
+  context: Context,
   recorded: readonly AuditEntry[],
   traceId: string,
 ): Promise<void> {
+  const { store, caller, now, date, createUuid } = context
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   // The log of a deleted tenant is deleted with it, so its deletion is not logged.
   if (tenant === undefined) return
@@ -148,6 +166,9 @@ export async function writeLog(
     const logging = store.log(caller.tenant, entry, now)
     if (logging !== undefined) await logging
   }
+  if (tenant.webhooks === undefined) return
+  const entries = recorded.map((entry) => ({ ...entry, actor: entry.actor ?? caller.actor }))
+  context.enqueue(await storeEvents(context, tenant, entries, traceId))
 }
 
 type Logged = Omit<AuditEntry, 'as' | 'actor'> & {

@@ -5,12 +5,15 @@ import { CofferError } from '../errors.js'
 import type { Host } from '../framework/operation.js'
 import type { Registry } from '../framework/registry.js'
 import { type Answerer, type AnswererOptions, createAnswerer } from './answerer.js'
-import { answerResult, type HttpRequest } from './exchange.js'
+import { answerResult, answerText, type HttpRequest } from './exchange.js'
 import { createDocument } from './openapi/openapi.js'
 import { createAcceptPage } from './pages/accept-page.js'
 import { createPages } from './pages/pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX, type SocketService } from './server.js'
+
+/** The public key of the signatures of webhooks. */
+const KEY_PATH = '/keys/webhooks.v1.key'
 
 export interface ServiceOptions
   extends Omit<SocketService, 'host'>,
@@ -35,6 +38,7 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     await host.store.checkReady()
     return answerResult(200, { status: 'ok' })
   }
+  const answerKey = async () => answerText(200, 'text/plain; charset=utf-8', (await host.signer()).publicKey)
   return {
     ...rest,
     host,
@@ -43,7 +47,13 @@ export function completeService(options: ServiceOptions): AnswererOptions {
     bodyLimitBytes,
     cors,
     clock,
-    pages: new Map([...reference, ['/readyz', answerReady], [ACCEPT_PATH, accept.page], ...pages]),
+    pages: new Map([
+      ...reference,
+      ['/readyz', answerReady],
+      [KEY_PATH, answerKey],
+      [ACCEPT_PATH, accept.page],
+      ...pages,
+    ]),
     forms: new Map([[ACCEPT_PATH, accept.form], ...forms]),
     ...(rate === undefined ? {} : { rateLimit: createRateLimit(rate, clock) }),
   }

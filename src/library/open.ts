@@ -84,13 +84,14 @@ async function open(
   controlKey?: string,
 ): Promise<Coffer> {
   const { app } = control
+  await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
   app.configureReactors({ ...reactors, ...(options.prefix && { prefix: options.prefix }) })
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
 
 /**
  * Serves a new vault in memory, or `vault`, over HTTP; on loopback unless `addresses` is set, and on a free port unless
- * `port` is. It sends no mail. @throws CofferError `unavailable`, `usage`
+ * `port` is. @throws CofferError `unavailable`, `usage`
  */
 export async function startServer<V extends Coffer>(
   options: ServerOptions & { vault: V },

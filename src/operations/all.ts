@@ -17,6 +17,7 @@ import { noun as session } from './session/noun.js'
 import { noun as tenant } from './tenant/noun.js'
 import { noun as token } from './token/noun.js'
 import { noun as vault } from './vault/noun.js'
+import { noun as webhook } from './webhook/noun.js'
 
 const nouns = [
   token,
@@ -26,6 +27,7 @@ const nouns = [
   formula,
   reactor,
   proxy,
+  webhook,
   log,
   tenant,
   member,

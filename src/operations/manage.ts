@@ -14,13 +14,17 @@ import type { Condition } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
+type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
+
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
   kind: K
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
-  permission: { [P in Permission]: P extends `${infer Name}:delete` ? Name : never }[Permission]
+  permission: PermissionNoun
+  /** Another spelling of it: one of both is enough. */
+  alsoPermission?: PermissionNoun
   id: StringSchema
   output: O
   view(context: Context, record: RecordOf[K]): Answer<O> | Promise<Answer<O>>
@@ -114,7 +118,10 @@ export function manage<
   const called = entity.replaceAll('_', ' ')
   const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
     name: `${noun.name} ${verb}` as const,
-    permissions: [`${noun.permission}:${right}` as Permission],
+    permissions: [noun.permission, noun.alsoPermission].flatMap((each) =>
+      each === undefined ? [] : [`${each}:${right}` as Permission],
+    ),
+    ...(noun.alsoPermission && { needsOnePermission: true as const }),
     route,
   })
   const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>

@@ -150,7 +150,9 @@ function Letter({ mail }: { mail: OutboxMail }) {
         <pre tabIndex={0}>{letter?.text}</pre>
         <hr />
         {mail.link === undefined ? (
-          <p class="dim">The link is not kept: the mail was sent, or the link has ended.</p>
+          mail.webhook === undefined && (
+            <p class="dim">The link is not kept: the mail was sent, or the link has ended.</p>
+          )
         ) : (
           <div class="row">
             <a class="button primary" href={mail.link} target="_blank" rel="noreferrer">

@@ -4,6 +4,9 @@ import { computeHmac } from '../crypto/native.js'
 import type { Mac, RandomSource } from '../crypto/ports.js'
 import { createMac, isEqualDigest, KEY_BYTES, type Primitives } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
+import { MailChannel } from '../delivery/mail-channel.js'
+import { DeliveryQueue } from '../delivery/queue.js'
+import { WebhookChannel } from '../delivery/webhook-channel.js'
 import { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { TenantRecord } from '../domain/records/records.js'
@@ -17,7 +20,6 @@ import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import { validateInput } from '../framework/validate.js'
-import { MailQueue } from '../mail/mail-queue.js'
 import type { ResultOf } from '../operations/all.js'
 import { loadOperation } from '../operations/load.js'
 import {
@@ -29,6 +31,7 @@ import {
 import { sweepExpired } from '../operations/token/lifetime.js'
 import type { Confinement, CoreOwner, Found } from '../reactor/confinement.js'
 import type { HttpOutbound } from '../reactor/outbound.js'
+import { DEFAULT_SETTINGS } from '../reactor/settings.js'
 import type { Reactors } from '../reactor/start.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
@@ -40,6 +43,7 @@ import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import { createSharedClaims } from './shared-claims.js'
+import { createSigning } from './signing.js'
 import type { OperationRequest, Vault } from './vault.js'
 
 const FIRST_TENANT = 1
@@ -49,7 +53,7 @@ const SECRET_HASH_BYTES = 32
 const SWEPT_AT_ONCE = 2000
 
 export interface App extends Host, Vault {
-  readonly mail: MailQueue
+  readonly deliveries: DeliveryQueue
   readonly header: Header | undefined
   /** The owner of the vault as a caller, in the tenant of this name or id (default: the oldest). */
   owner(options: { reveal: boolean; tenant?: string | undefined }): Promise<Caller>
@@ -57,11 +61,12 @@ export interface App extends Host, Vault {
   tenant(nameOrId?: string): Promise<TenantRecord>
   /** Adds to earlier options; without effect once a reactor has run. `confinement`: of child processes; probed if absent. */
   configureReactors(options: RuntimeOptions): void
+  runtimeOptions(): RuntimeOptions
   /** Call it before other machines can reach the vault. @throws CofferError `usage` if a key was chosen */
   admitOthers(): void
 }
 
-export function createApp(parts: {
+interface AppParts {
   engine: Engine
   keyring: Keyring
   random: RandomSource
@@ -71,15 +76,18 @@ export function createApp(parts: {
   primitives: Primitives
   /** Absent for a vault in memory. */
   lock?: Lock
-}): App {
-  const { engine, keyring, random, files = nodeFiles(), header, primitives, lock } = parts
+  /** The vault that this one is a fork of: they have a server in common. */
+  base?: App | undefined
+}
+
+export function createApp(parts: AppParts): App {
+  const { engine, keyring, random, files = nodeFiles(), header, primitives, lock, base } = parts
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
       ? createMaintenance(engine.maintenance, keyring, store, files)
       : undefined
-  const runtime = createRuntime()
-  const mail = new MailQueue(store)
+  const runtime = createRuntime(base)
   const background = new Background()
   const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
   let expressions: Promise<Expressions> | undefined
@@ -90,13 +98,19 @@ export function createApp(parts: {
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
   }
   const storeTools = { store, hashSecret, createUuid: () => createUuid(random) }
+  const signer = base?.signer ?? createSigning(store)
+  const deliveries = new DeliveryQueue(store, (queue) => [
+    new MailChannel(store, queue),
+    new WebhookChannel({ ...storeTools, ...runtime, signer }),
+  ])
   const app: App = {
     ...storeTools,
     ...runtime,
     ...createAdmission(header),
     generation: 0,
     claims: store.isShared ? createSharedClaims(storeTools) : createClaims(),
-    mail,
+    deliveries,
+    signer,
     header,
     random,
     tenant,
@@ -126,7 +140,8 @@ export function createApp(parts: {
       closing ??= runtime
         .close()
         .then(() => background.idle())
-        .then(() => mail.close())
+        .then(() => deliveries.close())
+        .then(() => runtime.closeOutbound())
         .then(() => store.close())
         .finally(() => {
           lock?.release()
@@ -161,12 +176,12 @@ function createAdmission(header: Header | undefined) {
 type RuntimeOptions = ReactorOptions & { confinement?: Confinement }
 
 /** The part of a vault that runs code and sends requests: each module is loaded on first use. */
-function createRuntime() {
-  let options: RuntimeOptions = {}
+function createRuntime(base?: App) {
+  let options: RuntimeOptions = base?.runtimeOptions() ?? {}
   let reactors: Promise<Reactors> | undefined
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
-  const ownPorts = new Set<number>()
+  const ownPorts = base?.ownPorts ?? new Set<number>()
   const confine = async () => {
     const { confinement, modulesDirectory } = options
     found ??= confinement ? Promise.resolve(confinement) : harden(undefined, modulesDirectory)
@@ -176,6 +191,8 @@ function createRuntime() {
     (reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(options, confine)))
   return {
     ownPorts,
+    prefix: () => options.prefix ?? DEFAULT_SETTINGS.prefix,
+    runtimeOptions: () => options,
     configureReactors: (more: RuntimeOptions): void => {
       options = { ...options, ...more }
     },
@@ -187,8 +204,8 @@ function createRuntime() {
     sandbox: async () => (await import('../reactor/confinement.js')).describeSandbox(await confine()),
     close: async () => {
       await (await reactors)?.close()
-      await (await client)?.close()
     },
+    closeOutbound: async () => (await client)?.close(),
   }
 }
 

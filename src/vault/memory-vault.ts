@@ -38,7 +38,7 @@ export class MemoryVault {
     const renamed = new Map<string, string>()
     const engine = this.#parts.engine.fork(state, clock, (kind) => kind !== LOG_ROWS)
     const keyring = withRenames(this.#parts.keyring, renamed)
-    const memory = new MemoryVault({ ...this.#parts, engine, keyring })
+    const memory = new MemoryVault({ ...this.#parts, engine, keyring, base: this.app })
     const keys = await memory.app.store.write((writer) => reissueIds(memory.app, writer, renamed))
     return { memory, keys }
   }

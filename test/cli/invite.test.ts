@@ -1,6 +1,6 @@
 /** Settings, invitations and the outbox, as the vault's owner works with them on the command line. */
 import t, { type Test } from 'tap'
-import { startMailServer } from '../mail/server.js'
+import { startMailServer } from '../delivery/server.js'
 import { findLeaks, readTree } from '../support/leak.js'
 import { createVaultHome, type Home } from './home.js'
 

@@ -341,7 +341,7 @@ t.test('sweeping', async (t) => {
     let sweeps = 0
     let waits = 0
     const app = {
-      mail: { resume: () => Promise.reject(new Error('mail')) } as unknown as App['mail'],
+      deliveries: { resume: () => Promise.reject(new Error('mail')) } as unknown as App['deliveries'],
       sweep: async () => {
         if (++sweeps === 2) throw new Error('disk')
         return 0

@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import t from 'tap'
 import { openControlled } from '../../src/control/control-state.js'
 import { openTestVault } from '../../src/index.js'
-import { startMailServer } from '../mail/server.js'
+import { startMailServer } from '../delivery/server.js'
 
 const START = Date.parse('2030-01-01T00:00:00Z')
 
@@ -41,13 +41,13 @@ t.test('mail that could not be sent is tried again before the clock answers', as
   const use = (to: number) => ask('config set', { name: 'mail.url', value: `smtp://127.0.0.1:${to}` })
   await use(port)
   const faults: unknown[] = []
-  app.mail.publicUrl = 'http://localhost'
-  await app.mail.resume({
+  app.deliveries.publicUrl = 'http://localhost'
+  await app.deliveries.resume({
     notice: () => {},
     fault: (error) => faults.push(error),
   })
   await ask('invite create', { email: 'ada@example.com' })
-  await app.mail.settle()
+  await app.deliveries.settle()
   t.match(await ask('invite outbox', {}), { data: [{ state: 'waiting', attempts: 1 }] })
   await use(mail.port)
   await control.advanceClock(1)

@@ -133,6 +133,8 @@ const UNLOGGED = [
     'session create',
     'tenant delete',
     'tenant usage',
+    'webhook event-types',
+    'webhook list',
   ],
 ]
 

@@ -48,6 +48,10 @@ const CALLS: Record<string, string[]>[] = [
   manage('/reactor-formulas', 'reactor'),
   manage('/reactors', 'reactor'),
   manage('/proxies', 'proxy'),
+  { 'webhooks:create webhook:create': ['POST /webhooks'] },
+  { 'webhooks:read webhook:read': ['GET /webhooks', 'GET /webhooks/{id}', 'GET /webhooks/event-types'] },
+  { 'webhooks:update webhook:update': ['PUT /webhooks/{id}'] },
+  { 'webhooks:delete webhook:delete': ['DELETE /webhooks/{id}'] },
   { 'reactor:update': ['PATCH /reactors/{id}'], 'proxy:update': ['PATCH /proxies/{id}'] },
   { 'token:use reactor:invoke': ['POST /reactors/{id}/react', 'POST /reactors/{id}/react-async'] },
   { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
@@ -65,6 +69,12 @@ export const NEEDS_ONE = [
   'POST /reactors/{id}/react',
   'POST /reactors/{id}/react-async',
   'GET /reactors/{id}/results/{request_id}',
+  'POST /webhooks',
+  'GET /webhooks',
+  'GET /webhooks/{id}',
+  'PUT /webhooks/{id}',
+  'DELETE /webhooks/{id}',
+  'GET /webhooks/event-types',
 ]
 
 /** The calls that take the key of an application of this type, and no session. */
@@ -122,6 +132,14 @@ const WRONG_GRANTS = [
   { rules: [{ ...RULE, conditions: [] }] },
   { rules: [RULE, RULE] },
   { expires_at: '1/1/2001' },
+]
+export const WEBHOOK = { name: 'w', url: 'https://example.com/events', events: ['token.created'] }
+const WRONG_WEBHOOKS = [
+  { name: '' },
+  { url: 'x' },
+  { events: [] },
+  { events: ['token.made'] },
+  { notify_email: 'ada' },
 ]
 export const PROXY = { name: 'p', destination_url: 'https://api.example.com' }
 const WRONG_PROXIES = [
@@ -264,6 +282,8 @@ const SPOILINGS: Record<string, Spoiling> = {
   'proxy list': { input: [...PAGE, { name: '' }] },
   'proxy update': { good: { id: '$proxy', ...PROXY }, input: WRONG_PROXIES },
   'proxy patch': { good: { id: '$proxy' }, input: WRONG_PROXIES },
+  'webhook create': { good: WEBHOOK, input: WRONG_WEBHOOKS },
+  'webhook update': { good: { id: '$webhook', ...WEBHOOK }, input: WRONG_WEBHOOKS },
   'log list': { input: [...PAGE, { start_date: 'soon' }, { entity_id: '' }] },
   'tenant update': {
     good: { name: 't' },

@@ -8,7 +8,7 @@ import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
-import { FORMULA, type Input, PROXY, spoilingOf } from './documented.js'
+import { FORMULA, type Input, PROXY, spoilingOf, WEBHOOK } from './documented.js'
 import { serve, toRequest } from './http-requests.js'
 
 /** What is answered where nothing comes before it, in the order in which faults count. */
@@ -69,6 +69,7 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     unused: await make('formula create', FORMULA),
     reactor: await make('reactor create', { name: 'r', formula: { id: formula } }),
     proxy: await make('proxy create', PROXY),
+    webhook: await make('webhook create', WEBHOOK),
     intent: await make('intent create', { type: 'token', data: 1 }),
     invite: await make('invite create', { email: 'eve@example.com' }),
     member: member.id,

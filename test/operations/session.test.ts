@@ -56,7 +56,8 @@ t.test('an application has so many live sessions and no more', async (t) => {
       for (let count = 1; count < MOST_LIVE_SESSIONS; count++) {
         const id = `${application_id}-${count}`
         const authorized = { by, permissions: [], rules: [] }
-        const record = { id, tenant: 1, application_id, nonce: id, expires, authorized }
+        const made = { told_as: id, created_at: '', tenant: 1, application_id }
+        const record = { id, ...made, nonce: id, expires, authorized }
         await store.insert('session', 0, record, { expires, fresh: true })
       }
     })

@@ -5,13 +5,14 @@ import t, { type Test } from 'tap'
 import { ControlState } from '../../src/control/control-state.js'
 import { createVaultAnswerer } from '../../src/control/middleware.js'
 import type { Clock } from '../../src/crypto/ports.js'
+import { MailChannel } from '../../src/delivery/mail-channel.js'
+import { DeliveryQueue } from '../../src/delivery/queue.js'
+import type { Delivery, Message } from '../../src/delivery/smtp.js'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { resultOf } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
-import { MailQueue } from '../../src/mail/mail-queue.js'
-import type { Delivery, Message } from '../../src/mail/smtp.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 import { withSnapshot } from '../../src/storage/postgres/copies.js'
@@ -22,6 +23,7 @@ import { changeKeySlots } from '../../src/vault/offline.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
+import { isSigned, startReceiver } from '../delivery/receiver.js'
 import { createKey, locate } from '../support/vault.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
@@ -337,10 +339,12 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
     notice: () => {},
     fault: (e: unknown) => t.fail(String(e)),
   }
-  const queues = apps.map((app) => new MailQueue(app.store, openMailer))
+  const queues = apps.map(
+    ({ store }) => new DeliveryQueue(store, (queue) => [new MailChannel(store, queue, openMailer)]),
+  )
   const invite = (email: string) =>
     one.ask({ operation: 'invite create', input: { email }, as: { reveal: false } })
-  one.mail.enqueue = () => {}
+  one.deliveries.enqueue = () => {}
   const emails = Array.from({ length: 5 }, (_, at) => `ada-${at}@example.com`)
   for (const email of emails) await invite(email)
   await Promise.all(queues.map((queue) => queue.resume(listener)))
@@ -364,6 +368,50 @@ t.test('upkeep without a leader: each expiry is logged once, and each mail sent 
   await queues[1]!.resume()
   await queues[1]!.settle()
   t.strictSame(sent.slice(5), ['last@example.com'], 'which has died')
+})
+
+t.test('several servers deliver each event once, and that of one that died after its lease', async (t) => {
+  const clock = { now: Date.parse('2030-01-15T12:00:00Z') }
+  const { apps } = await openVaults(t, 3, () => clock.now)
+  const receiver = await startReceiver()
+  t.teardown(() => receiver.close())
+  const listener = { notice: () => {}, fault: (error: unknown) => t.fail(String(error)) }
+  for (const app of apps) {
+    app.configureReactors({ allowNet: ['127.0.0.1'] })
+    await app.deliveries.resume(listener)
+  }
+  const [one, two] = apps as [App, App, App]
+  const hook = { name: 'hook', url: receiver.url, events: ['token.created'] }
+  const { id } = await ask(one, 'webhook create', hook)
+  const write = async (app: App, index: number) => {
+    for (let count = 0; count < 10; count++) {
+      const made = await ask(app, 'token create', { id: `tok-${index}-${count}`, type: 'token', data: 'x' })
+      t.ok(made.id, String(made))
+      // All look for what is due, as they do every 30 s.
+      await Promise.all(apps.map((each) => each.deliveries.resume()))
+    }
+  }
+  await Promise.all(apps.map(write))
+  await Promise.all(apps.map((app) => app.deliveries.settle()))
+  const delivered = () => receiver.received.map(({ body }) => body.event.data.token.id as string).sort()
+  const expected = apps.flatMap((_, index) => Array.from({ length: 10 }, (_, at) => `tok-${index}-${at}`))
+  t.strictSame(delivered(), expected.sort(), 'each once')
+  const { publicKey } = await one.signer()
+  t.equal((await two.signer()).publicKey, publicKey, 'all sign with one key')
+  t.ok(receiver.received.every((each) => isSigned(each, publicKey)))
+  receiver.state.answer = () => {}
+  await ask(one, 'token create', { id: 'left', type: 'token', data: 'x' })
+  await receiver.waitFor(31)
+  receiver.state.answer = (response) => response.end()
+  await two.deliveries.resume()
+  await two.deliveries.settle()
+  t.equal(receiver.received.length, 31, 'the first has claimed it')
+  clock.now += 60_001
+  await two.deliveries.resume()
+  await two.deliveries.settle()
+  t.equal(receiver.received.length, 32, 'which says nothing more')
+  const { data } = await ask(two, 'webhook deliveries', { id, size: 100 })
+  t.ok(data.every(({ state }: { state: string }) => state === 'sent'))
 })
 
 t.test('each server has a chain of its own in a log, which has every record', async (t) => {

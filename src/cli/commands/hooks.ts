@@ -189,7 +189,13 @@ export const verifyVault: Hooks = {
 }
 
 /** Says whether the mail was delivered, and what to do next. */
-function describeState({ id, state, server, failure, invitation_id }: Omit<OutboxMail, 'link'>): string[] {
+function describeState({
+  id,
+  state,
+  server,
+  failure,
+  invitation_id = '',
+}: Omit<OutboxMail, 'link'>): string[] {
   if (state === 'dropped') return ['The mail was not sent, because its link had ended.']
   if (state === 'sent') return [`The mail was sent to ${server}.`]
   if (state === 'outbox')

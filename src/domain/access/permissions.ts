@@ -2,11 +2,10 @@ export type ApplicationType = 'public' | 'private' | 'management'
 
 const privateHolders = ['private'] as const
 const managementHolders = ['management'] as const
+const EVERYBODY = ['public', 'private', 'management'] as const
 
 /** Verbs of areas that this server does not emulate: applications may hold these permissions, which grant nothing. */
 const WITHOUT_EFFECT = {
-  webhooks: ['create', 'read', 'update', 'delete'],
-  webhook: ['create', 'read', 'update', 'delete'],
   keys: ['create', 'read', 'delete'],
   '3ds:session': ['create', 'read', 'authenticate'],
   'apple-pay': ['create', 'read', 'reveal', 'delete', 'unlink', 'session', 'manage'],
@@ -22,13 +21,6 @@ type AreaWithoutEffect = keyof typeof WITHOUT_EFFECT
 type PermissionWithoutEffect = {
   [Area in AreaWithoutEffect]: `${Area}:${(typeof WITHOUT_EFFECT)[Area][number]}`
 }[AreaWithoutEffect]
-/** Those of other areas may be held by every type. */
-const HOLDERS: Readonly<Record<string, readonly ApplicationType[]>> = {
-  webhooks: managementHolders,
-  webhook: managementHolders,
-  keys: managementHolders,
-}
-
 interface PermissionEntry {
   description: string
   application_types: readonly ApplicationType[]
@@ -70,6 +62,14 @@ const WITH_EFFECT = {
   'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
+  'webhooks:create': { description: 'Create webhooks', application_types: managementHolders },
+  'webhooks:read': { description: 'Read webhooks', application_types: managementHolders },
+  'webhooks:update': { description: 'Update webhooks', application_types: managementHolders },
+  'webhooks:delete': { description: 'Delete webhooks', application_types: managementHolders },
+  'webhook:create': { description: 'Create webhooks', application_types: managementHolders },
+  'webhook:read': { description: 'Read webhooks', application_types: managementHolders },
+  'webhook:update': { description: 'Update webhooks', application_types: managementHolders },
+  'webhook:delete': { description: 'Delete webhooks', application_types: managementHolders },
 } as const satisfies Record<string, PermissionEntry>
 
 export type Permission = keyof typeof WITH_EFFECT | PermissionWithoutEffect
@@ -77,7 +77,7 @@ export type Permission = keyof typeof WITH_EFFECT | PermissionWithoutEffect
 const withoutEffect = Object.entries(WITHOUT_EFFECT).flatMap(([area, verbs]) =>
   verbs.map((verb): [PermissionWithoutEffect, PermissionEntry] => {
     const name = `${area}:${verb}` as PermissionWithoutEffect
-    const application_types = HOLDERS[area] ?? ['public', 'private', 'management']
+    const application_types = area === 'keys' ? managementHolders : EVERYBODY
     return [name, { description: 'Accepted, without effect here', application_types }]
   }),
 )

@@ -49,6 +49,20 @@ ${open}
   return { subject: 'You are invited to a Coffer tenant', text, html }
 }
 
+/** The letter to the owner of a webhook that is disabled because an event could not be sent to it. */
+export function composeDisabled(facts: Record<'tenantName' | 'name' | 'url', string>): Letter {
+  const [tenant, name, url] = [facts.tenantName, facts.name, facts.url].map(onOneLine) as [
+    string,
+    string,
+    string,
+  ]
+  const opening = `The webhook "${name}" of the tenant "${tenant}" is disabled, because an event could not be sent to ${url}.`
+  const advice = 'No event is sent to it until you update it. See what failed: coffer webhook deliveries'
+  const text = `Hello,\n\n${opening}\n\n${advice}\n`
+  const html = `<div class="letter">\n<p>Hello,</p>\n<p>${encodeHtml(opening)}</p>\n<p>${encodeHtml(advice)}</p>\n</div>`
+  return { subject: 'A Coffer webhook is disabled', text, html }
+}
+
 export function wrapLetter({ subject, html }: Letter): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">

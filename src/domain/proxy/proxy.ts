@@ -24,8 +24,9 @@ export function checkProxy(given: Given): void {
 
 export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MOST_URL_CHARACTERS} characters`
 
-export function readDestination(text: string): URL | undefined {
-  if (text.length > MOST_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || /[?#\\]/.test(text))
+/** `refused`: characters that it may not have. */
+export function readDestination(text: string, refused = /[?#\\]/): URL | undefined {
+  if (text.length > MOST_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || refused.test(text))
     return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
   return url === undefined || url.username !== '' || url.password !== '' ? undefined : url

@@ -28,6 +28,7 @@ const INDEX_FIELDS: { [K in Kind]?: (record: RecordOf[K]) => IndexField[] } = {
   answer: ({ subjects }) =>
     subjects.slice(0, SUBJECTS_OF_ROW).map(({ kind, id }) => ({ field: kind, value: id })),
   mail: ({ invitation_id: invitation, state }) => listFields({ invitation, state }),
+  delivery: ({ webhook_id: webhook, state }) => listFields({ webhook, state }),
   reactor: ({ formula_id: formula, application_id: application }) => listFields({ formula, application }),
   proxy: ({ request_reactor_id: request, response_reactor_id: response }) =>
     [...new Set([request, response])].flatMap((reactor) => listFields({ reactor })),

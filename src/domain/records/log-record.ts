@@ -77,6 +77,7 @@ export const ENTITY_TYPES = {
   tenant: 'Tenant',
   token: 'Token',
   token_intent: 'TokenIntent',
+  webhook: 'Webhook',
 } as const
 
 export type EntityType = keyof typeof ENTITY_TYPES

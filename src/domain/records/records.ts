@@ -36,6 +36,8 @@ export const KINDS = {
   reactor_result: 23,
   proxy: 24,
   token_intent: 25,
+  webhook: 26,
+  delivery: 27,
   import: 40,
   /** Blocks and heads of logs. */
   log_block: 254,
@@ -56,6 +58,8 @@ export interface TenantRecord extends OwnAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
+  /** What its webhooks subscribe to, by their ids; nothing for a disabled one. */
+  webhooks?: Record<string, readonly string[]>
   /** The chains of its log, if an engine of several processes names them; absent if there is at most the first. */
   log_chains?: number[]
 }
@@ -79,6 +83,8 @@ export interface SettingsRecord {
   owner_id: string
   /** The number of the next tenant; numbers are never reused. */
   next_tenant: number
+  /** The private key that signs what is sent to webhooks, PEM; made when it is first needed. */
+  webhook_key?: string
   values: Record<string, unknown>
 }
 
@@ -111,11 +117,13 @@ export interface LinkRecord {
 /** A mail and its delivery. `secret`, that of its link, is removed when the mail is sent or the link ends. */
 export interface MailRecord {
   id: string
-  invitation_id: string
   to: string
   tenant_name: string
-  link_expires_at: string
+  invitation_id?: string
+  link_expires_at?: string
   secret?: string
+  /** Instead of an invitation: the webhook that was disabled. */
+  webhook?: Record<'name' | 'url', string>
   /** `outbox`: there is no mail server to send it. `dropped`: it was waiting when its link ended. */
   state: 'outbox' | 'waiting' | 'sent' | 'refused' | 'dropped'
   attempts: number
@@ -146,6 +154,9 @@ export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at',
 /** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
 export interface SessionRecord {
   id: string
+  /** What webhooks are told as its id. */
+  told_as: string
+  created_at: string
   tenant: number
   /** The public application that it acts as. */
   application_id: string
@@ -193,6 +204,37 @@ export interface ProxyRecord extends Audit {
   response_reactor_id?: string
 }
 
+export interface WebhookRecord extends Audit {
+  id: string
+  tenant_id: string
+  name: string
+  url: string
+  events: string[]
+  notify_email?: string
+  status: 'enabled' | 'disabled'
+  /** When it was created, or enabled again: earlier events are not sent. */
+  enabled_at: string
+}
+
+/** An event for one webhook. `dropped`: it was waiting when the webhook was disabled. */
+export interface DeliveryRecord {
+  id: string
+  tenant_id: string
+  webhook_id: string
+  event: { id: string; type: string; timestamp: string; trace_id: string; data: Record<string, object> }
+  state: 'waiting' | 'sent' | 'failed' | 'dropped'
+  attempts: number
+  due_at?: string
+  /** Of the last attempt: when it was, and the status and the beginning of the answer, or why there was none. */
+  attempted_at?: string
+  status?: number
+  answer?: string
+  failure?: string
+  created_at: string
+  /** When it was created, or was to be sent again. */
+  queued_at: string
+}
+
 export interface RecordOf {
   tenant: TenantRecord
   user: UserRecord
@@ -217,6 +259,8 @@ export interface RecordOf {
   reactor_log: ReactorLogRecord
   reactor_result: ReactorResultRecord
   proxy: ProxyRecord
+  webhook: WebhookRecord
+  delivery: DeliveryRecord
   import: ImportRecord
   log_block: LogBlockRecord | LogHeadRecord
   log: LogRecord

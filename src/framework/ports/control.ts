@@ -102,4 +102,6 @@ export interface ControlPlane {
   /** Resolves when `count` match, or after `timeoutMs` with what there is. Oldest first. */
   findRequests(filter: RequestFilter, count: number, timeoutMs: number): Promise<RequestRecord[]>
   clearRequests(): void
+  /** Asks `isSo` again and again, until it is or the time is over. */
+  waitUntil(isSo: () => Promise<boolean>, timeoutMs: number): Promise<void>
 }

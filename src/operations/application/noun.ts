@@ -7,6 +7,7 @@ import {
 import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import { refuseErrors } from '../../domain/property-errors.js'
+import type { ApplicationKey } from '../../domain/records/records.js'
 import { CofferError, conflict } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
@@ -139,11 +140,13 @@ const regenerateKey = operation({
   output: applicationOutput,
   examples: ['coffer app regenerate "starter private" --yes'],
   destroys: 'This revokes all keys of application',
-  log: { operation: 'update', message: 'Application key regenerated' },
+  log: { operation: 'update', message: 'Application key regenerated', isTold: true },
   async run(context, input) {
     const before = await managed.require(context, input.id)
     await records.revokeKeys(context.store, before.keys)
     const { key, entry } = await records.issueKey(context, before.id)
+    tellKeys(context, 'deleted', before.id, before.keys)
+    tellKeys(context, 'created', before.id, [entry])
     return viewApplication(await managed.change(context, before, { keys: [entry] }), key)
   },
 })
@@ -190,7 +193,7 @@ const createKey = operation({
   input: inputSchema(['application_id'], { application_id: id }),
   output: keyOutput,
   examples: ['coffer app key create "starter private"'],
-  log: { operation: 'update', message: 'Application key created' },
+  log: { operation: 'update', message: 'Application key created', isTold: true },
   async run(context, input) {
     const application = await managed.require(context, input.application_id)
     const { id, keys } = application
@@ -198,6 +201,7 @@ const createKey = operation({
       throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await records.issueKey(context, id)
     await managed.change(context, application, { keys: [entry, ...keys] })
+    tellKeys(context, 'created', id, [entry])
     return records.viewKey(entry, key)
   },
 })
@@ -243,14 +247,24 @@ const deleteKey = operation({
   input: oneKey,
   examples: [`coffer app key delete ${keyIdExample} --yes`],
   destroys: 'This revokes a key of an application:',
-  log: { operation: 'update', message: 'Application key deleted' },
+  log: { operation: 'update', message: 'Application key deleted', isTold: true },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])
+    tellKeys(context, 'deleted', application.id, [key])
     await managed.change(context, application, { keys: application.keys.filter((each) => each !== key) })
     return undefined
   },
 })
+
+function tellKeys(
+  { audit }: Context,
+  verb: 'created' | 'deleted',
+  application_id: string,
+  keys: readonly ApplicationKey[],
+): void {
+  for (const key of keys) audit.tell({ type: `application.key.${verb}`, about: { ...key, application_id } })
+}
 
 /** @throws CofferError `not_found` for an unknown application, and for a key of another */
 async function requireKey(context: Context, input: Infer<typeof oneKey>) {

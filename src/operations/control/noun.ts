@@ -5,12 +5,17 @@ import { DESTINATION_FAULT_RULE, readDestinationFault } from '../../domain/proxy
 import { CofferError, invalid } from '../../errors.js'
 import { type AnyOperation, operation, type Session } from '../../framework/operation.js'
 import { anyJson, arrayOf, object, text, texts } from '../../framework/output.js'
+import type { List } from '../../framework/page.js'
 import * as port from '../../framework/ports/control.js'
 import { closedInput, type Infer, textOf } from '../../framework/schema.js'
 import { readOutbox } from '../invite/noun.js'
 import { countReveals, revealsInput, revealsOutput } from '../log/noun.js'
+import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
 
 const LONGEST_WAIT_MS = 60_000
+const MOST_DELIVERIES = 100
+type Delivery = Infer<typeof deliveryOutput>
+
 const EXAMPLE_URL = '--url http://localhost:4010'
 const DUE =
   'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
@@ -172,16 +177,11 @@ export const noun = {
         method: { type: 'string', description: 'Only with this method.' },
         status: { type: 'integer', description: 'Only with this status; 0 for a dropped connection.' },
         application_id: { type: 'string', description: 'Only of this application.' },
-        count: { type: 'integer', minimum: 1, maximum: 1000, description: 'Wait until so many match.' },
-        timeout: {
-          type: 'string',
-          flag: 'wait',
-          description: 'How long: 300ms, or 2s (default); at most 1m.',
-        },
+        ...waiting(1000),
       }),
       output: arrayOf(port.requestOutput),
       columns: ['at', 'method', 'path', 'operation', 'status', 'ms'],
-      check: ({ timeout }) => Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s')),
+      check: readTimeout,
       runDetached: async (session, { count: wanted, timeout: _, ...filter }, timeoutMs) =>
         session.control().findRequests(omitUndefined(filter), wanted ?? 0, timeoutMs),
     }),
@@ -196,6 +196,26 @@ export const noun = {
       input: closedInput([], { id: { type: 'string', description: 'The id of a mail.' } }),
       output: anyJson('A page of mails, or one mail with its text.'),
       runDetached: (session, input) => performControlled(session, readOutbox, input),
+    }),
+    operation({
+      ...on('webhooks', 'GET /webhooks', '--event token.created --wait 2s'),
+      summary:
+        'Wait until an event was sent to a webhook, and list the last 100 with payload and answer, oldest first.',
+      details: 'Events that could not be sent are listed too.',
+      input: closedInput([], { ...deliveryFilters, ...waiting(MOST_DELIVERIES) }),
+      output: arrayOf(deliveryOutput),
+      check: readTimeout,
+      async runDetached(session, { count: wanted = 1, timeout: _, ...filter }, timeoutMs) {
+        const input = { ...omitUndefined(filter), size: MOST_DELIVERIES }
+        let found: Delivery[] = []
+        const isEnough = async () => {
+          const list = (await performControlled(session, listDeliveries, input)) as List<Delivery>
+          found = list.data.filter(({ attempts, failure }) => attempts > 0 || failure !== undefined).reverse()
+          return found.length >= wanted
+        }
+        await session.control().waitUntil(isEnough, timeoutMs)
+        return found
+      },
     }),
     operation({
       ...on('reveals', 'GET /reveals', '--token card-1'),
@@ -218,6 +238,21 @@ export const noun = {
       },
     }),
   ],
+}
+
+function waiting(maximum: number) {
+  return {
+    count: { type: 'integer', minimum: 1, maximum, description: 'Wait until so many match.' },
+    timeout: {
+      type: 'string',
+      flag: 'wait',
+      description: 'How long, such as 300ms or 2s; at most 1m. Default 2s. Then those that there are.',
+    },
+  } as const
+}
+
+function readTimeout({ timeout }: { timeout?: string | undefined }): number {
+  return Math.min(LONGEST_WAIT_MS, readDuration('timeout', timeout ?? '2s'))
 }
 
 /** @throws CofferError `validation` for properties that are missing, or that do not belong together */

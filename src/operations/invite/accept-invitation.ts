@@ -8,10 +8,12 @@ import {
   readNames,
 } from '../../domain/invitation/invitation.js'
 import { CofferError } from '../../errors.js'
+import { type EventTools, storeEvents } from '../../framework/events.js'
 import { onVault, operation } from '../../framework/operation.js'
+import type { DeliveryPort } from '../../framework/ports/deliveries.js'
 import { closedInput } from '../../framework/schema.js'
 import { toLogRecord } from '../../framework/unit.js'
-import type { Store, StoreReader, StoreWriter } from '../../storage/store.js'
+import type { Store, StoreReader } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
 import { endLink, type SecretHashing } from './mail.js'
 
@@ -43,6 +45,7 @@ export type Invited = Awaited<ReturnType<typeof inspectLink>>
 
 export interface AcceptContext extends SecretHashing {
   readonly store: Store
+  readonly deliveries: Pick<DeliveryPort, 'enqueue'>
   createUuid(): string
 }
 
@@ -63,7 +66,9 @@ interface Acceptance {
 /** Makes the person a member, and ends the invitation and its link. @throws DeadLink, CofferError `validation` */
 export async function acceptInvitation(context: AcceptContext, { names, ...acceptance }: Acceptance) {
   const checked = { ...acceptance, names: readNames(names) }
-  return context.store.write((store) => acceptLink({ ...context, store }, checked))
+  const { member, waiting } = await context.store.write((store) => acceptLink({ ...context, store }, checked))
+  context.deliveries.enqueue(waiting)
+  return member
 }
 
 /** Accepts an invitation without a browser. The actor of its log records is the invited person. */
@@ -84,15 +89,16 @@ export const acceptInvitationLink = operation({
   check: readNames,
   runDetached: async ({ inUnit, traceId }, { link }, names) => {
     const secret = readLink(link)
-    return inUnit((context) => acceptLink(context, { secret, names, traceId }))
+    return inUnit(async (context) => {
+      const { member, waiting } = await acceptLink(context, { secret, names, traceId })
+      context.enqueue(waiting)
+      return member
+    })
   },
 })
 
 /** One of two concurrent calls succeeds. */
-async function acceptLink(
-  context: SecretHashing & { store: StoreWriter; createUuid(): string },
-  { secret, names, traceId }: Acceptance,
-) {
+async function acceptLink(context: SecretHashing & EventTools, { secret, names, traceId }: Acceptance) {
   const { store, createUuid } = context
   const { number, tenant, invitation } = await openLink(context, store, secret)
   const person = { email: invitation.email, ...names, role: invitation.role }
@@ -108,7 +114,10 @@ async function acceptLink(
     const ids = { id: createUuid(), trace_id: traceId }
     await store.log(number, toLogRecord(tenant.id, { ...entry, actor }, formatDate(store.now), ids))
   }
-  return viewMember(store, member)
+  const told = { type: 'tenant.invitation.accepted', about: invitation } as const
+  const events = entries.map((entry) => ({ ...entry, actor, ...(entry.type === 'invitation' && { told }) }))
+  const waiting = await storeEvents(context, tenant, events, traceId)
+  return { member: await viewMember(store, member), waiting }
 }
 
 /** @throws DeadLink */

@@ -1,11 +1,14 @@
 /** Invitation links and their mail, which is written with the invitation and sent by `src/mail` after the commit. */
 import type { RandomSource } from '../../crypto/ports.js'
+import { formatDate } from '../../domain/dates.js'
 import { formatLink, LINK_SECRET_BYTES } from '../../domain/invitation/invitation.js'
-import { composeLetter, type Letter } from '../../domain/invitation/letter.js'
+import { composeDisabled, composeLetter, type Letter } from '../../domain/invitation/letter.js'
 import { defaultSender, readSender } from '../../domain/invitation/mail-server.js'
 import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
+import type { EventTools } from '../../framework/events.js'
 import type { Context } from '../../framework/operation.js'
+import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../tenant/tenant-create.js'
 
@@ -26,26 +29,34 @@ export async function readMailSettings(reader: StoreReader, listening: string = 
 
 /** Writes the mail of a new link, the only copy of the link's secret. Returns the id of the link. */
 export async function mailLink(
-  { store, caller, random, hashSecret, createUuid, tenant, date }: Context,
+  context: Context,
   { id: invitation_id, email, expires_at }: Pick<InvitationRecord, 'id' | 'email' | 'expires_at'>,
 ): Promise<string> {
-  const secret = randomSecret(random)
-  const id = await hashSecret(secret)
+  const { store, caller } = context
+  const secret = randomSecret(context.random)
+  const id = await context.hashSecret(secret)
   await store.insert('link', 0, { id, tenant: caller.tenant, invitation_id }, { fresh: true })
-  const { url } = await readMailSettings(store)
-  const mail: MailRecord = {
-    id: createUuid(),
-    tenant_name: (await tenant()).name,
-    secret,
-    invitation_id,
-    to: email,
-    link_expires_at: expires_at,
-    attempts: 0,
-    created_at: date,
-    ...(url === undefined ? { state: 'outbox' } : { state: 'waiting', due_at: date }),
-  }
-  await store.insert('mail', caller.tenant, mail, { fresh: true })
+  const mail = { secret, invitation_id, to: email, link_expires_at: expires_at }
+  context.enqueue([await addMail(context, caller.tenant, mail)])
   return id
+}
+
+type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook'>
+
+/** Returns what is to be enqueued after the commit. */
+export async function addMail(
+  { store, createUuid }: EventTools,
+  tenant: number,
+  facts: Facts,
+): Promise<Waiting> {
+  const { url } = await readMailSettings(store)
+  const { name: tenant_name } = (await store.get('tenant', 0, String(tenant)))!
+  const created_at = formatDate(store.now)
+  const state =
+    url === undefined ? ({ state: 'outbox' } as const) : ({ state: 'waiting', due_at: created_at } as const)
+  const mail: MailRecord = { id: createUuid(), tenant_name, ...facts, attempts: 0, created_at, ...state }
+  await store.insert('mail', tenant, mail, { fresh: true })
+  return { kind: 'mail', tenant, lane: '', id: mail.id }
 }
 
 /** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */
@@ -77,7 +88,8 @@ export function withoutSecret({ secret: _, due_at: __, ...mail }: MailRecord): M
 }
 
 export function letterOf(mail: MailRecord, publicUrl: string): Letter {
-  const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt, secret } = mail
+  const { tenant_name: tenantName, to: email, link_expires_at: linkExpiresAt = '', secret, webhook } = mail
+  if (webhook !== undefined) return composeDisabled({ tenantName, ...webhook })
   const link = secret && formatLink(publicUrl, secret)
   return composeLetter({ tenantName, email, linkExpiresAt, ...(link && { link }) })
 }
@@ -90,7 +102,7 @@ export async function renewLinks(
 ): Promise<void> {
   for (const mail of await readAll(store, 'mail', tenant)) {
     if (mail.secret === undefined) continue
-    const invitation = await store.get('invitation', tenant, mail.invitation_id)
+    const invitation = await store.get('invitation', tenant, mail.invitation_id ?? '')
     const link = await store.get('link', 0, await hashSecret(mail.secret, store))
     if (invitation === undefined || link === undefined) continue
     const secret = randomSecret(random)

@@ -12,7 +12,7 @@ import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { about } from '../../domain/property-errors.js'
 import type { MailRecord } from '../../domain/records/records.js'
 import { CofferError, conflict } from '../../errors.js'
-import { type Context, operation, type Session } from '../../framework/operation.js'
+import { type Context, operation } from '../../framework/operation.js'
 import { anyJson, component, date, enumOf, optionalAudit, text, uuid } from '../../framework/output.js'
 import { type List, listOf, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
@@ -57,10 +57,10 @@ export const createInvitation = operation({
   check: ({ email }) => {
     if (email !== undefined) about('email', () => checkEmail(email))
   },
-  runDetached: (session, input) => mailAfter(session, (context) => addInvitation(context, input)),
+  run: addInvitation,
 })
 
-/** Creates an invitation and its mail, which the caller enqueues when the unit is committed. */
+/** Creates an invitation and its mail. */
 export async function addInvitation(
   context: Context,
   { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,
@@ -98,15 +98,16 @@ const resendInvitation = operation({
   output: invitationOutput,
   examples: ['coffer invite resend grace@example.com'],
   log: { operation: 'update', message: 'Invitation resent' },
-  runDetached: (session, { id }) =>
-    mailAfter(session, async (context) => {
-      const before = await invitations.require(context, id)
-      await refuseMember(context, before.email)
-      await endLink(context.store, context.caller.tenant, before, 'replaced')
-      const expires_at = formatDate(extendExpiry(context.now, before.expires_at))
-      const link = await mailLink(context, { ...before, expires_at })
-      return viewInvitation(await invitations.change(context, before, { expires_at, link }), context.now)
-    }),
+  async run(context, { id }) {
+    const before = await invitations.require(context, id)
+    await refuseMember(context, before.email)
+    await endLink(context.store, context.caller.tenant, before, 'replaced')
+    const expires_at = formatDate(extendExpiry(context.now, before.expires_at))
+    const link = await mailLink(context, { ...before, expires_at })
+    const changed = await invitations.change(context, before, { expires_at, link })
+    context.audit.tell({ type: 'tenant.invitation.resent', about: changed })
+    return viewInvitation(changed, context.now)
+  },
 })
 
 const deleteInvitation = invitations.delete({
@@ -118,12 +119,6 @@ const deleteInvitation = invitations.delete({
     for (const { id } of await readMails(store, tenant, invitation.id)) await store.remove('mail', tenant, id)
   },
 })
-
-async function mailAfter<T>(session: Session, work: (context: Context) => Promise<T>): Promise<T> {
-  const view = await session.conclude(work)
-  session.mail.enqueue(session.caller.tenant)
-  return view
-}
 
 /** @throws CofferError `conflict` */
 async function refuseMember(context: Context, email: string): Promise<void> {
@@ -151,7 +146,7 @@ export const readOutbox = operation({
   output: anyJson('A page of mails, or one mail with its text.'),
   columns: ['id', 'to', 'state', 'link_expires_at', 'created_at'],
   examples: ['coffer invite outbox', 'coffer invite outbox grace@example.com'],
-  runDetached: async ({ inUnit, mail: queue, caller }, { id, wait, page = 1, size = 20 }) => {
+  runDetached: async ({ inUnit, deliveries: queue, caller }, { id, wait, page = 1, size = 20 }) => {
     if (wait === true) await queue.settle()
     return inUnit(async ({ store }): Promise<OutboxLetter | List<OutboxMail>> => {
       const { publicUrl } = await readMailSettings(store, queue.publicUrl)
@@ -173,10 +168,10 @@ export const readOutbox = operation({
 })
 
 function viewLetter(mail: MailRecord, publicUrl: string): OutboxLetter {
-  const { secret, tenant_name: _, id, invitation_id, to, state, ...rest } = mail
+  const { secret, tenant_name: _, id, to, state, ...rest } = mail
   const { subject, text, html } = letterOf(mail, publicUrl)
   const link = secret === undefined ? {} : { link: formatLink(publicUrl, secret) }
-  return { id, invitation_id, to, subject, state, ...rest, ...link, text, html }
+  return { id, to, subject, state, ...rest, ...link, text, html }
 }
 
 export const noun = {

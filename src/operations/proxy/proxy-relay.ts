@@ -61,10 +61,11 @@ async function relay(
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request, target)
-  const { opened, destination, filled, used } = await session.inUnit(async (context) => {
+  const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
     const opened = await open(context, target, prefix)
     const destination = outbound.reach(opened.base)
-    return { opened, destination, ...(await fill(context, opened, read, USE.transform, secrets)) }
+    const filling = await fill(context, opened, read, USE.transform, secrets)
+    return { began: context.now, opened, destination, ...filling }
   }, 'soon')
   const { message, answer } = await transform(session, opened, { ...filled, direction: 'request' })
   if (answer !== undefined) return answer
@@ -84,12 +85,17 @@ async function relay(
   } finally {
     await logging
   }
-  const id = opened.proxy?.id
-  if (id !== undefined)
-    await session.inUnit(
-      async ({ audit }) => audit.record('proxy', id, { operation: 'use', message: 'Proxy used' }),
-      'soon',
-    )
+  const status = secrets?.scrubStatus(given.status) ?? given.status
+  const { base, proxy } = opened
+  await session.inUnit(async ({ audit, now }) => {
+    if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
+    const type = proxy === undefined ? 'ephemeral' : 'configured'
+    const response = { status, elapsed_ms: now - began }
+    // What the call added to the address may be data.
+    const destination = { request: { method: filled.method, url: base.href }, response }
+    const about = { id: proxy?.id, name: proxy?.name, type, response }
+    audit.tell({ type: 'proxy.invoked', about, more: { destination } })
+  }, 'soon')
   return transformAnswer(session, opened, given)
 }
 

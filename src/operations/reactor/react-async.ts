@@ -35,7 +35,7 @@ export const reactLater = operation({
       // The claim tells other processes that have the vault open that the run goes on.
       claim = await claims.take(caller.tenant, id, { isLong: true })
       const answer = await session.conclude(async (context) => {
-        prepared = await react.prepare(context, session, input, found)
+        prepared = await react.prepare(context, session, input, found, id)
         const { args, rest, code } = prepared.invocation
         place.keeps(sizeOf(args) + sizeOf(rest) + code.length)
         const started_by = starterKey(caller)

@@ -8,7 +8,8 @@ import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor
 import type { ApplicationRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
-import { CofferError, type PropertyErrors } from '../../errors.js'
+import type { Told } from '../../domain/webhook/events.js'
+import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
 import {
@@ -19,7 +20,7 @@ import {
   type Session,
 } from '../../framework/operation.js'
 import { anyJson, component } from '../../framework/output.js'
-import type { Invocation } from '../../framework/ports/reactors.js'
+import type { Invocation, ReactorRun } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import { addSecret, detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
@@ -82,7 +83,7 @@ export type Keep = (context: Context, answer: Response | HttpAnswer | CofferErro
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
-  { invocation, settings, actor, secrets }: Prepared,
+  { invocation, settings, actor, secrets, told }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
   const reactors = await session.reactors(settings)
@@ -102,6 +103,7 @@ export async function invoke(
       const tokens = await create?.(context)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
       if (!isFailed) context.audit.record('reactor', reactor, running.log)
+      context.audit.tell(endedAs(told, run, isFailed ? ERRORS.reactor_failed.title : undefined))
       const result = omitUndefined({ tokens, raw })
       const answer =
         res === undefined ? scrubResult(result, secrets) : new HttpAnswer(scrubAnswer(res, secrets))
@@ -114,6 +116,8 @@ export async function invoke(
     if (!(error instanceof CofferError)) throw error
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error)
+      // Its message may be that of code, which may contain data.
+      context.audit.tell(endedAs(told, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
     await session.inUnit(keepError, keep === undefined ? 'soon' : 'now')
@@ -146,6 +150,11 @@ export function scrubError({ code, message, status, errors }: CofferError, secre
   return new CofferError(code, secrets.scrub(message), { status: secrets.scrubStatus(status), ...details })
 }
 
+function endedAs({ about, more }: Omit<Told, 'type'>, { durationMs }: ReactorRun, error?: string): Told {
+  const ended = { ...about, elapsed_ms: Math.round(durationMs), error }
+  return { type: error === undefined ? 'reactor.completed' : 'reactor.failed', about: ended, more }
+}
+
 type Json = Record<string, unknown>
 type Request = { id: string; args?: Json }
 
@@ -172,6 +181,8 @@ export interface Prepared {
   settings: Readonly<Record<string, unknown>>
   /** In no-reveal mode what the code is given; what tells it is left out of the answer. */
   secrets: Secrets | undefined
+  /** What events of the run tell. */
+  told: Omit<Told, 'type'>
 }
 
 /** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
@@ -180,6 +191,7 @@ export async function prepare(
   session: Session,
   request: Request,
   found: FoundExpressions | undefined,
+  asyncId?: string,
 ): Promise<Prepared> {
   const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await findFormulaOf(context, reactor)
@@ -199,10 +211,17 @@ export async function prepare(
   const { tenant } = caller
   const bound = application && boundCaller(context, application)
   const client = bound ?? grantedCaller(caller, runtime)
+  const invocation_type = asyncId === undefined ? 'sync' : 'async'
+  const told = {
+    about: { id: reactor.id, name: reactor.name },
+    more: { request: omitUndefined({ id: asyncId, invocation_type }) },
+  }
+  context.audit.tell({ ...told, type: 'reactor.invoked' })
   return {
     actor: bound ?? caller,
     settings,
     secrets,
+    told,
     invocation: {
       tenant,
       caller: callerKey(caller),

@@ -122,19 +122,16 @@ export const applySeed = operation({
   async runDetached(session, _, parts) {
     const chosen = parts.flatMap(({ steps }) => steps).find(({ item }) => item.key !== undefined)
     if (chosen !== undefined) await within(`${chosen.at}.key`, async () => session.vault().admitChosenKeys())
-    const applied = await session.inUnit(async (context) => {
+    return session.inUnit(async (context) => {
       const done = []
       for (const part of parts) {
         const recorded: AuditEntry[] = []
         const own = part.place === 'seed' ? context : await enterNew(context, part)
-        const view = await fill(own, part, recorded)
+        done.push(await fill(own, part, recorded))
         await writeLog(own, recorded, session.traceId)
-        done.push({ tenant: own.caller.tenant, view })
       }
       return done
     })
-    for (const { tenant } of applied) session.mail.enqueue(tenant)
-    return applied.map(({ view }) => view)
   },
 })
 

@@ -8,6 +8,7 @@ import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { SessionRecord } from '../../domain/records/records.js'
 import { randomKey } from '../../domain/text/base58.js'
+import type { EventType } from '../../domain/webhook/events.js'
 import { CofferError, conflict, validationError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { component, date, text } from '../../framework/output.js'
@@ -49,8 +50,10 @@ export const createSession = operation({
     const nonce = randomKey(random)
     const expires = context.now + SESSION_MINUTES * MINUTE_MS
     const hashes = { id: await hashSecret(key), nonce: await hashSecret(nonce) }
-    const record = { ...hashes, tenant, application_id: actor.id, expires }
+    const made = { told_as: context.createUuid(), created_at: context.date }
+    const record = { ...hashes, ...made, tenant, application_id: actor.id, expires }
     await context.store.insert('session', NO_TENANT, record, { expires, fresh: true })
+    await tell(context, 'session.created', record)
     return { session_key: key, nonce, expires_at: formatDate(expires) }
   },
 })
@@ -95,9 +98,21 @@ export const authorizeSession = operation({
     const authorized = { by: context.caller.actor.id, ...readRights(rights) }
     const changed = { ...record, authorized, ...omitUndefined({ expires }) }
     await context.store.replace('session', NO_TENANT, changed, { expires: changed.expires })
+    await tell(context, 'session.authorized', changed)
     return undefined
   },
 })
+
+async function tell(
+  { store, caller, audit }: Context,
+  type: EventType,
+  record: SessionRecord,
+): Promise<void> {
+  const { told_as, created_at, application_id: id, expires, authorized = {} } = record
+  const { name } = (await store.get('application', caller.tenant, id)) ?? {}
+  const issued = { created_by: id, created_at, issued_to_application: { id, name } }
+  audit.tell({ type, about: { ...authorized, id: told_as, ...issued, expires_at: formatDate(expires) } })
+}
 
 /** @throws CofferError `validation` */
 function readExpiry(text: string, now: number): number {

@@ -77,6 +77,7 @@ export const updateTenant = operation({
     const record = { ...before, name, settings: settings ?? before.settings, ...modified(context) }
     await context.store.replace('tenant', 0, record)
     context.audit.record('tenant', record.id)
+    context.audit.tell({ type: 'tenant.updated', about: record })
     return viewTenant(record)
   },
 })
@@ -134,7 +135,7 @@ const reportUsage = operation({
 })
 
 function viewTenant(tenant: TenantRecord): TenantView {
-  const { number: _number, keys: _keys, log_chains: _chains, ...view } = tenant
+  const { number: _number, keys: _keys, log_chains: _chains, webhooks: _webhooks, ...view } = tenant
   return { ...view, type: 'test' }
 }
 

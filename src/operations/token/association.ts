@@ -26,7 +26,7 @@ export const linkTokens = operation({
   input: both,
   isExplainable: true,
   examples: ['coffer token link customer-42 ada'],
-  log: { operation: 'update', message: 'Token association created' },
+  log: { operation: 'update', message: 'Token association created', isTold: true },
   check: refuseItself,
   async run(context, input) {
     const tokens = await requireBoth(context, input, 'token:read')
@@ -46,7 +46,7 @@ export const unlinkTokens = operation({
   input: both,
   isExplainable: true,
   examples: ['coffer token unlink customer-42 card-1'],
-  log: { operation: 'update', message: 'Token association deleted' },
+  log: { operation: 'update', message: 'Token association deleted', isTold: true },
   check: refuseItself,
   async run(context, input) {
     // First, so that a caller who may not delete them does not learn whether they are linked.

@@ -2,8 +2,10 @@
 import { formatDate, monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
+import { type EventTools, storeEvents } from '../../framework/events.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
+import type { Waiting } from '../../framework/ports/deliveries.js'
 import { toLogRecord } from '../../framework/unit.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
@@ -90,7 +92,7 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
  * wrong clock from elapsed time. Stops when `isOver` returns true.
  */
 export async function sweepExpired(
-  { store, createUuid }: Pick<Host, 'store' | 'createUuid'>,
+  { store, createUuid, deliveries }: Pick<Host, 'store' | 'createUuid' | 'deliveries'>,
   limit: number,
   isOver: () => boolean,
 ): Promise<number> {
@@ -102,7 +104,10 @@ export async function sweepExpired(
     const isDue = await store.read(
       async (reader) => reader.clock.isJump || (await reader.findExpired(1)).length > 0,
     )
-    count = isDue ? await store.write((writer) => purgeSome(writer, most, createUuid, isOver)) : 0
+    const purge = (writer: StoreWriter) => purgeSome({ store: writer, createUuid }, most, isOver)
+    const purged = isDue ? await store.write(purge) : { count: 0, waiting: [] }
+    deliveries.enqueue(purged.waiting)
+    count = purged.count
     swept += count
   } while (count > 0 && swept < limit && !isOver())
   return swept
@@ -118,32 +123,35 @@ async function dropOldLogs(store: Host['store']): Promise<void> {
   while (before > 0 && (await store.write((writer) => writer.dropLogs(before, BLOCKS))) > 0);
 }
 
-async function purgeSome(store: StoreWriter, limit: number, createUuid: () => string, isOver: () => boolean) {
+async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean) {
+  const { store } = tools
   if (store.clock.isJump) store.storeTime()
-  let purged = 0
+  const waiting: Waiting[] = []
+  let count = 0
   for (const { kind, tenant, record } of await store.findExpired(limit)) {
-    if (purged > 0 && isOver()) break
+    if (count > 0 && isOver()) break
     if (kind === 'token' || kind === 'token_intent')
-      await purgeToken(store, tenant, record.id, createUuid, kind)
+      waiting.push(...(await purgeToken(tools, tenant, record.id, kind)))
     else if ('id' in record) await store.purge(kind, tenant, record.id)
-    purged++
+    count++
   }
-  return purged
+  return { count, waiting }
 }
 
 /**
  * If the token or intent has expired, purges it, its links and the answers stored about it, and logs the expiry.
- * Contract: called before an id is reused, so that no link of the old token leads to the new one.
+ * Returns what is to be enqueued after the commit. Contract: called before an id is reused, so that no link of the old
+ * token leads to the new one.
  */
 export async function purgeToken(
-  store: StoreWriter,
+  tools: EventTools,
   tenant: number,
   id: string,
-  createUuid: () => string,
   kind: 'token' | 'token_intent' = 'token',
-) {
+): Promise<Waiting[]> {
+  const { store, createUuid } = tools
   const record = await store.purge(kind, tenant, id)
-  if (record === undefined) return
+  if (record === undefined) return []
   await removeAnswersAbout(store, tenant, kind, id)
   if (kind === 'token') {
     await removeLinks(store, tenant, id)
@@ -153,6 +161,9 @@ export async function purgeToken(
   const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' } } as const
   const ids = { id: createUuid(), trace_id: createUuid() }
   await store.log(tenant, toLogRecord(record.tenant_id, entry, formatDate(store.now), ids))
+  const owner = kind === 'token' ? await store.get('tenant', 0, String(tenant)) : undefined
+  const told = { type: 'token.expired', about: { id } } as const
+  return owner === undefined ? [] : storeEvents(tools, owner, [{ ...entry, told }], ids.trace_id)
 }
 
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {

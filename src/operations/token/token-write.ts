@@ -86,9 +86,11 @@ async function convert(context: Context, { intent: id, given, budget }: Conversi
   // A new mask or expiry would take token:update: the mask could show the code that the duplicate has kept.
   const patch = { data, metadata: given.metadata ?? undefined }
   const created = await create(context, draft, (original) => updateDuplicate(context, original, patch, rules))
-  // Last, because an import goes on after a row that is refused. The event token-intent.converted belongs here.
+  // Last, because an import goes on after a row that is refused.
   await store.remove('token_intent', caller.tenant, id)
-  audit.record('token_intent', id, { operation: 'delete', message: 'Token intent converted' })
+  audit.record('token_intent', id, { operation: 'delete', message: 'Token intent converted', isTold: true })
+  const { id: tokenId, type } = created instanceof Existing ? created.result : created
+  audit.tell({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
   return created
 }
 
@@ -112,7 +114,7 @@ async function create(
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
   const id = chosen ?? context.createUuid()
-  if (!isFresh) await purgeToken(context.store, context.caller.tenant, id, context.createUuid)
+  if (!isFresh) context.enqueue(await purgeToken(context, context.caller.tenant, id))
   // Spread last: V8 gives an object that gets members after a spread a hidden class of its own, which costs microseconds.
   const record: TokenRecord = {
     id,

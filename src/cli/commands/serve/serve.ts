@@ -151,9 +151,9 @@ async function serveOpened(
     signal.addEventListener('abort', () => resolve(), { once: true })
     if (signal.aborted) resolve()
   })
-  await app.mail.resume({
+  await app.deliveries.resume({
     notice: (text) => void printNotice(terminal, text),
-    fault: (error) => report(error, 'mail'),
+    fault: (error) => report(error, 'deliveries'),
   })
   app.configureReactors(await hardening)
   const { url, pageUrl } = server
@@ -172,9 +172,9 @@ async function serveOpened(
   }
 }
 
-/** Sweeps and delivers mail every 30 s until `signal`. A failed sweep is reported and repeated. */
+/** Sweeps, and sends what is due, every 30 s until `signal`. A failed sweep is reported and repeated. */
 export async function sweepRegularly(
-  app: Pick<App, 'sweep' | 'mail'>,
+  app: Pick<App, 'sweep' | 'deliveries'>,
   signal: AbortSignal,
   report: (error: unknown) => void,
   wait: (signal: AbortSignal) => Promise<unknown> = (during) => pause(SWEEP_MS, during, { ref: false }),
@@ -184,7 +184,7 @@ export async function sweepRegularly(
       report(error)
       return 0
     })
-    await app.mail.resume().catch(report)
+    await app.deliveries.resume().catch(report)
     // A sweep is limited, so the next one follows immediately while there is something to purge.
     if (swept === 0) await wait(signal)
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
-import { type Message, openSmtp } from '../../src/mail/smtp.js'
+import { type Message, openSmtp } from '../../src/delivery/smtp.js'
 import { CERTIFICATE } from '../http/certificate.js'
 import { decodeBody, headerOf, type MailServerSettings, startMailServer } from './server.js'
 

@@ -1,9 +1,11 @@
 import t, { type Test } from 'tap'
+import { MailChannel } from '../../src/delivery/mail-channel.js'
+import { DeliveryQueue } from '../../src/delivery/queue.js'
+import type { Delivery, Message } from '../../src/delivery/smtp.js'
 import type { InvitationView } from '../../src/domain/invitation/invitation.js'
 import type { List } from '../../src/framework/page.js'
 import { perform } from '../../src/framework/perform.js'
-import { MailQueue } from '../../src/mail/mail-queue.js'
-import type { Delivery, Message } from '../../src/mail/smtp.js'
+import type { Waiting } from '../../src/framework/ports/deliveries.js'
 import { registry } from '../../src/operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../../src/operations/invite/noun.js'
 import { readAll } from '../../src/storage/store.js'
@@ -28,23 +30,24 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
   const notices: string[] = []
   const faults: unknown[] = []
   const state = { answer, opened: 0 }
-  const createQueue = () =>
-    new MailQueue(vault.app.store, async () => {
-      state.opened++
-      return {
-        server: 'mail.example.com:587',
-        send: async (message) => {
-          const delivery = await state.answer(message)
-          if (delivery.outcome === 'sent') sent.push(message.to)
-          if (delivery.outcome === 'sent') messages.push(message)
-          return delivery
-        },
-        close: () => {},
-      }
-    })
+  const { store } = vault.app
+  const openMailer = async () => {
+    state.opened++
+    return {
+      server: 'mail.example.com:587',
+      send: async (message: Message) => {
+        const delivery = await state.answer(message)
+        if (delivery.outcome === 'sent') sent.push(message.to)
+        if (delivery.outcome === 'sent') messages.push(message)
+        return delivery
+      },
+      close: () => {},
+    }
+  }
+  const createQueue = () => new DeliveryQueue(store, (queue) => [new MailChannel(store, queue, openMailer)])
   let queue = createQueue()
   const host = Object.assign(Object.create(vault.app), {
-    mail: { enqueue: (tenant: number) => queue.enqueue(tenant) },
+    deliveries: { enqueue: (waiting: readonly Waiting[]) => queue.enqueue(waiting) },
   })
   t.teardown(async () => {
     await queue.close()
@@ -223,7 +226,7 @@ t.test('trying ends when the link would have expired before the next try', async
   for (; (await vault.waits()).length > 0 && tries < 200; tries++) await vault.tick()
   const mail = await vault.mailOf(id)
   t.equal(mail.state, 'refused')
-  t.ok(vault.clock.now < Date.parse(mail.link_expires_at))
+  t.ok(vault.clock.now < Date.parse(mail.link_expires_at!))
   t.ok(tries > 70 && tries < 90, `${tries} tries in 72 hours`)
 })
 
@@ -256,7 +259,7 @@ t.test(
   async (t) => {
     const vault = await open(t)
     const other = await vault.app.owner({ reveal: false, tenant: await vault.createTenant('other') })
-    const host = Object.assign(Object.create(vault.app), { mail: { enqueue: () => {} } })
+    const host = Object.assign(Object.create(vault.app), { deliveries: { enqueue: () => {} } })
     const ask = (name: string, input = {}) => perform(host, other, registry.find(name)!, input, 'trace')
     await ask('invite create', { email: 'ada@x.org' })
     await vault.restart()
@@ -264,7 +267,7 @@ t.test(
     await ask('invite create', { email: 'eve@x.org' })
     await ask('tenant delete')
     await vault.restart()
-    vault.queue().enqueue(2)
+    vault.queue().enqueue([{ kind: 'mail', tenant: 2, lane: '', id: 'gone' }])
     await vault.queue().settle()
     t.same([vault.sent.length, vault.faults], [1, []])
   },
@@ -301,7 +304,7 @@ t.test('a queue that was closed delivers no more', async (t) => {
   await vault.resume()
   await vault.queue().close()
   await vault.invite('ada@example.com')
-  vault.queue().enqueue(1)
+  await vault.queue().resume()
   await vault.queue().settle()
   t.same(vault.sent, [])
   t.equal((await vault.mails())[0]?.state, 'waiting')

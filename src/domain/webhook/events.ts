@@ -1,0 +1,107 @@
+/** The events that webhooks subscribe to, and what each tells. */
+import type { EntityType } from '../records/log-record.js'
+import type { DeliveryRecord } from '../records/records.js'
+
+const MADE = 'created_by created_at'
+const CHANGED = `${MADE} modified_by modified_at`
+const TOKEN = 'id type metadata containers fingerprint fingerprint_expression search_indexes expires_at'
+const APPLICATION = 'id type name permissions rules created_by created_at'
+const PROXY = 'id name application_id destination_url require_authentication=require_auth'
+const SESSION = 'id created_by created_at expires_at issued_to_application'
+const INVITATION = `id email role expires_at ${MADE}`
+
+/** The attributes of the object of each event; `told=stored` if the names differ. */
+const EVENTS = {
+  'token.created': `${TOKEN} ${MADE}`,
+  'token.updated': `${TOKEN} ${CHANGED}`,
+  'token.read': 'id type',
+  'token.deleted': 'id',
+  'token.expired': 'id',
+  'token-intent.created': `id type fingerprint expires_at ${MADE}`,
+  'token-intent.deleted': 'id',
+  'token-intent.converted': 'id type',
+  'application.created': APPLICATION,
+  'application.updated': `${APPLICATION} modified_by modified_at`,
+  'application.deleted': 'id',
+  'application.key.created': `id application_id ${MADE}`,
+  'application.key.deleted': 'id application_id',
+  'proxy.created': `${PROXY} ${MADE}`,
+  'proxy.updated': `${PROXY} ${CHANGED}`,
+  'proxy.deleted': 'id',
+  'proxy.invoked': 'id name type response',
+  'reactor.created': `id name ${MADE}`,
+  'reactor.updated': `id name ${CHANGED}`,
+  'reactor.deleted': 'id',
+  'reactor.invoked': 'id name',
+  'reactor.completed': 'id name elapsed_ms',
+  'reactor.failed': 'id name elapsed_ms error',
+  'session.created': SESSION,
+  'session.authorized': `${SESSION} permissions rules`,
+  'tenant.updated': `id name ${CHANGED}`,
+  'tenant.invitation.created': INVITATION,
+  'tenant.invitation.accepted': INVITATION,
+  'tenant.invitation.resent': INVITATION,
+  'tenant.invitation.deleted': 'id',
+  'tenant.member.created': `id user_id role ${MADE}`,
+  'tenant.member.deleted': 'id',
+} as const
+
+/** Events that can be subscribed to, and never come. */
+const SILENT = (
+  'token.property.expired tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
+  '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
+  '3ds.session.decoupled-challenge-notification account-updater.job.created account-updater.job.completed ' +
+  'account-updater.job.failed google-pay.created google-pay.deleted google-pay.retrieved'
+).split(' ')
+
+export type EventType = keyof typeof EVENTS
+
+export const EVENT_TYPES: readonly string[] = [...Object.keys(EVENTS), ...SILENT].sort()
+
+/** An event is the object that it is about, and further objects, which are told as they are. */
+export interface Told {
+  type: EventType
+  about: object
+  more?: Record<string, object> | undefined
+}
+
+/** The beginnings of events that are not the entity type. */
+const STARTS: { [E in EntityType]?: string } = {
+  card: 'token',
+  bank: 'token',
+  token_intent: 'token-intent',
+  invitation: 'tenant.invitation',
+  member: 'tenant.member',
+}
+
+/** The event of an operation that is logged; undefined if it has none, or one that is told by itself. */
+export function eventOf(entity: EntityType, operation: string): EventType | undefined {
+  const type = `${STARTS[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
+  return Object.hasOwn(EVENTS, type) && entity !== 'tenant' ? (type as EventType) : undefined
+}
+
+/** The objects of the event. Nothing of a record is in it but the attributes of {@link EVENTS}. */
+export function describeEvent({ type, about, more }: Told): Record<string, object> {
+  const record = about as Readonly<Record<string, unknown>>
+  const told: Record<string, unknown> = {}
+  for (const attribute of EVENTS[type].split(' ')) {
+    const [name = '', stored = name] = attribute.split('=')
+    if (record[stored] !== undefined) told[name] = record[stored]
+  }
+  const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\./, '')
+  return { [object.replaceAll(/[.-]/g, '_')]: told, ...more }
+}
+
+/** The body of a request to a webhook. */
+export function payloadOf({ event, tenant_id, attempted_at }: DeliveryRecord) {
+  return { ...(attempted_at && { delivered_at: attempted_at }), event: { ...event, tenant_id } }
+}
+
+/** Seconds before the second attempt, the third, and so on. */
+const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
+
+/** ms until the next attempt, after so many failed; undefined if there is none. */
+export function pauseAfter(attempts: number): number | undefined {
+  const seconds = PAUSES_S[attempts - 1]
+  return seconds && seconds * 1000
+}

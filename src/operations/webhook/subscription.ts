@@ -1,0 +1,29 @@
+import type { WebhookRecord } from '../../domain/records/records.js'
+import type { EventTools } from '../../framework/events.js'
+import type { Waiting } from '../../framework/ports/deliveries.js'
+import type { StoreWriter } from '../../storage/store.js'
+import { addMail } from '../invite/mail.js'
+
+/** Disables a webhook to which an event could not be sent. Returns what is to be enqueued after the commit. */
+export async function disableWebhook(tools: EventTools, tenant: number, id: string): Promise<Waiting[]> {
+  const { store } = tools
+  const before = await store.get('webhook', tenant, id)
+  if (before?.status !== 'enabled') return []
+  const record: WebhookRecord = { ...before, status: 'disabled' }
+  await store.replace('webhook', tenant, record)
+  await subscribe(store, tenant, record)
+  const { notify_email: to, name, url } = record
+  return to === undefined ? [] : [await addMail(tools, tenant, { to, webhook: { name, url } })]
+}
+
+/** Keeps in the tenant's record, which every request reads, what the webhook subscribes to. */
+export async function subscribe(
+  store: StoreWriter,
+  tenant: number,
+  { id, status, events }: Pick<WebhookRecord, 'id'> & Partial<WebhookRecord>,
+): Promise<void> {
+  const record = (await store.get('tenant', 0, String(tenant)))!
+  const { [id]: _, ...others } = record.webhooks ?? {}
+  const webhooks = events === undefined ? others : { ...others, [id]: status === 'enabled' ? events : [] }
+  await store.replace('tenant', 0, { ...record, webhooks })
+}

@@ -1,0 +1,391 @@
+/** What webhooks are told, signed, tried again, and what they are never told. */
+import { setTimeout } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { type Coffer, openTestVault, startServer } from '../../src/index.js'
+import { findLeaks } from '../support/leak.js'
+import { type Answer, isSigned, sortedJson, startReceiver } from './receiver.js'
+
+t.setTimeout(180_000)
+
+const SECRETS = {
+  number: '4242424242424242',
+  cvc: '987',
+  code: 'a-secret-in-code',
+  config: 'a-secret-setting',
+}
+const PAUSES_S = [1, 4, 16, 64, 256, 1024, 2400, 2400, 2400]
+const NOW = '2030-01-15T12:00:00.000+00:00'
+
+type Options = Parameters<typeof openTestVault>[0]
+
+/** A vault whose webhooks can reach this machine, at a time that stands still. */
+async function open(t: Test, events: readonly string[], answer?: Answer, options: Options = {}) {
+  const receiver = await startReceiver(answer)
+  const vault = await openTestVault({ reactors: { allowNet: ['127.0.0.1'] }, ...options })
+  t.teardown(async () => {
+    await vault.stop()
+    receiver.close()
+  })
+  await vault.control.clock.set({ mode: 'frozen', at: NOW })
+  const body = { name: 'hook', url: receiver.url, events, notify_email: 'ada@example.com' }
+  const hook = await vault.ask('webhook create', body)
+  return { vault, receiver, hook, body, deliveries: async () => (await vault.ask('webhook deliveries')).data }
+}
+
+const createCard = (vault: Coffer, id = 'card-1') =>
+  vault.ask('token create', { id, type: 'card', data: { number: SECRETS.number } })
+
+t.test('an event is signed as documented, and says what happened', async (t) => {
+  const { vault, receiver } = await open(t, ['token.created'], (response) => void response.end('thanks'))
+  const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
+  t.match(key, /^-----BEGIN PUBLIC KEY-----\n[\s\S]+-----END PUBLIC KEY-----\n$/)
+  const { id: actor } = (await vault.ask('app list')).data.find(({ type }) => type === 'private')!
+  const answer = await vault.fetch('/tokens', {
+    method: 'POST',
+    headers: { 'svc-api-key': vault.keys.private!, 'content-type': 'application/json' },
+    body: JSON.stringify({ id: 'card-1', type: 'card', data: { number: SECRETS.number, cvc: SECRETS.cvc } }),
+  })
+  t.equal(answer.status, 201)
+  const [delivery] = await vault.control.webhooks()
+  const [sent] = receiver.received
+  t.ok(isSigned(sent!, key))
+  t.notOk(isSigned({ ...sent!, body: { ...sent!.body, more: 1 } }, key), 'and no other body')
+  t.match(sent!.headers, { 'content-type': 'application/json', 'svc-signature-version': 'v1' })
+  t.match(sent!.body, {
+    delivered_at: NOW,
+    event: {
+      type: 'token.created',
+      timestamp: NOW,
+      tenant_id: vault.tenant.id,
+      trace_id: answer.headers.get('svc-trace-id'),
+      data: {
+        token: { id: 'card-1', type: 'card', containers: ['/pci/high/'], created_by: actor, created_at: NOW },
+        actor: { id: actor, type: 'application', name: 'starter private' },
+      },
+    },
+  })
+  t.match(delivery, { state: 'sent', attempts: 1, status: 200, answer: 'thanks', payload: sent!.body })
+  t.equal(sent!.text, sortedJson(sent!.body), 'there is no white space')
+})
+
+t.test('all that a webhook is told, and no secret', async (t) => {
+  const code = `module.exports = async ({ args }) => { if (args.fail) throw new Error(args.card + '${SECRETS.code}'); return { raw: 1 } }`
+  const { vault, receiver, body, hook } = await open(t, ['token.created'])
+  const { keys } = vault
+  const ask = vault.ask.bind(vault)
+  const events = await ask('webhook event-types')
+  await ask('webhook update', { id: hook.id, ...body, events })
+  await createCard(vault)
+  await ask('token get', { id: 'card-1' }, { reveal: true })
+  await ask('token update', { id: 'card-1', metadata: { a: 'b' } })
+  await ask('token detokenize', { payload: '{{ card-1 }}' }, { reveal: true })
+  const intent = await ask('intent create', {
+    type: 'card',
+    data: { number: SECRETS.number, cvc: SECRETS.cvc },
+  })
+  await ask('token create', { token_intent_id: intent.id, id: 'converted' })
+  const configuration = { KEY: SECRETS.config }
+  const reactor = await ask('reactor create', { name: 'r', code, configuration })
+  const react = (args: object) =>
+    ask('reactor react', { id: reactor.id, args: { card: '{{ card-1 | json: "$.number" }}', ...args } })
+  await react({})
+  await t.rejects(react({ fail: true }), { code: 'reactor_failed' })
+  const { asyncReactorRequestId } = await ask('reactor react-async', { id: reactor.id, args: {} })
+  await vault.control.webhooks({ event: 'reactor.completed', count: 2 })
+  const destination = await startReceiver()
+  t.teardown(() => destination.close())
+  const proxy = await ask('proxy create', {
+    name: 'p',
+    destination_url: `${destination.url}/v1`,
+    configuration,
+  })
+  const call = { path: '/{{ card-1 | json: "$.number" }}?q=1', body: { card: '{{ card-1 }}' } }
+  await ask('proxy call', { target: proxy.id, ...call })
+  await ask('proxy call', { target: `${destination.url}/v2`, ...call })
+  const app = await ask('app create', { name: 'a', type: 'private', permissions: ['token:read'] })
+  const key = await ask('app key create', { application_id: app.id })
+  await ask('app key delete', { application_id: app.id, id: key.id })
+  const session = await ask('session create', {}, { key: keys.public! })
+  await ask(
+    'session authorize',
+    { nonce: session.nonce, permissions: ['token:read'] },
+    { key: keys.private! },
+  )
+  const invited = await ask('invite create', { email: 'eve@example.com' })
+  await ask('invite resend', { id: invited.id })
+  const mail = (await ask('invite outbox', { id: invited.id })) as { link: string }
+  const member = await ask('invite accept', { link: mail.link })
+  await ask('tenant update', { name: 'renamed' })
+  await ask('member delete', { id: member.id })
+  await ask('app delete', { id: app.id })
+  await ask('proxy delete', { id: proxy.id })
+  await ask('reactor delete', { id: reactor.id })
+  await ask('token delete', { id: 'card-1' })
+  const found = await vault.control.webhooks({ count: 36 })
+  const told = found.map(({ payload }) => (payload as { event: { type: string; data: object } }).event)
+  t.strictSame(
+    told.map(({ type }) => type),
+    [
+      ...['token.created', 'token.read', 'token.updated', 'token.read'],
+      ...['token-intent.created', 'token.created', 'token-intent.converted'],
+      ...['reactor.created', 'reactor.invoked', 'reactor.completed', 'reactor.invoked', 'reactor.failed'],
+      ...['reactor.invoked', 'reactor.completed', 'proxy.created', 'proxy.invoked', 'proxy.invoked'],
+      ...['application.created', 'application.key.created', 'application.key.deleted'],
+      ...['session.created', 'session.authorized', 'tenant.invitation.created', 'tenant.invitation.resent'],
+      ...['tenant.invitation.accepted', 'tenant.member.created', 'tenant.updated', 'tenant.member.deleted'],
+      ...['application.deleted', 'proxy.deleted', 'reactor.deleted', 'token.deleted'],
+    ],
+  )
+  const dataOf = (type: string, at = 0) => told.filter((each) => each.type === type)[at]?.data
+  const withActor = (objects: object) => ({ ...objects, actor: { type: 'user', id: vault.tenant.owner_id } })
+  t.strictSame(dataOf('token.read'), withActor({ token: { id: 'card-1', type: 'card' } }))
+  t.strictSame(
+    dataOf('token-intent.converted'),
+    withActor({ token_intent: { id: intent.id, type: 'card' }, token: { id: 'converted', type: 'card' } }),
+  )
+  t.match(dataOf('token.updated'), { token: { metadata: { a: 'b' }, modified_at: NOW } })
+  const about = { reactor: { id: reactor.id, name: 'r', elapsed_ms: Number } }
+  t.match(dataOf('reactor.completed'), { ...about, request: { invocation_type: 'sync' } })
+  t.match(dataOf('reactor.failed'), { reactor: { ...about.reactor, error: 'Reactor Runtime Error' } })
+  const request = { id: asyncReactorRequestId, invocation_type: 'async' }
+  t.match(dataOf('reactor.completed', 1), { ...about, request })
+  t.match(dataOf('proxy.created'), {
+    proxy: { require_authentication: true, destination_url: proxy.destination_url },
+  })
+  t.match(dataOf('proxy.invoked'), {
+    proxy: { id: proxy.id, name: 'p', type: 'configured', response: { status: 200, elapsed_ms: Number } },
+    destination: { request: { method: 'POST', url: `${destination.url}/v1` }, response: { status: 200 } },
+  })
+  t.match(dataOf('proxy.invoked', 1), { proxy: { type: 'ephemeral' } })
+  t.strictSame(
+    dataOf('application.key.deleted'),
+    withActor({ application_key: { id: key.id, application_id: app.id } }),
+  )
+  t.match(dataOf('session.authorized'), {
+    session: {
+      id: /^[0-9a-f-]{36}$/,
+      issued_to_application: { name: 'starter public' },
+      permissions: ['token:read'],
+    },
+    actor: { type: 'application', name: 'starter private' },
+  })
+  t.match(dataOf('tenant.member.created'), { member: { role: 'ADMIN' }, actor: { name: 'eve@example.com' } })
+  t.match(dataOf('tenant.updated'), { tenant: { name: 'renamed' } })
+  const secrets = [
+    ...Object.values(SECRETS),
+    app.key!,
+    key.key!,
+    proxy.key,
+    session.session_key,
+    session.nonce,
+    mail.link,
+  ]
+  const long = secrets.filter(({ length }) => length >= 6)
+  t.equal(long.length, secrets.length - 1)
+  const texts = receiver.received.map(({ text, body }) => ({
+    name: body.event.type,
+    bytes: Buffer.from(text),
+  }))
+  t.strictSame(findLeaks(long, texts), [])
+  t.notMatch(
+    receiver.received.map(({ text }) => text).join(),
+    /"(data|mask|masked|cvc|key|hash|code|configuration|secret|link)":(?!\{"(actor|token|proxy|reactor|session|application|tenant|member|invitation|destination))/,
+  )
+})
+
+t.test('a refused or failed operation tells nothing', async (t) => {
+  const { vault, deliveries } = await open(t, ['token.created', 'token.deleted'])
+  await createCard(vault)
+  await t.rejects(createCard(vault), { code: 'conflict' })
+  await t.rejects(vault.ask('token delete', { id: 'nobody' }), { code: 'not_found' })
+  await t.rejects(vault.ask('token tokenize', { payload: { a: 'x', b: { type: 'card', data: {} } } }), {
+    code: 'validation',
+  })
+  t.equal((await deliveries()).length, 1)
+})
+
+t.test('an expired token is told', async (t) => {
+  const { vault, receiver } = await open(t, ['token.expired'])
+  await vault.ask('token create', {
+    id: 'short',
+    type: 'token',
+    data: 'x',
+    expires_at: '2030-01-15T13:00:00Z',
+  })
+  await vault.control.clock.advance({ by: '2h' })
+  t.match(receiver.received, [
+    {
+      body: { event: { type: 'token.expired', data: { token: { id: 'short' }, actor: { type: 'system' } } } },
+    },
+  ])
+})
+
+t.test('attempts follow the clock, with growing pauses, and the last one disables the webhook', async (t) => {
+  const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], (response) =>
+    response.writeHead(500).end('not now'),
+  )
+  await createCard(vault)
+  await vault.control.webhooks()
+  let now = Date.parse(NOW)
+  for (const [at, seconds] of PAUSES_S.entries()) {
+    t.equal(receiver.received.length, at + 1)
+    now += seconds * 1000
+    await vault.control.clock.set({ mode: 'frozen', at: new Date(now - 1).toISOString() })
+    t.equal(receiver.received.length, at + 1, 'not before')
+    t.match(await deliveries(), [{ state: 'waiting', attempts: at + 1, status: 500, answer: 'not now' }])
+    await vault.control.clock.advance({ by: '1ms' })
+  }
+  t.equal(receiver.received.length, 10)
+  t.equal(new Set(receiver.received.map(({ body }) => body.event.id)).size, 1, 'the event keeps its id')
+  t.equal(new Set(receiver.received.map(({ body }) => body.delivered_at)).size, 10)
+  t.match(await deliveries(), [{ state: 'failed', attempts: 10, failure: /500/ }])
+  t.match(await vault.ask('webhook get', { id: hook.id }), { status: 'disabled' })
+  const { data: mails } = (await vault.ask('invite outbox')) as { data: { id: string }[] }
+  t.match(mails, [{ to: 'ada@example.com', state: 'outbox', subject: 'A Coffer webhook is disabled' }])
+  t.match(await vault.ask('invite outbox', { id: mails[0]!.id }), {
+    text: /webhook "hook"[\s\S]*coffer webhook/,
+  })
+  await createCard(vault, 'meanwhile')
+  await t.rejects(vault.ask('webhook resend', { id: (await deliveries())[0]!.id }), { code: 'conflict' })
+  await vault.ask('webhook update', { id: hook.id, ...body })
+  receiver.state.answer = (response) => void response.end()
+  await createCard(vault, 'afterwards')
+  await vault.control.webhooks({ state: 'sent' })
+  t.equal((await deliveries()).length, 2, 'what happened meanwhile is not sent')
+  const failed = (await deliveries()).find(({ state }) => state === 'failed')!
+  t.match(await vault.ask('webhook resend', { id: failed.id }), { state: 'waiting', attempts: 0 })
+  await vault.control.webhooks({ state: 'sent', count: 2 })
+  t.equal(receiver.received.at(-1)!.body.event.id, receiver.received[0]!.body.event.id, 'again, with its id')
+})
+
+t.test('what waits when a webhook is disabled is not sent when it is enabled again', async (t) => {
+  const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], (response) =>
+    response.writeHead(503).end(),
+  )
+  await createCard(vault)
+  await vault.control.webhooks()
+  await vault.ask('webhook update', { id: hook.id, ...body, status: 'disabled' })
+  await vault.control.clock.advance({ by: '500ms' })
+  await vault.ask('webhook update', { id: hook.id, ...body })
+  await vault.control.clock.advance({ by: '1s' })
+  t.equal(receiver.received.length, 1)
+  t.match(await deliveries(), [{ state: 'dropped' }])
+})
+
+t.test('a server that says nothing is late after 10 s and holds up no other event', async (t) => {
+  const { vault, receiver, deliveries } = await open(t, ['token.created'], () => {})
+  const began = performance.now()
+  await createCard(vault, 'one')
+  await receiver.waitFor(1)
+  await createCard(vault, 'two')
+  await receiver.waitFor(2)
+  t.ok(performance.now() - began < 5_000, 'the second is sent while the first waits for its answer')
+  await vault.control.webhooks({ count: 2, timeout: '30s' })
+  t.match(await deliveries(), [{ failure: 'There was no answer within 10 s.' }, { failure: String }])
+  t.ok(performance.now() - began > 9_900)
+})
+
+t.test('a redirect is not followed, and no answer is a failure', async (t) => {
+  const elsewhere = await startReceiver()
+  t.teardown(() => elsewhere.close())
+  const { vault, receiver, deliveries } = await open(t, ['token.created'], (response) =>
+    response.writeHead(307, { location: elsewhere.url }).end(),
+  )
+  await createCard(vault, 'one')
+  await vault.control.webhooks()
+  t.match(await deliveries(), [{ status: 307, state: 'waiting', failure: /307/ }])
+  t.strictSame(elsewhere.received, [])
+  receiver.state.answer = (response) => void response.destroy()
+  await createCard(vault, 'two')
+  await vault.control.webhooks({ count: 2 })
+  const [delivery] = await deliveries()
+  t.match(delivery, { state: 'waiting', attempts: 1, failure: /gave no answer/ })
+  t.notOk('status' in delivery!)
+})
+
+t.test('nothing is sent to a host that is not allowed, nor to the server itself', async (t) => {
+  const receiver = await startReceiver()
+  const server = await startServer({ reactors: { allowNet: ['localhost'] } })
+  t.teardown(async () => {
+    await server.stop()
+    receiver.close()
+  })
+  const create = (name: string, url: string) =>
+    server.ask('webhook create', { name, url, events: ['token.created'] })
+  const hooks = [
+    await create('another', receiver.url),
+    await create('itself', `${server.url}/tokens`),
+    await create('its dashboard', `http://localhost:${server.port}/`),
+  ]
+  await createCard(server)
+  const found = await server.control.webhooks({ count: 3 })
+  t.equal(found.length, 3)
+  for (const { state, attempts, failure } of found) {
+    t.strictSame([state, attempts], ['waiting', 0], 'it is no attempt')
+    t.match(
+      failure,
+      /cannot be called: (this host is not on the list of --allow-net|it is this server itself)/,
+    )
+  }
+  t.strictSame(receiver.received, [])
+  for (const { id } of hooks) t.match(await server.ask('webhook get', { id }), { status: 'enabled' })
+})
+
+t.test('a webhook that is deleted takes its deliveries along', async (t) => {
+  const { vault, receiver, hook, deliveries } = await open(t, ['token.created'], (response) =>
+    response.writeHead(500).end(),
+  )
+  for (let count = 0; count < 120; count++) await createCard(vault, `card-${count}`)
+  await vault.control.webhooks({ count: 100 })
+  await vault.ask('webhook delete', { id: hook.id })
+  t.strictSame(await deliveries(), [])
+  const { length } = receiver.received
+  await vault.control.clock.advance({ by: '1h' })
+  t.equal(receiver.received.length, length)
+})
+
+t.test('deliveries are kept for 24 hours', async (t) => {
+  const { vault, deliveries } = await open(t, ['token.created'])
+  await createCard(vault)
+  await vault.control.webhooks()
+  await vault.control.clock.advance({ by: '23h' })
+  t.equal((await deliveries()).length, 1)
+  await vault.control.clock.advance({ by: '2h' })
+  t.strictSame(await deliveries(), [])
+})
+
+t.test('a fork tells its own events, signed with the key of its server', async (t) => {
+  const { vault, receiver } = await open(t, ['token.created'])
+  const fork = await vault.control.fork()
+  t.strictSame((await fork.ask('webhook list')).data, [], 'it begins as the vault began')
+  await fork.ask('webhook create', { name: 'own', url: receiver.url, events: ['token.created'] })
+  await createCard(fork)
+  await fork.control.webhooks()
+  const key = await (await vault.fetch('/keys/webhooks.v1.key')).text()
+  t.ok(isSigned(receiver.received[0]!, key))
+  t.equal(receiver.received[0]!.body.event.tenant_id, fork.tenant.id)
+})
+
+t.test('the real clock moves attempts too', async (t) => {
+  let refused = 0
+  const { vault, receiver } = await open(t, ['token.created'], (response) =>
+    response.writeHead(refused++ === 0 ? 500 : 200).end(),
+  )
+  await vault.control.clock.set({ mode: 'offset', at: NOW })
+  await createCard(vault)
+  await receiver.waitFor(2)
+  await vault.control.webhooks({ state: 'sent' })
+  const [one, other] = receiver.received.map(({ body }) => Date.parse(body.delivered_at))
+  t.ok(other! - one! >= 1000 && other! - one! < 5000, `${other! - one!} ms`)
+})
+
+t.test('control webhooks waits, and gives what there is', async (t) => {
+  const { vault } = await open(t, ['token.created'])
+  const began = performance.now()
+  t.strictSame(await vault.control.webhooks({ timeout: '300ms' }), [])
+  t.ok(performance.now() - began >= 300)
+  const waiting = vault.control.webhooks({ event: 'token.created', timeout: '30s' })
+  await setTimeout(50)
+  await createCard(vault)
+  t.match(await waiting, [{ type: 'token.created', state: 'sent' }])
+})
