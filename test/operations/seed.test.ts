@@ -28,6 +28,7 @@ const FULL: Seed = {
       destination_url: 'https://bank.example.com/v1',
       application: 'backend',
       configuration: { SECRET: 'abc' },
+      request_reactor_id: 'own',
       response_transforms: [{ type: 'mask', matcher: 'regex', expression: '([0-9]+)', replacement: '*' }],
     },
   ],
@@ -51,7 +52,7 @@ t.test('everything in a seed is there, and logged as if it had been created by h
   t.match(await vault.ask('invite list'), { data: [{ role: 'READ_ONLY' }] })
   t.match(await vault.ask('invite outbox'), { pagination: { total_items: 1 } }, 'its mail is in the outbox')
   t.match(await vault.ask('proxy list'), {
-    data: [{ name: 'bank', key: /./, response_transform: { type: 'mask' } }],
+    data: [{ name: 'bank', key: /./, request_reactor_id: /./, response_transform: { type: 'mask' } }],
   })
   const messages = async (tenant: string) =>
     (await vault.ask('log list', { size: 100 }, { tenant })).data.map(({ message }) => message)

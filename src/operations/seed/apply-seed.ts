@@ -203,12 +203,16 @@ function checkApplication(at: string, { key, name }: Item, names: Set<unknown>, 
     addError(errors, `${at}.key`, 'must be key_ and 22 base58 characters')
 }
 
-/** The item with the ids that `find` gives instead of the names of an application and of a formula. */
+/** The item with the ids that `find` gives instead of the names of an application, a formula and reactors. */
 async function refer(item: Item, find: (property: string, name: string) => Promise<string>): Promise<Item> {
   const referred: Record<string, unknown> = { ...item }
   for (const property of ['application', 'formula']) {
     const name = item[property]
     if (typeof name === 'string') referred[property] = { id: await find(property, name) }
+  }
+  for (const property of ['request_reactor_id', 'response_reactor_id']) {
+    const name = item[property]
+    if (typeof name === 'string' && name !== '') referred[property] = await find(property, name)
   }
   return referred
 }
@@ -228,12 +232,14 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
   if (settings !== undefined || name !== before.name)
     await updateTenant.run!(loggedAs(updateTenant.log), { name, ...(settings && { settings }) }, undefined)
   const applications: ApplicationView[] = []
+  const reactors: { id: string; name: string }[] = []
   const find = async (property: string, named: string) => {
     const found =
       property === 'formula'
         ? await findFormula(own, named)
-        : applications.find((application) => application.name === named)
-    if (found === undefined) throw invalid(property, `no ${property} has this name`)
+        : (property === 'application' ? applications : reactors).find(({ name }) => name === named)
+    const noun = property.endsWith('reactor_id') ? 'reactor' : property
+    if (found === undefined) throw invalid(property, `no ${noun} has this name`)
     return found.id
   }
   for await (const { at, list, item, checked } of inTurns(steps, ITEMS_IN_A_TURN, own.turns)) {
@@ -242,6 +248,7 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
       create(loggedAs(as.log), (await refer(item, find)) as never, checked as never),
     )
     if (list === LISTS.applications) applications.push(made as ApplicationView)
+    if (list === LISTS.reactors) reactors.push(made as (typeof reactors)[number])
   }
   const shown = applications.map(({ id, name, type, key }) => ({ id, name, type, key: key! }))
   return { id: before.id, name, applications: shown, tokens: contents.tokens?.length ?? 0 }

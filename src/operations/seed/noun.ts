@@ -12,14 +12,14 @@ import { recordAccess } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
 import { applySeed, MOST_SEEDED_TOKENS } from './apply-seed.js'
 
-/** The attributes of records that a seed has; `formula` and `application` are names. */
+/** The attributes of records that a seed has; those that refer to other records are names. */
 const ATTRIBUTES = {
   application: 'name type permissions rules expires_at',
   formula: 'name description type icon code configuration request_parameters',
   association: 'parent_id child_id',
   reactor: 'name formula code runtime application configuration',
   proxy:
-    'name destination_url application configuration require_auth disable_detokenization request_transforms response_transforms',
+    'name destination_url application configuration require_auth disable_detokenization request_transforms response_transforms request_reactor_id response_reactor_id',
   invitation: 'email role',
 } as const
 
@@ -43,7 +43,7 @@ const exportSeed = operation({
     const isRevealed = !synthesize && caller.transform('token:read', { containers: ['/'] }) === 'reveal'
     const names = new Map<unknown, string>()
     for (const tenant of [0, caller.tenant])
-      for (const kind of ['application', 'formula'] as const)
+      for (const kind of ['application', 'formula', 'reactor'] as const)
         for (const { id, name } of await readAll(store, kind, tenant)) names.set(id, name)
     // Oldest first, so that they are created in the same order.
     const read = async (kind: keyof typeof ATTRIBUTES) =>
@@ -55,6 +55,8 @@ const exportSeed = operation({
           ...given,
           application: names.get(application_id),
           formula: names.get(formula_id),
+          request_reactor_id: names.get(given.request_reactor_id),
+          response_reactor_id: names.get(given.response_reactor_id),
           configuration: isHidden ? mapScalars(configuration, () => 'REDACTED') : configuration,
         }
         const entries = ATTRIBUTES[kind].split(' ').map((name) => [name, values[name]])
