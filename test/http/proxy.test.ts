@@ -428,3 +428,36 @@ t.test('a dry run shows no value of the configuration', async (t) => {
   const shown = await ask('proxy call', { target: id, headers, dry_run: true })
   t.match(shown, { headers: { 'x-a': 'REDACTED', 'x-b': '{"KEY":"REDACTED"}' } })
 })
+
+t.test('in no-reveal mode neither configuration nor an error of code tells anything', async (t) => {
+  const { ask, call, create, stub } = await open(t)
+  const hide = (init: ReturnType<typeof json>, key: string, more: object = {}) =>
+    call('', { ...init, headers: { ...init.headers, 'svc-proxy-key': key, 'svc-no-reveal': '1', ...more } })
+  const plain = await create({ configuration: { KEY: 'a-secret' } })
+  for (const [body, more] of [
+    [{ a: '{{ config: KEY }}' }, {}],
+    [{ a: '{{ card-1 }}' }, { 'x-a': '{{ proxy | json: "$.request.body" }}' }],
+    [{ a: 1 }, { 'x-a': '{{ proxy | json: "$.config.KEY" }}' }],
+  ] as const) {
+    const answer = await hide(json(body), plain.key, more)
+    t.match(answer, { status: 403, json: { proxy_error: { detail: /No-reveal mode/ } } })
+  }
+  t.equal(stub.received.length, 0)
+  const code = 'module.exports = async ({ args }) => { throw new Error(args.body.a) }'
+  const { id } = (await ask('reactor create', { name: 'r', code })) as { id: string }
+  const number = json({ a: '{{ card-1 | json: "$.number" }}' })
+  for (const transform of [{ request_transform: { code } }, { request_reactor_id: id }]) {
+    const { key } = await create(transform)
+    const { status, text } = await hide(number, key)
+    t.equal(status, 500)
+    t.notMatch(text, CARD.number)
+    t.match(await call('', { ...number, headers: { ...number.headers, 'svc-proxy-key': key } }), {
+      text: new RegExp(CARD.number),
+    })
+  }
+  const tokenize = { type: 'tokenize', options: { identifier: 'made', token: { type: 'token', data: 1 } } }
+  const value = "{{ transform_identifier: made | json: '$.fingerprint' }}"
+  const options = { value, location: '$.print' }
+  const { key } = await create({ response_transforms: [tokenize, { type: 'append_json', options }] })
+  t.match((await hide(json({ a: 1 }), key)).json, { print: null })
+})

@@ -12,7 +12,7 @@ import { putAt, readLocation } from '../../domain/proxy/location.js'
 import { kindOf, type ProxyTransform, templateOf } from '../../domain/proxy/transform.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
 import { CofferError, validationError } from '../../errors.js'
-import type { Caller } from '../../framework/caller/caller.js'
+import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import { MOST_TRANSFORMED_BYTES, type TransformInput } from '../../framework/ports/reactors.js'
 import { tokenizingCaller } from '../reactor/react.js'
@@ -70,7 +70,8 @@ async function create(session: Session, bound: Caller | undefined, token: Record
       'forbidden',
       'A call without a key makes tokens only if the proxy has an application.',
     )
-  const run = await session.prepare(tokenizingCaller(bound ?? caller), createToken, token)
+  const maker = tokenizingCaller(bound ?? caller)
+  const run = await session.prepare(caller.isNoReveal ? noRevealCaller(maker) : maker, createToken, token)
   return session.inUnit(run)
 }
 
