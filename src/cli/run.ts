@@ -99,7 +99,8 @@ async function checkTarget(
   if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
   await warnOfStore(context)
   const isOwners = definition.audience === 'owner' && definition.control === undefined
-  const key = isOwners ? undefined : await readApiKey(context)
+  const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY
+  const key = isOwners ? undefined : controlKey || (await readApiKey(context))
   if (config.url !== undefined) {
     const { servedBy } = findPresentation(definition)
     const served = servedBy === undefined ? definition : await loadOperation(servedBy)

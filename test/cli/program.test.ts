@@ -82,6 +82,18 @@ t.test('without words the program and its nouns show what there is', async (t) =
   t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
 })
 
+t.test('each noun has a manual page, in which no line is a request by accident', async (t) => {
+  const home = createHome(t)
+  const page = (await home.run(['help', 'token', '--man'])).stdout
+  t.match(page, /^\.TH COFFER-TOKEN 1 /)
+  for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
+    t.ok(page.includes(text), text)
+  for (const line of page.split('\n')) t.match(line, /^(?!\.)|^\.(TH|SH|SS|TP|B|PP|nf|fi)( |$)/)
+  const whole = (await home.run(['help', '--man'])).stdout
+  for (const { name } of registry.nouns) t.ok(whole.includes(`coffer\\-${name}(1)`), name)
+  t.match(whole, '.SH EXIT STATUS')
+})
+
 t.test('help is folded to the width of the terminal', async (t) => {
   const home = createHome(t)
   const detailed = (await home.run('token import --help', { columns: 100 })).stdout

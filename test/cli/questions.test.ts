@@ -257,3 +257,15 @@ t.test('the file of the editor is private, and removed with what is beside it', 
   t.throws(() => editText({ ...env, VISUAL }, 'js'), { code: 'usage' })
   t.same(readdirSync(home.place).sort(), ['editor', 'failing', 'seen'])
 })
+
+t.test('an invitation asks for the role, which has a default elsewhere', async (t) => {
+  const home = await createVaultHome(t)
+  const asked = await home.run('invite create a@example.com', {
+    columns: 80,
+    answers: [['role', DOWN + ENTER]],
+  })
+  t.equal(asked.code, 0, asked.stderr)
+  t.match(asked.stdout, /role: +READ_ONLY/)
+  t.equal((await home.json('invite create b@example.com')).role, 'ADMIN')
+  t.equal((await home.run('invite create c@example.com --no-input', { columns: 80 })).code, 0)
+})

@@ -194,3 +194,22 @@ t.test('values that end alike are looked for no longer than one of them is', asy
   t.equal(finder.find('a'.repeat(50_000)).size, lengths.length)
   t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call begins anew')
 })
+
+t.test('what a mask shows anyway is not looked for', async (t) => {
+  const home = await createVaultHome(t)
+  const body = {
+    ...{ id: 'ada', type: 'token', data: { name: 'Ada Lovelace', iban: 'GB33BUKB20201555555555' } },
+    mask: { greeting: 'Dear {{ data.name }}' },
+  }
+  await home.json('token create', { stdin: JSON.stringify(body) })
+  await home.json('token create', {
+    stdin: '{"type":"bank","data":{"routing_number":"021000021","account_number":"1234567890"}}',
+  })
+  t.same(await home.json('scan -', { stdin: 'Ada Lovelace banks at 021000021' }), [])
+  t.match(await home.run('scan -', { stdin: 'GB33BUKB20201555555555' }), { code: 5 })
+  t.match(await home.run('scan -', { stdin: '1234567890' }), { code: 5 })
+  const rule = '{"priority":1,"container":"/","transform":"mask","permissions":["token:read"]}'
+  const { key } = await home.json(['app', 'create', '--name', 'front', '--type', 'private', '--rule', rule])
+  const env = { COFFER_API_KEY: key }
+  t.same(await home.json('scan -', { stdin: 'Dear Ada Lovelace', env }), [], 'masked data is no value')
+})

@@ -16,7 +16,8 @@ const LONGEST_WAIT_MS = 60_000
 const MOST_DELIVERIES = 100
 type Delivery = Infer<typeof deliveryOutput>
 
-const EXAMPLE_URL = '--url http://localhost:4010'
+/** Only a vault in memory has these, so their examples begin one. */
+const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE =
   'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
 
@@ -31,9 +32,17 @@ function on<const Name extends string>(name: Name, route: string, example = '') 
     control: route,
     audience: 'owner',
     input: closedInput([], {}),
-    examples: [['coffer control', name, example, EXAMPLE_URL].filter(Boolean).join(' ')],
+    examples: [toExample(name, example)],
   } as const
 }
+
+function toExample(name: string, args: string): string {
+  const command = `coffer control ${name} ${args}`.trimEnd()
+  const before = name === 'snapshot restore' || name === 'snapshot delete' ? SNAPSHOT : ''
+  return NEEDS_MEMORY.test(name) ? `coffer serve --ephemeral --run '${before}${command}'` : command
+}
+
+const SNAPSHOT = 'coffer control snapshot create with-cards && '
 
 function onSnapshot<const Name extends string>(name: Name, route: string) {
   const input = closedInput(['name'], { name: textOf(100, 'The name of the snapshot.') })
@@ -100,7 +109,7 @@ export const noun = {
       runDetached: async (session) => session.control().listForks(),
     }),
     operation({
-      ...on('fork delete', 'DELETE /forks/{id}', '9a1f…'),
+      ...on('fork delete', 'DELETE /forks/{id}', '$(coffer control fork create --fields id -o value)'),
       summary: 'Delete a fork.',
       input: closedInput(['id'], { id: { type: 'string', description: 'The id of the fork.' } }),
       runDetached: async (session, { id }) => void (await session.control().deleteFork(id)),

@@ -65,11 +65,11 @@ export const noun = {
   summary: 'Keep values that become tokens soon',
   operations: [
     createIntent,
-    intents.get('coffer intent get "$(coffer intent create --type token --data hello -o value --fields id)"'),
+    intents.get('coffer intent get "$(echo hello | coffer intent create --type token --data - -o id)"'),
     intents.delete({
       summary: 'Delete a token intent and its data permanently; its log stays.',
       examples: [
-        'coffer intent delete "$(coffer intent create --type token --data hello -o value --fields id)" --yes',
+        'coffer intent delete "$(echo hello | coffer intent create --type token --data - -o id)" --yes',
       ],
       destroys: 'This deletes the data of token intent',
     }),

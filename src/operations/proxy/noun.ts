@@ -170,7 +170,7 @@ const patchProxy = operation({
     'A merge patch (RFC 7386): attributes in the patch are changed, null removes one, or one entry of the configuration;\n' +
     'all others stay.',
   input: lenientInput(['id'], { id: proxyId, ...proxyPatch }),
-  examples: ['coffer proxy patch payments --configuration KEY=value --quiet'],
+  examples: ['echo value | coffer proxy patch payments --configuration KEY=-'],
   check: checkBody,
   async run(context, input) {
     const before = await proxies.require(context, input.id)

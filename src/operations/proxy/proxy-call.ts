@@ -78,7 +78,7 @@ export const callProxy = operation({
     'body?': anyJson('JSON, or text.'),
   }),
   examples: [
-    `coffer proxy call payments --path /charges --body '{"card":"{{ card-1 }}"}' --dry-run --allow-net api.example.com`,
+    `echo '{"card":"{{ card-1 }}"}' | coffer proxy call payments --path /charges --body - --dry-run --allow-net api.example.com`,
     'coffer serve --ephemeral --port 4919 > server.txt & sleep 2; coffer proxy call http://localhost:4919/tokens --allow-net localhost:4919; kill $!; wait',
   ],
   mayAnswerHttp: true,

@@ -24,7 +24,7 @@ export const reactLater = operation({
   route: 'POST /reactors/{id}/react-async',
   success: 202,
   output: object({ asyncReactorRequestId: uuid }),
-  examples: ['coffer reactor react-async greet --args name=Ada'],
+  examples: ['echo Ada | coffer reactor react-async greet --args name=-'],
   async runDetached(session, input, found) {
     const { background, caller, claims } = session
     const id = session.createUuid()
@@ -69,7 +69,7 @@ export const getResult = operation({
   output: react.responseOutput,
   mayAnswerHttp: true,
   examples: [
-    'coffer reactor result greet "$(coffer reactor react-async greet --args name=Ada -o value --fields asyncReactorRequestId)"',
+    'coffer reactor result greet "$(echo Ada | coffer reactor react-async greet --args name=- -o value --fields asyncReactorRequestId)"',
   ],
   async runDetached({ background, claims, inUnit, caller }, { id, request_id }) {
     // Asked before the result is read: a run that ends in between has then stored its result.

@@ -67,7 +67,7 @@ export const react = operation({
   route: 'POST /reactors/{id}/react',
   output: responseOutput,
   examples: [
-    `coffer reactor react greet --args name=Ada`,
+    `echo Ada | coffer reactor react greet --args name=-`,
     `echo '{"args":{"name":"{{ ada | json: \\"$.name\\" }}"}}' | coffer reactor react greet`,
   ],
   mayAnswerHttp: true,

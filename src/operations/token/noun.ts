@@ -32,7 +32,7 @@ export const createToken = operation({
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create`,
     `echo 000707279 > ssn.txt && coffer token create --type social_security_number --data @ssn.txt --metadata customer=42 --expires-at 72h`,
-    `coffer token create --type token --data '{"name":"Ada"}' --mask '{"name":"{{ data.name | slice: 0 }}…"}'`,
+    `echo '{"type":"token","data":{"name":"Ada"},"mask":{"name":"{{ data.name | slice: 0 }}…"}}' | coffer token create`,
   ],
   log: attributes.CREATED,
   check: checkNewToken,

@@ -132,3 +132,27 @@ t.test('a server is exported by its pages', async (t) => {
     'as the rules of the key show it',
   )
 })
+
+t.test('a CSV export imports again as it was', async (t) => {
+  const home = await createVaultHome(t)
+  const rows = [
+    { id: 'empty', type: 'token', data: '' },
+    { id: 'bare', type: 'us_bank_routing_number', data: '021000089', mask: null },
+    { id: 'null', type: 'token', data: 'null', mask: 'null' },
+    { id: 'card', type: 'card', data: { number: '4242424242424242', expiration_month: 1 } },
+  ]
+  for (const row of rows) await home.json('token create', { stdin: JSON.stringify(row) })
+  const read = (more: string) => home.json(`token list --reveal${more}`)
+  for (const [file, fields] of [
+    ['all.csv', ''],
+    ['some.csv', ' --fields id,type,data,mask,containers,created_at,card.last4'],
+    ['all.ndjson', ''],
+  ] as const) {
+    await home.json(`init --vault ${file}.vault`)
+    await home.json(`token export ${file} --reveal${fields}`)
+    await home.json(`token import ${file} --vault ${file}.vault`)
+    const again = await read(` --vault ${file}.vault`)
+    const parts = ({ id, data, mask }: Record<string, unknown>) => JSON.stringify({ id, data, mask })
+    t.same(again.data.map(parts).sort(), (await read('')).data.map(parts).sort(), file)
+  }
+})

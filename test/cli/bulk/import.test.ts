@@ -286,3 +286,17 @@ t.test('a batch whose answer was lost is sent again under the same idempotency k
   t.equal(keys[1], keys[2], 'so a server that knows the header performs it once')
   t.equal(new Set(keys).size, 3)
 })
+
+t.test('the file of an import that did nothing may be of another import', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('rows.csv', `pan\n${CARD}\n`)
+  const run = (...more: string[]) => home.run(['token', 'import', 'rows.csv', '--resume', 'state', ...more])
+  t.match(await run(), { code: 2, stderr: /"pan" is no path/ })
+  t.match(await home.run('token import nowhere.csv --resume state'), { code: 2 })
+  t.match(await run('--map', 'pan=data.number', '--type', 'nothing'), { code: 2, stderr: /type/ })
+  t.equal(statSync(join(home.place, 'state')).size, 0)
+  const right = ['--map', 'pan=data.number', '--type', 'card']
+  t.match(await run(...right), { code: 0, stdout: /"created":1/ })
+  t.match(await run('--map', 'pan=data', '--type', 'card_number'), { code: 2, stderr: /of another import/ })
+  t.match(await run(...right), { code: 0, stdout: /"resumed_after":1,"created":0/ })
+})

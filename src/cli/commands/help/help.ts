@@ -201,6 +201,8 @@ ${rows.join('\n')}
 
 Other variables:
 
+  COFFER_CONTROL_KEY          the key of the control plane of --url, instead of COFFER_API_KEY
+  PAGER                       shows help on a terminal
   NO_COLOR                    disable colours
   XDG_CONFIG_HOME             the parent of the directory coffer/ with the key files; default ~/.config
 

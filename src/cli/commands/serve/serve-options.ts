@@ -25,7 +25,8 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     log: format,
     tlsCert,
     tlsKey,
-    port = String(DEFAULT_PORT),
+    run,
+    port = run === undefined ? String(DEFAULT_PORT) : '0',
     host,
     workers = '1',
   } = texts
@@ -54,6 +55,7 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
     /** `seed`: the path of one for the vault in memory; `tls`: paths of PEM files. */
     ...omitUndefined({
       seed,
+      run,
       log,
       rate: rateLimit === undefined ? undefined : parseRate(rateLimit),
       tls: tlsCert === undefined ? undefined : { cert: tlsCert, key: tlsKey! },

@@ -26,13 +26,23 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
     throw noRevealError('new keys (--demo, --starter-apps)')
   if (options.workers > 1) return serveShared(given, options)
-  const context = options.exitsWithParent ? withParent(given) : given
+  const outer = options.exitsWithParent ? withParent(given) : given
+  const ended = new AbortController()
+  const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardening = hardenHost(context)
   // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
   const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
   // A file that cannot be read is told before anything is done.
   if (!isEmpty || context.config.ca !== undefined) await hardening
-  const run = (opened: Opened) => serveOpened(context, options, hardening, opened)
+  const { run: line } = options
+  const runBeside: RunBeside | undefined =
+    line === undefined
+      ? undefined
+      : async (variables) => {
+          const { runLine } = await import('./run-beside.js')
+          await runLine(context, line, variables).finally(() => ended.abort())
+        }
+  const run = (opened: Opened) => serveOpened(context, options, hardening, opened, runBeside)
   if (options.vault === 'found')
     return context.withVault(await openThisVault(context, 'server', openVault), async (app) =>
       run(await describeFound(context, options, app)),
@@ -112,11 +122,14 @@ async function openDemo(context: CommandContext) {
   return { control: new ControlState(app), samples, place, flags: ['--vault', directory] }
 }
 
+type RunBeside = (variables: Readonly<Record<string, string | undefined>>) => Promise<void>
+
 async function serveOpened(
   context: CommandContext,
   options: ServeOptions,
   hardening: ReturnType<typeof hardenHost>,
   opened: Opened | Pick<Opened, 'control'>,
+  runBeside?: RunBeside,
 ): Promise<void> {
   const { signal, terminal, config, input, clock } = context
   const { tls, addresses, port, hostName, prefix, bodyLimitBytes, rate, cors } = options
@@ -124,6 +137,7 @@ async function serveOpened(
   const { app } = control
   // A worker has neither a dashboard, whose sessions are in the memory of one process, nor anything to announce.
   const isAnnounced = 'place' in opened
+  const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
   app.configureReactors({ prefix, spares: 1 })
   const hasControls = control.hasState || options.hasControls
@@ -131,7 +145,8 @@ async function serveOpened(
   const controlKey = hasControls ? control.createKey() : undefined
   // The server keeps answering if the reader of standard error stops.
   stderr.on('error', () => {})
-  const format = options.log ?? (config.quiet ? 'none' : config.output === 'json' ? 'json' : 'text')
+  const isSilent = config.quiet || runBeside !== undefined
+  const format = options.log ?? (isSilent ? 'none' : config.output === 'json' ? 'json' : 'text')
   const pem = tls && {
     cert: await input.readFile(tls.cert, '--tls-cert'),
     key: await input.readFile(tls.key, '--tls-key'),
@@ -157,15 +172,24 @@ async function serveOpened(
   })
   app.configureReactors(await hardening)
   const { url, pageUrl } = server
-  if (isAnnounced) await announce(context, options, { ...opened, url, pageUrl, controlKey })
+  if (isAnnounced && runBeside === undefined)
+    await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
+  const ran = runBeside?.({
+    COFFER_URL: url,
+    COFFER_API_KEY: samples.private?.key,
+    COFFER_CONTROL_KEY: controlKey,
+  })
+  // Its failure is thrown when the server has stopped.
+  ran?.catch(() => undefined)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))
   await stopped
   // Not awaited: the reader of standard error may have stopped, which must not block stopping.
-  if (isAnnounced) void printNotice(terminal, STOPPING)
+  if (isAnnounced && runBeside === undefined) void printNotice(terminal, STOPPING)
   await server.stop()
   await sweeping
   await control.close()
+  await ran
 
   function report(error: unknown, traceId: string): void {
     stderr.write(describeFault(error, traceId))
