@@ -4,7 +4,7 @@ import { truncate } from '../../output/display.js'
 /** The commands of each group. `help` and `version` are in none. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
   Start: ['init', 'serve', 'doctor', 'completion'],
-  Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'log', 'scan'],
+  Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'openapi'],
   Vault: ['vault', 'config', 'profile'],
@@ -24,11 +24,7 @@ export function describeGroups(commands: readonly Summary[], topics: readonly st
       return truncate(head + summaryOf(name), columns)
     }),
   )
-  const title = 'A token vault in your terminal, and a server for your tests.'
-  const more = `Begin: coffer init, and then coffer token create --help\nMore:  coffer help ${topics.join('|')}\n`
-  return [
-    `${title}\n${groups[0]!.join('\n')}`,
-    ...groups.slice(1).map((lines) => lines.join('\n')),
-    more,
-  ].join('\n\n')
+  const title = 'A token vault in your terminal, and a server for your tests. Begin: coffer init'
+  const [first, ...others] = groups.map((lines) => lines.join('\n'))
+  return [`${title}\n${first}`, ...others, `More: coffer help ${topics.join('|')}\n`].join('\n\n')
 }
