@@ -25,18 +25,21 @@ const INSTALLED = 'libsodium-wrappers'
 
 /**
  * Modules that are left out: the prompt that opens an editor brings tables of all character sets; servers and databases are
- * never named by a service or a string, and are reached without tokens of OAuth or a library of the machine. Commander loads
+ * never named by a service or a string, and are reached without tokens of OAuth or a library of the machine; `coffer mcp` has
+ * no schema that the SDK validates. Commander loads
  * `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here.
  */
 const UNUSED =
-  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native|node:child_process)$/
+  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native|\.\/ajvProvider-[\w-]+\.mjs|node:child_process)$/
 
 /** The beginning of the name of a validator's chunk. */
 const VALIDATOR = 'validator-'
 
-/** Always loaded: the chunks of the usual commands; and the chunks of all others. */
+/** Always loaded: the chunks of the usual commands; the chunks of all others; and that of `coffer mcp`, which is large. */
 const MAIN = 'coffer.cjs'
 const REST = 'coffer-rest.cjs'
+const AGENT = 'coffer-mcp.cjs'
+const isForAgents = (name: string) => name.startsWith('mcp-')
 const USUAL = [
   ['token', 'create'],
   ['token', 'get', 'build'],
@@ -67,6 +70,8 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
     keep(MAIN)
     for (const words of OTHERS) await runCommand(bundle, join(place, '2'), words)
     keep(REST)
+    await runCommand(bundle, join(place, '2'), ['mcp'])
+    keep(AGENT)
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
@@ -76,10 +81,12 @@ function writeBundle(directory: string, chunks: readonly Chunk[], isUsual: (name
   const tableOf = (those: readonly Chunk[]) =>
     `{${those.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
   const usual = chunks.filter(({ name }) => isUsual(name))
-  const others = chunks.filter(({ name }) => !isUsual(name))
+  const others = chunks.filter(({ name }) => !isUsual(name) && !isForAgents(name))
   const main = `(function(require,__filename){const chunks=${tableOf(usual)};\n${RUNTIME}})`
   writeFileSync(join(directory, MAIN), `${RESULT}${main};\n`)
   writeFileSync(join(directory, REST), `${RESULT}${tableOf(others)};\n`)
+  const agents = chunks.filter(({ name }) => isForAgents(name))
+  writeFileSync(join(directory, AGENT), `${RESULT}${tableOf(agents)};\n`)
 }
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
@@ -118,7 +125,10 @@ const leaveUnused: Plugin = {
   name: 'leave-unused',
   setup(builder) {
     builder.onResolve({ filter: UNUSED }, ({ path, importer }) =>
-      path.startsWith('node:') && !importer.includes('/commander/') ? null : { path, namespace: 'unused' },
+      path.startsWith('node:') && !importer.includes('/commander/')
+        ? null
+        : // By its name it would be an ECMAScript module.
+          { path: path.replace('.mjs', ''), namespace: 'unused' },
     )
     builder.onLoad({ filter: /.*/, namespace: 'unused' }, () => ({ contents: 'module.exports = {}' }))
   },
@@ -128,7 +138,7 @@ const leaveUnused: Plugin = {
 const minifyPackages: Plugin = {
   name: 'minify-packages',
   setup(builder) {
-    builder.onLoad({ filter: /\/node_modules\/.*\.js$/ }, async ({ path }) => {
+    builder.onLoad({ filter: /\/node_modules\/.*\.m?js$/ }, async ({ path }) => {
       // Commander calls its errors by the names of their classes.
       const options = { minifyIdentifiers: true, minifySyntax: true, keepNames: path.includes('/commander/') }
       const { code } = await transform(await readFile(path, 'utf8'), { target: 'node20', ...options })
@@ -210,7 +220,7 @@ const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
-const find=(name)=>chunks[name]??Object.assign(chunks,require("./${REST}"))[name];
+const find=(name)=>chunks[name]??Object.assign(chunks,require(name.startsWith("mcp-")?"./${AGENT}":"./${REST}"))[name];
 const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
 return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};`
 
@@ -230,7 +240,7 @@ function openBundle(directory: string) {
     return script.runInThisContext()
   }
   const near = createRequire(join(directory, MAIN))
-  const find = (name: string) => (name === `./${REST}` ? loadPart(REST) : near(name))
+  const find = (name: string) => (/^\.\/coffer-/.test(name) ? loadPart(name.slice(2)) : near(name))
   return { bundle: loadPart(MAIN)(find, join(directory, MAIN)) as Bundle, scripts }
 }
 
@@ -252,7 +262,8 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
     on: (_: string, stop: () => void) => stops.push(stop),
     off: () => undefined,
   })
-  if (code !== 0) throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
+  if (code !== (words[0] === 'mcp' ? 4 : 0))
+    throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
   // A server sets flags of V8, under which compiled code would be refused.
   setFlagsFromString('--allocation-site-pretenuring')
 }

@@ -58,6 +58,8 @@ const IMPORTERS: Record<string, string[]> = {
   chalk: ['cli/output/output.ts'],
   'cli-table3': ['cli/output/table.ts'],
   'csv-parse': ['cli/bulk/csv.ts'],
+  '@modelcontextprotocol/server': ['cli/commands/mcp/mcp.ts'],
+  '@modelcontextprotocol/server/stdio': ['cli/commands/mcp/mcp.ts'],
   lowdb: ['storage/lsm/manifest.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
   '@noble/ciphers': ['crypto/native.ts'],

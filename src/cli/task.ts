@@ -12,8 +12,8 @@ import { findTenantChoice } from './target/credentials.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Hooks {
-  /** Reads the input, instead of from the schema's flags and standard input. */
-  gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput>
+  /** Reads the input, instead of from the schema's flags and standard input; undefined: from these. */
+  gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
   /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
   /** Performs and prints. */

@@ -1,6 +1,6 @@
 /** Formats an operation and its input as an HTTP request, by the route. */
-import { invalid } from '../errors.js'
-import type { OperationInput } from '../framework/operation.js'
+import { invalid, usage } from '../errors.js'
+import type { OperationInput, Relay } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 
 /** `target`: path and query; a body only if the route takes one. @throws CofferError as {@link formatTarget} */
@@ -13,6 +13,30 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   const sent = sentBody === undefined ? rest : (input[sentBody] ?? rest)
   const body = JSON.stringify(wholeBody === undefined ? sent : (input[wholeBody] ?? null))
   return { method, target, contentType, body }
+}
+
+interface Call {
+  target: string
+  method?: string
+  path?: string
+  headers?: Record<string, string>
+  body?: unknown
+  dry_run?: boolean
+}
+
+/** A call of a proxy, which passes as it is. @throws CofferError `usage` for a dry run, which no server performs */
+export function formatRelayed(relay: Relay, input: OperationInput, prefix: string) {
+  const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as unknown as Call
+  if (dry_run === true) throw usage('A dry run needs the vault itself, not a server.')
+  const isJson = body !== undefined && typeof body !== 'string'
+  const named = target.includes('://') ? 'url' : 'key'
+  return {
+    method,
+    target: relay.path + (path === '' || /^[/?]/.test(path) ? path : `/${path}`),
+    headers: { ...headers, [`${prefix}-proxy-${named}`]: target },
+    contentType: isJson ? 'application/json' : undefined,
+    body: isJson ? JSON.stringify(body) : body,
+  }
 }
 
 /** Path and query alone. @throws CofferError `validation` for a value that no URL can carry */

@@ -4,9 +4,9 @@ import { collectBytes } from '../domain/proxy/collect-bytes.js'
 import { CofferError, interrupted, invalid, usage } from '../errors.js'
 import type { Outcome } from '../framework/operation.js'
 import { IDEMPOTENCY_KEY, type OperationInput, takesIdempotencyKey } from '../framework/operation.js'
-import type { RoutedOperation } from '../framework/registry.js'
+import type { RegisteredOperation, RoutedOperation } from '../framework/registry.js'
 import { headerNames } from '../http/headers.js'
-import { formatRequest } from './format-request.js'
+import { formatRelayed, formatRequest } from './format-request.js'
 import { readAnswer, type WholeAnswer } from './read-answer.js'
 
 /** The part of `fetch` that is used; a server without a socket has it too. */
@@ -55,12 +55,17 @@ export function createHttpClient(options: HttpClientOptions) {
   return {
     /** @throws CofferError those of the server; `unavailable`, `request_timeout`, `interrupted` */
     async call(
-      definition: RoutedOperation,
+      definition: RoutedOperation | (RegisteredOperation & { relay: object }),
       input: OperationInput,
       repeatKey = createKey(options, definition),
     ): Promise<Outcome> {
-      const request = formatRequest(definition, input)
+      const { relay } = definition
+      const request =
+        relay === undefined
+          ? formatRequest(definition as RoutedOperation, input)
+          : formatRelayed(relay, input, prefix)
       const headers: Record<string, string> = {
+        ...('headers' in request && request.headers),
         [names.apiKey]: key,
         accept: 'application/json, application/problem+json',
       }
@@ -72,7 +77,12 @@ export function createHttpClient(options: HttpClientOptions) {
       }
       for (let attempt = 1; ; attempt++) {
         const answer = await send(options, request, headers, signal)
-        if (options.noReveal && answer.status < 300 && !answer.headers.get(names.noReveal))
+        // A destination has any status.
+        if (
+          options.noReveal &&
+          (relay !== undefined || answer.status < 300) &&
+          !answer.headers.get(names.noReveal)
+        )
           throw new CofferError('forbidden', 'The server has no no-reveal mode, so its answer is not shown.')
         const outcome = readAnswer(definition, answer, prefix)
         if (!(outcome instanceof CofferError))
@@ -86,8 +96,11 @@ export function createHttpClient(options: HttpClientOptions) {
   }
 }
 
-function createKey({ createKey }: HttpClientOptions, { endpoint, log }: RoutedOperation): string | undefined {
-  return endpoint.method === 'POST' && log?.operation !== 'read' ? createKey?.() : undefined
+function createKey(
+  { createKey }: HttpClientOptions,
+  { endpoint, log }: RegisteredOperation,
+): string | undefined {
+  return endpoint?.method === 'POST' && log?.operation !== 'read' ? createKey?.() : undefined
 }
 
 /** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
@@ -105,7 +118,7 @@ function waitBefore(
 
 async function send(
   { url, fetch, timeoutMs = DEFAULT_TIMEOUT_MS }: HttpClientOptions,
-  { method, target, body }: ReturnType<typeof formatRequest>,
+  { method, target, body }: { method: string; target: string; body?: string | undefined },
   headers: Record<string, string>,
   interrupt: AbortSignal,
 ): Promise<WholeAnswer> {

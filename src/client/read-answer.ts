@@ -4,7 +4,7 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { passAnswerHeaders } from '../domain/proxy/code-answer.js'
 import { CofferError, ERRORS, type ErrorCode, type PropertyErrors } from '../errors.js'
 import { IDEMPOTENCY_KEY, type Outcome } from '../framework/operation.js'
-import type { RoutedOperation } from '../framework/registry.js'
+import type { RegisteredOperation } from '../framework/registry.js'
 
 export interface WholeAnswer {
   readonly status: number
@@ -28,7 +28,7 @@ const TRACE_ID = /^[\x21-\x7e]{1,128}$/
 
 /** The result, or the error that the server told. @throws CofferError `unavailable` for what is no answer of the interface */
 export function readAnswer(
-  definition: RoutedOperation,
+  definition: RegisteredOperation,
   answer: WholeAnswer,
   prefix: string,
 ): Outcome | CofferError {
@@ -53,7 +53,7 @@ function readJson(text: string): unknown {
 
 /** Status, headers and body that code answered in full, which our servers mark; undefined if the server made it itself. */
 function readPassed(
-  { mayAnswerHttp }: RoutedOperation,
+  { mayAnswerHttp }: RegisteredOperation,
   { status, headers, text }: WholeAnswer,
   prefix: string,
 ): Outcome | undefined {
@@ -66,9 +66,10 @@ function readPassed(
   return { status, headers: passAnswerHeaders(Object.fromEntries(all), prefix), result }
 }
 
-function readProblem(definition: RoutedOperation, { status, headers, text }: WholeAnswer): CofferError {
+function readProblem(definition: RegisteredOperation, { status, headers, text }: WholeAnswer): CofferError {
   const body = parseJsonOrNothing(text)
-  const problem = isObject(body) ? body : {}
+  const { proxy_error = body } = isObject(body) ? body : {}
+  const problem = isObject(proxy_error) ? proxy_error : {}
   const { detail, title, instance } = problem
   const told = [detail, title].find((each) => typeof each === 'string' && each !== '')
   const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
@@ -84,7 +85,7 @@ function readProblem(definition: RoutedOperation, { status, headers, text }: Who
 
 /** Our servers name the code; for other servers the status decides. */
 function findCode(
-  { noun, verb }: RoutedOperation,
+  { noun, verb }: RegisteredOperation,
   status: number,
   problem: Record<string, unknown>,
 ): ErrorCode {
@@ -97,13 +98,13 @@ function findCode(
 }
 
 /** Names query parameters as the input does, like errors of a local vault. */
-function readErrors({ endpoint }: RoutedOperation, errors: unknown): PropertyErrors | undefined {
+function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
   const entries = Object.entries(errors).slice(0, MOST_PROPERTIES)
   const nameOf = (path: string) => {
     if (/^[A-Z0-9]+-IDEMPOTENCY-KEY$/.test(path)) return IDEMPOTENCY_KEY
     const bare = path.replace(/^query\./, '')
-    return Object.hasOwn(endpoint.query, /^[^.[]*/.exec(bare)![0]) ? bare : path
+    return Object.hasOwn(endpoint?.query ?? {}, /^[^.[]*/.exec(bare)![0]) ? bare : path
   }
   const named = entries.map(([path, messages]) => {
     const texts = [messages].flat().filter((text) => typeof text === 'string')

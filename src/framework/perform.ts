@@ -21,7 +21,7 @@ import {
   takesIdempotencyKey,
 } from './operation.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
-import { completeValue, dropMistyped, showsOnce } from './schema.js'
+import { completeValue, dropMistyped } from './schema.js'
 import { type Execution, requireOwner, runUnit } from './unit.js'
 
 export interface PerformOptions {
@@ -183,13 +183,11 @@ export function authorize(caller: Caller, definition: AnyOperation): void {
   throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
-/** @throws CofferError `forbidden` for what would give data or a key, now or with a rule that it makes */
-function refuseReveal({ name, noReveal, output }: AnyOperation, { rules, create_key }: OperationInput): void {
+/** @throws CofferError `forbidden` for what gives data or a key, now or by a rule that it makes */
+function refuseReveal({ name, noReveal }: AnyOperation, { rules }: OperationInput): void {
   if (noReveal === 'refused') throw noRevealError(name)
-  if (output !== undefined && showsOnce(output) && create_key !== false)
-    throw noRevealError(`a new key (${name})`)
-  const reveals = Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal')
-  if (reveals) throw noRevealError('a rule with the transform reveal')
+  if (Array.isArray(rules) && rules.some((rule) => rule?.transform === 'reveal'))
+    throw noRevealError('a rule with the transform reveal')
 }
 
 function nowOf({ store }: Host): CheckTools['now'] {

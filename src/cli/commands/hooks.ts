@@ -25,6 +25,17 @@ export const updateToken: Hooks = {
   },
 }
 
+/** What an agent needs to store, find and use values, all of which it sees masked. */
+const AGENT_PERMISSIONS = ['token:create', 'token:read', 'token:search', 'token:use']
+
+export const createAgent: Hooks = {
+  gather: async (_, __, { agent: name }) => {
+    if (name === undefined) return undefined
+    const rule = { priority: 1, container: '/', transform: 'mask', permissions: AGENT_PERMISSIONS }
+    return { name, type: 'private', rules: [rule] }
+  },
+}
+
 export const setSetting: Hooks = {
   gather: async (context, [name = '', given]) => {
     const isSecret = 'conceal' in VAULT_SETTINGS[requireSettingName(name)]

@@ -15,6 +15,12 @@ const tokens: Presentation = {
 }
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
+  'app create': {
+    options: [
+      ['--agent <name>', 'an application for coffer mcp: it stores, finds and uses tokens, and sees masks'],
+    ],
+    load: async () => (await loadHooks()).createAgent,
+  },
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
   'token import': {
     arguments: [['[file]', 'the rows; without it, or -, standard input']],

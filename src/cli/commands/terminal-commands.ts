@@ -96,6 +96,24 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     run: async (...line) => (await import('./scan.js')).scan(...line),
   },
   {
+    name: 'mcp',
+    isAlone: true,
+    summary: 'Serve the vault to an agent, as tools of MCP over standard input and output',
+    details:
+      'The agent acts as the application whose key is in COFFER_API_KEY or in the profile, with the tools that its permissions\n' +
+      'allow. It never sees data: this is no-reveal mode. See docs/agents.md.',
+    options: [
+      ['--tools <nouns>', 'only operations of these nouns, separated by commas: token,proxy'],
+      ['--read-only', 'only operations that change nothing'],
+      ['--allow-reveal', 'show the agent what the rules of the application reveal'],
+      ['--confirm', 'ask the person before calls of proxies and reactors and before deletions'],
+    ],
+    examples: [
+      'coffer app create --agent helper --fields key -o value | coffer profile set helper api-key && coffer mcp --profile helper < /dev/null',
+    ],
+    run: async (...line) => (await import('./mcp/mcp.js')).serveMcp(...line),
+  },
+  {
     name: 'openapi',
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],

@@ -19,20 +19,27 @@ const CONTROL_KEY_MISSING =
 /** @throws CofferError `usage`; that of a call */
 export async function reachServer(context: CommandContext, address: string): Promise<Vault> {
   const { config, input, signal } = context
-  const { ca: file, insecure, prefix, timeoutMs, noReveal } = config
+  const { ca: file, insecure, prefix, timeoutMs } = config
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   const url = readServerUrl(address, { insecure })
   const sockets = context.fetch ? undefined : createSocketFetch({ ...omitUndefined({ ca }), insecure })
   const { randomUUID: createKey } = await import('node:crypto')
   const fetch = context.fetch ?? sockets!.fetch
   const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
-  const options = { url, noReveal, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
-  const ask = async ({ operation, input, as, explain, idempotencyKey }: OperationRequest) => {
+  const options = { url, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
+  const ask = async ({
+    operation,
+    input,
+    as,
+    explain,
+    idempotencyKey,
+    noReveal = false,
+  }: OperationRequest) => {
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
     requireRoute(definition, explain !== undefined)
     if (!('key' in as)) throw new CofferError('unauthenticated', KEY_MISSING)
-    return createHttpClient({ ...options, key: as.key }).call(definition, input, idempotencyKey)
+    return createHttpClient({ ...options, noReveal, key: as.key }).call(definition, input, idempotencyKey)
   }
   return {
     ask: ask as Vault['ask'],
@@ -58,8 +65,8 @@ export function requireServed(
 function requireRoute(
   definition: RegisteredOperation,
   isExplained: boolean,
-): asserts definition is RoutedOperation {
-  if (definition.endpoint !== undefined && !isExplained) return
+): asserts definition is RoutedOperation | (RegisteredOperation & { relay: object }) {
+  if ((definition.endpoint ?? definition.relay) !== undefined && !isExplained) return
   const what = isExplained ? '--explain' : `coffer ${definition.name}`
   const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
   throw usage(`${what} ${who}${NEEDS_VAULT}`)

@@ -8,7 +8,7 @@ import { PERMISSIONS } from '../../domain/access/permissions.js'
 import { formatDate } from '../../domain/dates.js'
 import { refuseErrors } from '../../domain/property-errors.js'
 import type { ApplicationKey } from '../../domain/records/records.js'
-import { CofferError, conflict } from '../../errors.js'
+import { CofferError, conflict, noRevealError } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
@@ -59,7 +59,10 @@ export const createApplication = operation({
     `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
   ],
   check: (input, tools) => records.checkRights(input.type, input, tools),
-  run: (context, input, expires) => addApplication(context, input, expires),
+  async run(context, input, expires) {
+    if (context.caller.isNoReveal && input.create_key !== false) throw noRevealError('a new key')
+    return addApplication(context, input, expires)
+  },
 })
 
 /** Creates an application, with the key `chosen` if given. `expires`: ms since the epoch. */
@@ -133,6 +136,7 @@ const deleteApplication = managed.delete({
 
 const regenerateKey = operation({
   name: 'app regenerate',
+  noReveal: 'refused',
   summary: 'Replace all keys of an application by a new one; the old keys are revoked immediately.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
@@ -185,6 +189,7 @@ const keyIdExample = `'starter private' "$(coffer app key list 'starter private'
 
 const createKey = operation({
   name: 'app key create',
+  noReveal: 'refused',
   summary: 'Create another key of an application and print it, once.',
   details: `An application has at most ${MAX_KEYS} keys. Each has all of its permissions.`,
   permissions: ['application:create'],

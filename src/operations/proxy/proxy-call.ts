@@ -40,7 +40,8 @@ const relay: Relay = {
       const names = ['key', 'url'].map((name) => `${request.prefix}-proxy-${name}`.toUpperCase())
       throw validationError(`Send the key of a proxy in ${names[0]}, or a destination in ${names[1]}.`)
     }
-    const target: Target = key === undefined ? { url: url! } : { key }
+    // Our own clients name a proxy by its id too, which needs an API key.
+    const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },
 }

@@ -35,6 +35,8 @@ import { CONTAINED, transform } from './proxy-transforms.js'
 import type { OpenProxy } from './proxy-values.js'
 
 const MOST_TOKENS = 20
+/** Characters of a value of the configuration that may be a key. */
+const LEAST_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
@@ -62,7 +64,10 @@ async function relay(
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
-    const opened = await open(context, target, prefix)
+    const opened: OpenProxy = { ...(await open(context, target, prefix)), secrets }
+    // Its transforms may send them, and shorter values are no secrets of theirs.
+    for (const value of Object.values(opened.proxy?.configuration ?? {}))
+      if (value.length >= LEAST_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
     const filling = await fill(context, opened, read, USE.transform, secrets)
     return { began: context.now, opened, destination, ...filling }

@@ -83,7 +83,7 @@ function failed(message: string): CofferError {
 
 async function run(
   session: Session,
-  { proxy, bound, settings }: OpenProxy,
+  { proxy, bound, settings, secrets }: OpenProxy,
   transform: ProxyTransform,
   index: number,
   message: TransformInput,
@@ -104,7 +104,7 @@ async function run(
     configuration: isCode ? (proxy?.configuration ?? {}) : transform,
     // A mask is applied to text, whatever the type of the answer.
     message: isCode ? message : { ...message, headers: { 'content-type': 'text/plain' } },
-    client: client === undefined ? null : createClientCall(session, client),
+    client: client === undefined ? null : createClientCall(session, client, secrets),
     timeMs: runtime.timeout && runtime.timeout * 1000,
   })
   if (outcome.kind === 'failure') throw outcome.error

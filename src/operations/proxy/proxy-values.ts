@@ -11,6 +11,7 @@ import {
 import { putAt, readLocation } from '../../domain/proxy/location.js'
 import { kindOf, type ProxyTransform, templateOf } from '../../domain/proxy/transform.js'
 import type { ProxyRecord } from '../../domain/records/records.js'
+import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError, validationError } from '../../errors.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
@@ -28,6 +29,8 @@ export interface OpenProxy {
   bound: Caller | undefined
   settings: Readonly<Record<string, unknown>>
   prefix: string
+  /** In no-reveal mode what the answer must not tell. */
+  secrets?: Secrets | undefined
   /** The tokens that transforms of this call have made, by their references. */
   made: Map<Reference, unknown>
 }

@@ -1,0 +1,84 @@
+/** The tools of `coffer mcp`, which follow from the declarations of operations. */
+import type { Permission } from '../../../domain/access/permissions.js'
+import { isObject } from '../../../domain/json/json.js'
+import type { RegisteredOperation } from '../../../framework/registry.js'
+import { type Schema, toJsonSchema } from '../../../framework/schema.js'
+import type { ApplicationView } from '../../../operations/application/application-record.js'
+import { findPresentation } from '../presentations.js'
+
+export interface Wanted {
+  application: ApplicationView
+  /** All, if absent. */
+  nouns?: readonly string[] | undefined
+  isReadOnly: boolean
+  isNoReveal: boolean
+  /** The operations are performed by a server. */
+  isRemote: boolean
+}
+
+/** Whether the application may perform the operation here. */
+export function isOffered(definition: RegisteredOperation, wanted: Wanted): boolean {
+  const { audience, control, endpoint, relay, noun, noReveal, onlyFor, isInternal } = definition
+  const { application, nouns, isReadOnly, isNoReveal, isRemote } = wanted
+  const { permissions = [], rules = [], type } = application
+  const held = new Set([...permissions, ...rules.flatMap((rule) => rule.permissions)])
+  const holds = (permission: Permission) => held.has(permission)
+  const isHeld = definition.needsOnePermission
+    ? definition.permissions.some(holds)
+    : definition.permissions.every(holds)
+  const isHere = endpoint !== undefined || relay !== undefined || !isRemote
+  const isOwners = audience === 'owner' || control !== undefined || isInternal === true
+  const hidesAll = isNoReveal && noReveal === 'refused'
+  if (!isHeld || !isHere || isOwners || hidesAll || findPresentation(definition).arguments) return false
+  return (
+    (onlyFor === undefined || onlyFor === type) &&
+    (nouns === undefined || nouns.includes(noun)) &&
+    (!isReadOnly || isRead(definition))
+  )
+}
+
+export function toolName({ name }: RegisteredOperation): string {
+  return name.replaceAll(' ', '_')
+}
+
+export function describeTool(definition: RegisteredOperation) {
+  const { summary, details, input, endpoint, destroys, log, name, relay } = definition
+  const isReading = isRead(definition)
+  const outputSchema = describeOutput(definition)
+  return {
+    name: toolName(definition),
+    title: name,
+    description: [summary, details].filter(Boolean).join('\n'),
+    inputSchema: toJsonSchema(inPlace(input) as Schema) as { type: 'object' },
+    ...(outputSchema && { outputSchema }),
+    annotations: {
+      readOnlyHint: isReading,
+      destructiveHint: destroys !== undefined || ['update', 'delete'].includes(log?.operation ?? ''),
+      idempotentHint: isReading || ['PUT', 'PATCH', 'DELETE'].includes(endpoint?.method ?? ''),
+      openWorldHint: relay !== undefined || log?.operation === 'react',
+    },
+  }
+}
+
+function isRead({ endpoint, log, permissions }: RegisteredOperation): boolean {
+  if (endpoint === undefined) return permissions.every((permission) => permission.endsWith(':read'))
+  return endpoint.method === 'GET' || log?.operation === 'read'
+}
+
+/** Nothing is required: no-reveal mode leaves things out, and code may answer in a form of its own. */
+function describeOutput({ output, mayAnswerHttp }: RegisteredOperation) {
+  if (output === undefined) return undefined
+  const schema = toJsonSchema(inPlace(output, 'required') as Schema)
+  const properties = output.type !== 'object' ? { result: schema } : (schema.properties as object)
+  return { type: 'object' as const, properties: { ...properties, ...(mayAnswerHttp && { res: {} }) } }
+}
+
+/** A schema without components, which are in another document, and without the lists called `dropped`. */
+function inPlace(value: unknown, dropped?: string): unknown {
+  if (Array.isArray(value)) return value.map((item) => inPlace(item, dropped))
+  if (!isObject(value)) return value
+  const isKept = ([key, inner]: [string, unknown]) =>
+    !(key === 'component' && typeof inner === 'string') && !(key === dropped && Array.isArray(inner))
+  const entries = Object.entries(value).filter(isKept)
+  return Object.fromEntries(entries.map(([key, inner]) => [key, inPlace(inner, dropped)]))
+}

@@ -1,0 +1,239 @@
+/** `coffer mcp`, driven by the official client over standard input and output. */
+import { spawnSync } from 'node:child_process'
+import t, { type Test } from 'tap'
+import { startDestination } from '../parity/destination.js'
+import { type AgentOptions, connectAgent } from '../support/agent.js'
+import { PROGRAM } from './binary.js'
+import { createVaultHome, type Home } from './home.js'
+
+const NUMBER = '4242424242424242'
+const CARD = { id: 'card-1', type: 'card', data: { number: NUMBER, cvc: '123' } }
+
+async function open(t: Test, { words = [], ...more }: Partial<AgentOptions> = {}) {
+  const home = await createVaultHome(t)
+  const { key, rules } = await home.json('app create --agent helper')
+  const destination = await startDestination()
+  t.teardown(() => destination.close())
+  const connect = async (given: Partial<AgentOptions> = {}) => {
+    const env = { ...home.env, COFFER_API_KEY: key, ...given.env }
+    const agent = await connectAgent({ cwd: home.place, ...given, env })
+    t.teardown(() => agent.close())
+    return agent
+  }
+  const agent = await connect({ ...more, words: ['--allow-net', new URL(destination.url).host, ...words] })
+  return { home, key: key as string, rules, destination, connect, ...agent }
+}
+
+const refused = (home: Home, key: string | undefined, words: readonly string[] = [], more = {}) => {
+  const env = { ...home.env, ...(key !== undefined && { COFFER_API_KEY: key }), ...more }
+  const args = [PROGRAM, 'mcp', ...words]
+  const { status, stderr } = spawnSync(process.execPath, args, { cwd: home.place, env, input: '' })
+  return { status, stderr: String(stderr).replaceAll(/\s+/g, ' ') }
+}
+
+t.test('an agent has the tools that its permissions allow, with schemas and hints', async (t) => {
+  const { client, rules } = await open(t)
+  t.match(rules, [{ transform: 'mask', container: '/' }])
+  const { tools } = await client.listTools()
+  const names = tools.map(({ name }) => name)
+  t.matchStrict(
+    names.includes('token_create') && names.includes('proxy_call') && names.includes('reactor_react'),
+    true,
+  )
+  for (const name of [
+    'token_detokenize',
+    'token_update',
+    'token_delete',
+    'app_create',
+    'log_list',
+    'vault_status',
+    'token_import',
+  ])
+    t.notOk(names.includes(name), name)
+  const find = (wanted: string) => tools.find(({ name }) => name === wanted)!
+  t.match(find('token_get'), {
+    title: 'token get',
+    inputSchema: { type: 'object', required: ['id'] },
+    outputSchema: { type: 'object', properties: { id: { type: 'string' } } },
+    annotations: { readOnlyHint: true, destructiveHint: false, idempotentHint: true },
+  })
+  t.match(find('proxy_call').annotations, { readOnlyHint: false, openWorldHint: true })
+  for (const { name, description } of tools) t.ok((description ?? '').length > 10, name)
+})
+
+t.test('every tool answers, and errors are those of the terminal', async (t) => {
+  const { client, call, home, destination } = await open(t)
+  await home.json([
+    'reactor',
+    'create',
+    '--name',
+    'hello',
+    '--code',
+    'module.exports = async ({ args }) => ({ raw: { hello: args.name } })',
+  ])
+  const [reactor] = (await home.json('reactor list')).data
+  const inputs: Record<string, object> = {
+    token_create: CARD,
+    token_list: {},
+    'token_list-after': { size: 1 },
+    token_get: { id: 'card-1' },
+    token_search: { query: 'type:card' },
+    'token_search-after': { query: 'type:card' },
+    token_tokenize: { payload: { name: 'Ada' } },
+    token_link: { parent_id: 'card-1', child_id: 'note-1' },
+    'token_create-child': { parent_id: 'card-1', type: 'token', data: 'child' },
+    token_children: { parent_id: 'card-1' },
+    token_generate: { type: 'token', count: 2 },
+    app_whoami: {},
+    member_roles: {},
+    app_permissions: {},
+    reactor_react: { id: reactor.id, args: { name: 'Ada' } },
+    'reactor_react-async': { id: reactor.id, args: { name: 'Ada' } },
+    reactor_result: { id: reactor.id, request_id: 'none' },
+    session_authorize: { nonce: 'x', permissions: ['token:read'] },
+    proxy_call: { target: `${destination.url}/echo`, body: { a: 1 } },
+  }
+  await call('token_create', { id: 'note-1', type: 'token', data: 'text', mask: 'm' })
+  const { tools } = await client.listTools()
+  for (const { name } of tools) {
+    t.ok(name in inputs, `${name} has an input here`)
+    const { isError, text, data } = await call(name, { ...inputs[name] })
+    const isExpected = ['session_authorize', 'reactor_result'].includes(name)
+    t.equal(isError, isExpected, `${name}: ${text}`)
+    t.ok(text.length > 0 && text.length < 4100)
+    if (!isError && name !== 'token_link') t.ok(data !== undefined, name)
+    t.notMatch(JSON.stringify(data) + text, NUMBER, name)
+  }
+  t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: 'XXXXXXXXXXXX4242' } })
+  t.match(await call('token_get', { id: 'none' }), { isError: true, text: 'There is no token with this id.' })
+  t.match(await call('token_create', { type: 'card', data: { number: '1' } }), {
+    isError: true,
+    text: /data\.number: /,
+  })
+  t.match(await call('token_create', {}), { isError: true, text: /data/ })
+  await t.rejects(call('token_delete', { id: 'card-1' }), /no tool/)
+  await t.rejects(call('nothing'), /no tool/)
+  const log = await home.json('log list --size 100')
+  const own = log.data.filter(({ actor_type }: { actor_type: string }) => actor_type === 'application')
+  t.ok(own.length > 10, 'everything is in the log, with the application')
+})
+
+t.test('the log proves that nothing was revealed', async (t) => {
+  const { call, home, destination } = await open(t)
+  await call('token_create', CARD)
+  await call('token_get', { id: 'card-1' })
+  t.same(await home.json('log reveals card-1'), { count: 0, seen_by: [] })
+  const { data } = await call('proxy_call', {
+    target: `${destination.url}/echo`,
+    body: { n: '{{ card-1 | json: "$.number" }}' },
+  })
+  t.equal(data.res.statusCode, 200)
+  t.match(await home.json('log reveals card-1'), {
+    count: 1,
+    seen_by: [{ operation: 'use', actor_type: 'application' }],
+  })
+})
+
+t.test('options narrow the tools, and wrong ones are refused', async (t) => {
+  const { home, key, connect } = await open(t)
+  const list = async (...words: string[]) => {
+    const { client } = await connect({ words })
+    return (await client.listTools()).tools.map(({ name }) => name)
+  }
+  t.ok((await list('--tools', 'token')).every((name) => name.startsWith('token_')))
+  const reading = await list('--read-only')
+  t.ok(
+    reading.includes('token_search') && !reading.includes('token_create') && !reading.includes('proxy_call'),
+  )
+  t.match(refused(home, key, ['--tools', 'tokens']), { status: 2, stderr: /no "tokens"/ })
+  t.match(refused(home, undefined), { status: 4, stderr: /never as the owner.*coffer app create --agent/ })
+  t.match(refused(home, key, ['--api-key-stdin']), { status: 2 })
+  t.match(refused(home, 'key_1111111111111111111111'), { status: 4 })
+  t.match(refused(home, key, ['--allow-reveal'], { COFFER_NO_REVEAL: '1' }), { status: 2 })
+})
+
+t.test('a key that reveals is refused, unless that is allowed', async (t) => {
+  const { home, connect } = await open(t)
+  await home.json('token create', { stdin: JSON.stringify(CARD) })
+  const rule = '{"priority":1,"container":"/pci/","transform":"reveal","permissions":["token:read"]}'
+  const { key } = await home.json(['app', 'create', '--name', 'reader', '--type', 'private', '--rule', rule])
+  t.match(refused(home, key), { status: 4, stderr: /reveals data.*--allow-reveal/ })
+  const { call } = await connect({ words: ['--allow-reveal'], env: { COFFER_API_KEY: key } })
+  t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: NUMBER } })
+})
+
+t.test('other commands reach the vault between calls, and several calls run at once', async (t) => {
+  const { call, home, connect } = await open(t)
+  const second = await connect()
+  const made = await Promise.all(
+    Array.from({ length: 8 }, (_, at) =>
+      (at % 2 ? call : second.call)('token_create', { id: `token-${at}`, type: 'token', data: at }),
+    ),
+  )
+  t.ok(
+    made.every(({ isError }) => !isError),
+    made.map(({ text }) => text).join(),
+  )
+  t.equal((await home.json('token list')).pagination.total_items, 8)
+})
+
+t.test('a person confirms calls where they are to, seeing where they go', async (t) => {
+  const asked: string[] = []
+  let isAllowed = true
+  const person = (message: string) => {
+    asked.push(message)
+    return isAllowed
+  }
+  const { call, destination, home, connect } = await open(t, { words: ['--confirm'], person })
+  await call('token_create', CARD)
+  t.same(asked, [], 'a new token needs no consent')
+  const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
+  t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
+  t.match(asked[0], destination.url)
+  t.match(asked[0], 'XXXXXXXXXXXX4242')
+  t.notMatch(asked.join(), NUMBER)
+  isAllowed = false
+  t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
+  t.equal(
+    (await call('proxy_call', { ...input, dry_run: true })).isError,
+    false,
+    'a dry run needs no consent',
+  )
+  t.equal(asked.length, 2)
+  const uses = (await home.json('log reveals card-1')).count
+  t.equal(uses, 1)
+  const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
+  const outcome = await mute
+    .call('proxy_call', input)
+    .catch((error: Error) => ({ isError: true, text: error.message }))
+  t.equal(outcome.isError, true, 'a client that cannot ask cannot call')
+  t.equal((await home.json('log reveals card-1')).count, uses)
+})
+
+t.test('help topics are resources, and two prompts say how', async (t) => {
+  const { client } = await open(t)
+  const { resources } = await client.listResources()
+  t.same(
+    resources.map(({ name }) => name),
+    ['expressions', 'access-rules', 'search'],
+  )
+  for (const { uri } of resources) {
+    const { contents } = await client.readResource({ uri })
+    t.ok(String((contents[0] as { text: string }).text).length > 500, uri)
+  }
+  await t.rejects(client.readResource({ uri: 'coffer://help/../../../etc/passwd' }))
+  t.same(
+    (await client.listPrompts()).prompts.map(({ name }) => name),
+    ['vault_file', 'call_api'],
+  )
+  const { messages } = await client.getPrompt({
+    name: 'call_api',
+    arguments: { token: 'card-1', request: 'POST https://x' },
+  })
+  t.match(JSON.stringify(messages), /\{\{ card-1 \}\}.*POST https:\/\/x|POST https:\/\/x.*\{\{ card-1 \}\}/)
+  t.match(
+    JSON.stringify(await client.getPrompt({ name: 'vault_file', arguments: { file: 'a.txt' } })),
+    'a.txt',
+  )
+  await t.rejects(client.getPrompt({ name: 'vault_file', arguments: {} }))
+})

@@ -1,0 +1,44 @@
+/** An agent: the official client of MCP, connected to `coffer mcp` as a process of its own. */
+import { Client } from '@modelcontextprotocol/client'
+import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
+import { PROGRAM } from '../cli/binary.js'
+
+export interface Told {
+  isError: boolean
+  text: string
+  // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
+  data: any
+}
+
+export interface AgentOptions {
+  cwd: string
+  env: Record<string, string>
+  words?: readonly string[]
+  /** Answers questions of the server; without it, the client cannot ask a person. */
+  person?: (message: string) => boolean
+}
+
+export async function connectAgent({ cwd, env, words = [], person }: AgentOptions) {
+  const client = new Client(
+    { name: 'test', version: '1' },
+    { capabilities: person === undefined ? {} : { elicitation: { form: {} } } },
+  )
+  if (person !== undefined)
+    client.setRequestHandler('elicitation/create', async ({ params }) => {
+      const allow = person(params.message)
+      return { action: 'accept', content: { allow } }
+    })
+  const args = [PROGRAM, 'mcp', ...words]
+  const transport = new StdioClientTransport({ command: process.execPath, args, cwd, env, stderr: 'pipe' })
+  let stderr = ''
+  transport.stderr?.on('data', (chunk: Buffer) => {
+    stderr += chunk.toString()
+  })
+  await client.connect(transport)
+  const call = async (name: string, input: Record<string, unknown> = {}): Promise<Told> => {
+    const { isError = false, content, structuredContent } = await client.callTool({ name, arguments: input })
+    const text = content.map((each) => (each.type === 'text' ? each.text : JSON.stringify(each))).join('\n')
+    return { isError, text, data: structuredContent }
+  }
+  return { client, call, stderr: () => stderr, close: () => client.close() }
+}
