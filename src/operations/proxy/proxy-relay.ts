@@ -28,7 +28,7 @@ import { MOST_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller, scrubError } from '../reactor/react.js'
-import { findApplicationOf } from '../reactor/reactor.js'
+import { conceal, findApplicationOf } from '../reactor/reactor.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { recordAccess } from '../token/token-access.js'
 import { CONTAINED, transform } from './proxy-transforms.js'
@@ -234,8 +234,8 @@ async function fill(
       used.push({ id, type, created_at, containers, is_intent })
       if (secrets !== undefined) addSecret(secrets, context, record)
     }
-    const configuration =
-      transform === 'mask' ? hideValues(proxy?.configuration) : (proxy?.configuration ?? {})
+    const { configuration: values = {} } = proxy ?? {}
+    const configuration = transform === 'mask' ? conceal(values) : values
     const access = { permission: USE.permission, whole: 'body', transform, reached, unknownError }
     if (document !== undefined && found !== undefined) {
       const tokens = await readTokens(using, found, { ...access, configuration })
@@ -256,10 +256,6 @@ async function fill(
   }
   requireInside(request)
   return { filled: { ...request, query: request.query && `?${request.query}` }, used }
-}
-
-function hideValues(configuration: Readonly<Record<string, string>> = {}): Record<string, string> {
-  return Object.fromEntries(Object.keys(configuration).map((name) => [name, 'REDACTED']))
 }
 
 /** `proxy` in the expressions of headers: the request without these headers, and the configuration. */
