@@ -46,13 +46,12 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
 
 /** Stores the newest creation of all tokens of the type, so that few deletions write this record. */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
-  const { type, created_at } = token
-  const noted = await store.get('activity', tenant, `last/${type}`)
+  const { type: value, created_at } = token
+  const noted = await store.get('activity', tenant, `last/${value}`)
   if (noted !== undefined && noted.at >= created_at) return
-  const [location] = await store.seek('token', tenant, { size: 1, where: { field: 'type', value: type } })
+  const [location] = await store.seek('token', tenant, { size: 1, where: { field: 'type', value } })
   const newest = location && (await store.open(location))
-  const isLast = newest === undefined || newest.created_at < created_at
-  await recordCreation(store, tenant, isLast ? token : newest)
+  await recordCreation(store, tenant, newest === undefined || newest.created_at < created_at ? token : newest)
 }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {

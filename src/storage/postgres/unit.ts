@@ -162,7 +162,9 @@ export class Unit implements port.EngineWriter {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
     if (this.#changedKinds.size === 0 && session.moments > 1) throw session.collide('moments')
-    if (this.#options.isChange || this.hasWritten) await this.#storeEntries(this.entries.splice(0))
+    const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
+    if (entries.length > 0) this.#batches = this.#logs.begin(entries, await this.#logs.claim())
+    for (const batch of this.#batches) await this.storePending(batch)
     if (!this.hasWritten && !this.#isNoted) return session.endReading()
     const { remembered, random } = this.#shared
     if (this.#changedKinds.size > 0)
@@ -194,12 +196,6 @@ export class Unit implements port.EngineWriter {
   end(): void {
     this.#isOver = true
     this.#logs.end(this.#batches, this.#batches.length > 0)
-  }
-
-  async #storeEntries(entries: readonly port.LogEntry[]): Promise<void> {
-    if (entries.length === 0) return
-    this.#batches = this.#logs.begin(entries, await this.#logs.claim())
-    for (const batch of this.#batches) await this.storePending(batch)
   }
 
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
