@@ -278,10 +278,10 @@ const BUDGETS: Record<string, number> = {
   ipc: 214,
   library: 284,
   mail: 290,
-  operations: 6113,
+  operations: 6115,
   page: 940,
   reactor: 3638,
-  storage: 8801,
+  storage: 8799,
   vault: 1662,
 }
 

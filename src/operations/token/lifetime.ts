@@ -46,12 +46,14 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
 }
 
-/** Stores it only if no newer token of the type is left: else every deletion would write the same record. */
+/** Stores the newest creation of all tokens of the type, so that few deletions write this record. */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
-  const where = { field: 'type', value: token.type }
-  const [location] = await store.seek('token', tenant, { size: 1, where })
+  const { type: value, created_at } = token
+  const noted = await store.get('activity', tenant, `last/${value}`)
+  if (noted !== undefined && noted.at >= created_at) return
+  const [location] = await store.seek('token', tenant, { size: 1, where: { field: 'type', value } })
   const newest = location && (await store.open(location))
-  if (newest === undefined || newest.created_at < token.created_at) await recordCreation(store, tenant, token)
+  await recordCreation(store, tenant, newest === undefined || newest.created_at < created_at ? token : newest)
 }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {

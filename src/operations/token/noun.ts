@@ -116,9 +116,9 @@ export const deleteToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record)
-    await context.store.remove('token', context.caller.tenant, record.id)
-    await removeLinks(context.store, context.caller.tenant, record.id)
-    await settleCreation(context, record, 'gone')
+    const { store, caller } = context
+    await Promise.all([settleCreation(context, record, 'gone'), removeLinks(store, caller.tenant, record.id)])
+    await store.remove('token', caller.tenant, record.id)
     recordToken(context, record)
     return undefined
   },

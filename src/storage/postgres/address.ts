@@ -14,14 +14,12 @@ export interface StoreAddress {
   readonly warning?: string
 }
 
-/** The parameters that may follow the `?`, and their values. */
 const PARAMETERS: Readonly<Record<string, RegExp>> = {
   host: /^\//,
   schema: /^[a-z_][a-z0-9_]{0,62}$/,
   sslmode: /^(disable|require|verify-ca|verify-full)$/,
   sslrootcert: /./,
 }
-const DEFAULT_PORT = 5432
 const NO_HOST = 'no-host.invalid'
 
 const STORE_SCHEME = /^postgres(?:ql)?:/i
@@ -39,7 +37,6 @@ export function parseStoreAddress(text: string): StoreAddress {
   }
 }
 
-/** @throws Error without a meaning */
 function parse(text: string): StoreAddress {
   // The address of a socket may have no host here, but a URL needs one.
   const url = new URL(text.replace(/^([a-z]+:\/\/(?:[^/?#]*@)?)(?=\/)/i, `$1${NO_HOST}`))
@@ -47,16 +44,14 @@ function parse(text: string): StoreAddress {
   const isKnown = given.every(([name, value]) => PARAMETERS[name]?.test(value))
   const parameters: Partial<Record<string, string>> = Object.fromEntries(given)
   const { host: socket, schema, sslmode: mode, sslrootcert: caFile } = parameters
-  const [user, password, database] = [url.username, url.password, url.pathname.slice(1)].map(
-    decodeURIComponent,
-  ) as [string, string, string]
+  const [user, password] = [decodeURIComponent(url.username), decodeURIComponent(url.password)]
+  const database = decodeURIComponent(url.pathname.slice(1))
   const named = url.hostname === NO_HOST ? '' : url.hostname.replace(/^\[(.*)\]$/, '$1')
   const host = socket ?? named
-  const isUnambiguous =
-    (socket === undefined) !== (named === '') && Object.keys(parameters).length === given.length
+  const isOnce = (socket === undefined) !== (named === '') && Object.keys(parameters).length === given.length
   const isUsable = caFile === undefined || mode === undefined || mode.startsWith('verify')
-  if (!STORE_SCHEME.test(url.protocol) || url.hash !== '' || !/^[^/]+$/.test(database)) throw new Error()
-  if (!isKnown || !isUnambiguous || !isUsable) throw new Error()
+  const isStore = STORE_SCHEME.test(url.protocol) && url.hash === '' && /^[^/]+$/.test(database)
+  if (!isStore || !isKnown || !isOnce || !isUsable) throw new Error()
   const shown = new URL(url)
   shown.password = ''
   const isPlain = isLocal(host) && caFile === undefined
@@ -66,7 +61,7 @@ function parse(text: string): StoreAddress {
     hasPassword: password !== '',
     connection: {
       host,
-      port: url.port === '' ? DEFAULT_PORT : Number(url.port),
+      port: Number(url.port || 5432),
       database,
       user: user || userInfo().username,
       ...(password === '' ? {} : { password }),

@@ -6,25 +6,21 @@ import { type Header, headerText } from '../vault-file.js'
 import { copyAndVerify, type Progress, plainRow, type RowChecksum, type RowTarget } from '../vault-rows.js'
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW, stateOf } from './read-sql.js'
-import { alreadyThere, createTables, EXCLUDE_OTHERS, randomNumber } from './tables.js'
-import { type Change, createChange, eachKey, INSERT, keyAt, writeStatement } from './write-sql.js'
+import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, randomNumber } from './tables.js'
+import { type Change, createChange, eachKey, INSERT, keyAt, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
-const COUNT_ROWS: Statement = { text: 'select count(*) as rows from coffer_rows' }
-const READ_PENDING: Statement = {
+const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
+const READ_PENDING = {
   text: 'select id, tenant, chain, written, sealed from coffer_waiting order by written, id',
 }
-const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map(
-  (table): Statement => ({ text: `delete from coffer_${table}` }),
-)
+const CLEAR = ['rows', 'keys', 'waiting', 'chains'].map((table) => ({ text: `delete from coffer_${table}` }))
 const IS_KEY = `k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq and k.key = ${keyAt('r.keys')}`
 /** The first key of a row is in no table. */
-const COUNT_WRONG_KEYS: Statement = {
-  text:
-    `select (select count(*) from coffer_rows r, ${eachKey('r.keys', 2)} where not exists` +
-    ` (select 1 from coffer_keys k where ${IS_KEY})) + (select count(*) from coffer_keys k where not exists` +
-    ` (select 1 from coffer_rows r, ${eachKey('r.keys', 2)} where ${IS_KEY})) as wrong`,
-}
+const COUNT_WRONG_KEYS =
+  `select (select count(*) from coffer_rows r, ${eachKey('r.keys', 2)} where not exists` +
+  ` (select 1 from coffer_keys k where ${IS_KEY})) + (select count(*) from coffer_keys k where not exists` +
+  ` (select 1 from coffer_rows r, ${eachKey('r.keys', 2)} where ${IS_KEY})) as wrong`
 
 /** Runs `work` over all rows of the store at one moment. */
 export function withSnapshot<T>(
@@ -40,11 +36,7 @@ export function withSnapshot<T>(
 }
 
 /** All rows in order, as they are when the first one is read; `then` is sent after that. */
-async function* eachRow(
-  connection: Connection,
-  where = '',
-  then: readonly Statement[] = [],
-): AsyncGenerator<Row> {
+async function* eachRow(connection: Connection, where = '', then: readonly Statement[] = []) {
   const select = `select ${ROW}, r.sealed, r.keys from coffer_rows r ${where} order by tenant, kind, seq`
   await connection.send([{ text: `declare copied cursor for ${select}` }, ...then])
   try {
@@ -60,7 +52,7 @@ async function* eachRow(
 
 /** How many keys of rows are missing, and are there of no row. */
 export async function countWrongKeys(connection: Connection): Promise<number> {
-  const [counted] = await connection.send([COUNT_WRONG_KEYS])
+  const [counted] = await connection.send([{ text: COUNT_WRONG_KEYS }])
   return counted!.rows[0].wrong
 }
 
@@ -70,7 +62,7 @@ function createTarget(connection: Connection): RowTarget {
     async put(rows) {
       let changes: Change[] = []
       let last = 1
-      const send = () => connection.send([writeStatement({ changes })])
+      const send = () => connection.send(writeStatements([{ changes: new Map(changes.entries()) }]))
       for await (const row of rows) {
         changes.push(createChange(INSERT, row))
         last = Math.max(last, row.seq)
@@ -89,13 +81,6 @@ function createTarget(connection: Connection): RowTarget {
   }
 }
 
-interface FillOptions {
-  header: Header
-  random: RandomSource
-  mac: Mac
-  progress: Progress
-}
-
 /**
  * Fills an empty store with the rows of another vault, in one transaction: until its commit there is no vault.
  * Contract: rows have their keys. @throws CofferError `conflict`, `storage_failed`, `unavailable`
@@ -103,24 +88,23 @@ interface FillOptions {
 export async function fillStore(
   pool: ConnectionPool,
   source: VaultRows,
-  { header, random, mac, progress }: FillOptions,
+  options: { header: Header; random: RandomSource; mac: Mac; progress: Progress },
 ): Promise<RowChecksum> {
+  const { header, random, mac, progress } = options
   await createTables(pool)
   return pool.transact('begin', async (connection) => {
     const { time, last, since, until } = source.times
-    const values = [headerText(header), randomNumber(random), time, last, since, until]
+    const values = [headerText(header), randomNumber(random, HIGHEST_REV), time, last, since, until]
     const text = 'insert into coffer_state values (1, $1, $2, 0, $3, $4, $5, $6) on conflict do nothing'
     const [inserted] = await connection.send([{ text, values }, ...CLEAR])
     if (inserted!.rowCount !== 1) throw alreadyThere()
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
-    await connection.send([writeStatement({ changes: [], pending: source.pending })])
+    await connection.send(writeStatements([{ changes: new Map(), pending: source.pending }]))
     return arrived
   })
 }
 
-interface RekeyOptions {
-  present: Header
-  next: Header
+interface RekeyOptions extends Record<'present' | 'next', Header> {
   /** Keyed with the new keys. */
   mac: Mac
   /** Receives the vault's own rows, and returns what seals any row anew. */
@@ -147,6 +131,8 @@ export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise
       for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
     }
     await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
-    await connection.send([writeStatement({ changes: [], pending: pending!.rows.map(resealPending) })])
+    await connection.send(
+      writeStatements([{ changes: new Map(), pending: pending!.rows.map(resealPending) }]),
+    )
   })
 }

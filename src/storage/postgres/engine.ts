@@ -1,7 +1,4 @@
-/**
- * The engine over PostgreSQL. Units of work run at once, each in a statement or a transaction; one that meets another is run
- * again. Any number of processes may use one store.
- */
+/** The engine over PostgreSQL. Any number of processes may use one store. A unit of work that meets another is run again. */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
@@ -9,39 +6,31 @@ import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
+import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import { getStatement, type RowName } from './read-sql.js'
 import type { Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
-import { dropTenantStatements } from './write-sql.js'
+import { type Commit, dropTenantStatements, fits, writeStatements } from './write-sql.js'
 
-/** Attempts at a unit of work, before its caller is told to come back later. */
-const MOST_ATTEMPTS = 25
-/** How long a unit is run again, ms. A deletion of a tenant, and a slow one, have their attempts only. */
+/** How long a unit is run again, ms, and the deletion of a tenant. */
 const MOST_MS = 5_000
-/** The pause before the second attempt, ms; it doubles with each, and half of it is random. */
-const PAUSE_MS = 2
+const MOST_DROP_MS = 60_000
+/** The longest pause before another attempt, ms. It doubles with each attempt, and half of it is random. */
 const LONGEST_PAUSE_MS = 200
-const ID_BYTES = 16
 /** The time is stored again if it is older, ms. */
 const NOTE_TIME_MS = 60_000
-/** No tenant has this number. */
-const NOBODY = -1
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
 const MOST_RAISED = 1000
 
 interface PostgresOptions {
   /** Closed with the engine. */
   pool: ConnectionPool
-  /** Known to the process that has the vault open. Without it there is no maintenance. */
-  owner?: {
-    /** The header in the store. */
-    header: Header
-    /** Why the vault with this other header cannot be used with the keys at hand; undefined if it can. */
-    refusal(header: Header): string | undefined
-  }
+  /** The header in the store, and why that with another header cannot be used with the keys at hand, if it cannot. */
+  owner?: { header: Header; refusal(header: Header): string | undefined }
   clock: Clock
   random: RandomSource
   /** Kinds of rows that callers cache from one unit to the next, and whose changes are therefore counted. */
@@ -66,10 +55,14 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
-    const write: ConstructorParameters<typeof PendingLogs>[0]['write'] = (work, isBulk) =>
-      this.#run(work, { isChange: true, isBulk })
-    this.logs = new PendingLogs({ ...parts, write, notice })
-    this.#shared = { ...parts, state }
+    this.logs = new PendingLogs({ ...parts, write: (work) => this.#run(work, { isChange: true }), notice })
+    const { pool } = parts
+    const reads = new Batcher(async (names: readonly RowName[]) => {
+      const { rows } = await pool.query(getStatement(names))
+      return rows.sort((one, other) => one.number - other.number)
+    })
+    const commits = new Batcher((asked: readonly Commit[]) => commitTogether(pool, asked), fits)
+    this.#shared = { ...parts, reads, commits, state }
     this.#owner = owner
     this.#notice = notice
     this.#header = owner?.header
@@ -158,10 +151,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   async #readmit(): Promise<void> {
     const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
-    const isOther = raised < 0 || raised > MOST_RAISED || this.#owner === undefined
-    const refusal = isOther
-      ? 'The vault in this store was restored, or is another one.'
-      : this.#owner!.refusal(header)
+    const isSame = raised >= 0 && raised <= MOST_RAISED && this.#owner !== undefined
+    const other = 'The vault in this store was restored, or is another one.'
+    const refusal = isSame ? this.#owner!.refusal(header) : other
     // The server is given a key that opens the vault when it is started.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
@@ -184,9 +176,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   /** Writes a row and takes it back. @throws CofferError that says why that is impossible */
   async #tryWrite(): Promise<void> {
     const { pool, random } = this.#shared
-    const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values ($1, $2, 0, 0, $2)'
-    const values = [NOBODY, random.bytes(ID_BYTES)]
-    await pool.using((connection) => connection.send([{ text: 'begin' }, { text, values }, ROLLBACK]))
+    const text = 'insert into coffer_waiting (tenant, id, chain, written, sealed) values (-1, $1, 0, 0, $1)'
+    const sent = [{ text: 'begin' }, { text, values: [random.bytes(16)] }, ROLLBACK]
+    await pool.using((connection) => connection.send(sent))
   }
 
   #admit<T>(unit: () => Promise<T>): Promise<T> {
@@ -200,8 +192,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   async #run<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {
+    const since = performance.now()
     let wasTaken = false
-    let until = performance.now() + MOST_MS
     for (let attempt = 1; ; attempt++) {
       const unit = new Unit(this.#shared, options, this.logs)
       try {
@@ -217,14 +209,13 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
           if (unit.hasWritten && isUnavailable(error)) this.#readiness.recordWrite(error)
           throw error
         }
-        if (options.isBulk) until = performance.now() + MOST_MS
         if (collision.reason === 'taken' && wasTaken)
           throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
-        if (attempt === MOST_ATTEMPTS || performance.now() > until) {
+        wasTaken = collision.reason === 'taken'
+        if (performance.now() - since > (unit.droppedTenant === undefined ? MOST_MS : MOST_DROP_MS)) {
           const message = 'Too many changes of the same records at once. Try again.'
           throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }
-        wasTaken = collision.reason === 'taken'
         if (collision.reason === 'moments') options.isTransaction = true
         else await this.#prepare(collision.reason === 'stale' ? 0 : attempt)
       } finally {
@@ -236,7 +227,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
   async #prepare(attempt: number): Promise<void> {
     const { pool, random, state } = this.#shared
-    const longest = attempt === 0 ? 0 : Math.min(PAUSE_MS * 2 ** attempt, LONGEST_PAUSE_MS)
+    const longest = attempt === 0 ? 0 : Math.min(2 ** (attempt + 1), LONGEST_PAUSE_MS)
     await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + random.bytes(1)[0]! / 512)))
     const now = await readState(pool)
     if (now.generation === state.generation) this.#shared.state = now
@@ -265,4 +256,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 /** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
   return new PostgresEngine(options, await readState(options.pool))
+}
+
+async function commitTogether(pool: ConnectionPool, commits: readonly Commit[]) {
+  const statements = writeStatements(commits)
+  const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
+  const results = await pool.using((connection) => connection.send(sent))
+  const [row] = results[sent.indexOf(statements.at(-1)!)]!.rows
+  return commits.map((_, at) => ({ ...row, isRefused: row.refused.includes(at + 1) }))
 }

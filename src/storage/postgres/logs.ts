@@ -7,8 +7,8 @@ import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { batchKey } from '../../domain/records/taken-batches.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingBatch, PendingEntries } from '../engine.js'
 import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
-import { Collision, type ConnectionPool, isUnavailable } from './pool.js'
-import { type ChainPage, NOW_MS } from './read-sql.js'
+import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
+import { NOW_MS, readChainStatement } from './read-sql.js'
 
 /** How long entries of reads wait for others. */
 const GATHER_MS = 25
@@ -17,8 +17,6 @@ const CHAIN_MS = 400
 const LOOK_MS = 10_000
 /** How long a chain stays with a server that has died. Two that add to one chain collide, so the lease is for order only. */
 const LEASE_MS = 60_000
-const OWNER_BYTES = 16
-const MOST_US = Number.MAX_SAFE_INTEGER
 /** The most that one transaction moves. */
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
@@ -30,9 +28,8 @@ export interface Batch extends PendingBatch {
   chain: number
 }
 
-/** The unit of work that moves entries. */
 interface PendingUnit extends EngineWriter {
-  readChain(page: ChainPage): Promise<PendingEntries[]>
+  readPending(statement: Statement): Promise<PendingEntries[]>
   storePending(batch: Batch): Promise<void>
   endPending(pending: readonly PendingEntries[]): void
 }
@@ -41,7 +38,7 @@ interface PendingLogsOptions {
   pool: ConnectionPool
   random: RandomSource
   clock: Clock
-  write<T>(work: (unit: PendingUnit) => Promise<T>, isBulk: boolean): Promise<T>
+  write<T>(work: (unit: PendingUnit) => Promise<T>): Promise<T>
   /** Tells the operator. */
   notice?: ((text: string) => void) | undefined
 }
@@ -50,12 +47,12 @@ export class PendingLogs {
   readonly #options: PendingLogsOptions
   /** Random, of this process. */
   readonly #owner: Uint8Array
-  #sealer: LogSealer | undefined
+  declare sealer: LogSealer
   #lease: Promise<number> | undefined
-  #leasedAt = Number.NEGATIVE_INFINITY
-  /** Batches of reads that are to be stored, oldest first; the next reads of a tenant are added to its open one. */
-  readonly #unsent: Batch[] = []
-  readonly #open = new Map<number, Batch>()
+  #leasedAt = 0
+  /** Batches of reads that are to be stored, oldest first. The next reads of a tenant are added to the open one. */
+  readonly unsent: Batch[] = []
+  #open = new Map<number, Batch>()
   /** These, and batches whose commits are under way, oldest first. */
   readonly #inFlight = new Set<Batch>()
   /** How many batches were named, by tenant. */
@@ -63,7 +60,7 @@ export class PendingLogs {
   #newest = 0
   /** Whether rows of this server may be in the table. */
   #hasRows = false
-  #lookedAt = Number.NEGATIVE_INFINITY
+  #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
   #sending: Promise<unknown> = Promise.resolve()
@@ -74,11 +71,11 @@ export class PendingLogs {
 
   constructor(options: PendingLogsOptions) {
     this.#options = options
-    this.#owner = options.random.bytes(OWNER_BYTES)
+    this.#owner = options.random.bytes(16)
   }
 
   attach(sealer: LogSealer): void {
-    this.#sealer = sealer
+    this.sealer = sealer
     const chain = async () => {
       await this.#inBackground(() => this.#inTurn(() => this.#chainDue()))
       this.#chainTimer?.refresh()
@@ -86,18 +83,10 @@ export class PendingLogs {
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
   }
 
-  get sealer(): LogSealer {
-    return this.#sealer!
-  }
-
-  get hasUnsent(): boolean {
-    return this.#unsent.length > 0
-  }
-
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    this.#unsent.push(...this.#addTo(this.#open, entries, 0))
+    this.unsent.push(...this.#addTo(this.#open, entries, 0))
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -106,7 +95,7 @@ export class PendingLogs {
 
   /** @throws CofferError `unavailable` if entries wait for too long */
   refuseUnstored(): void {
-    const [oldest] = this.#unsent
+    const [oldest] = this.unsent
     if (oldest !== undefined && readClock() - oldest.written > MOST_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
@@ -114,7 +103,7 @@ export class PendingLogs {
   /** Makes batches of what is committed now. Contract: {@link end} is called when the commit has ended, well or not. */
   begin(entries: readonly LogEntry[], chain: number): Batch[] {
     // Entries that reads have logged until now are older than this commit.
-    this.#open.clear()
+    this.#open = new Map()
     return this.#addTo(new Map(), entries, chain)
   }
 
@@ -123,21 +112,23 @@ export class PendingLogs {
     const added: Batch[] = []
     for (const entry of entries) {
       const { tenant } = entry
-      let batch = batches.get(tenant)
-      if (batch === undefined) {
-        const number = (this.#numbers.get(tenant) ?? 0) + 1
-        this.#numbers.set(tenant, number)
-        const written = this.#tick()
-        const id = batchKey(this.#owner, number, Math.floor(written / 1000))
-        batch = { id, tenant, chain, written, entries: [] }
-        batches.set(tenant, batch)
-        this.#inFlight.add(batch)
-        added.push(batch)
-      }
+      const batch = batches.get(tenant) ?? this.#createBatch(tenant, chain)
+      if (batch.entries.length === 0) added.push(batch)
+      batches.set(tenant, batch)
       entry.time = Math.floor(this.#options.clock())
       batch.entries.push(entry)
     }
     return added
+  }
+
+  #createBatch(tenant: number, chain: number): Batch {
+    const number = (this.#numbers.get(tenant) ?? 0) + 1
+    this.#numbers.set(tenant, number)
+    const written = this.#tick()
+    const id = batchKey(this.#owner, number, Math.floor(written / 1000))
+    const batch = { id, tenant, chain, written, entries: [] }
+    this.#inFlight.add(batch)
+    return batch
   }
 
   /** `isStored`: as rows of the table. */
@@ -149,14 +140,14 @@ export class PendingLogs {
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
     const sending = this.#sending.then(async () => {
-      this.#open.clear()
-      const batches = [...this.#unsent]
+      this.#open = new Map()
+      const batches = [...this.unsent]
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
         const chain = await this.claim()
         for (const batch of batches) await unit.storePending(Object.assign(batch, { chain }))
-      }, false)
-      this.end(this.#unsent.splice(0, batches.length), true)
+      })
+      this.end(this.unsent.splice(0, batches.length), true)
     })
     this.#sending = sending.catch(() => undefined)
     return sending
@@ -200,7 +191,7 @@ export class PendingLogs {
   async #chainOthers(where: string): Promise<void> {
     const text = `select distinct chain from coffer_waiting w ${where} order by chain`
     const { rows } = await this.#options.pool.query({ text })
-    for (const { chain } of rows) await this.#moveAll(chain, MOST_US)
+    for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
   /** A row that does not open stays where it is: verifying the vault reports it. */
@@ -208,7 +199,7 @@ export class PendingLogs {
     let after: PendingEntries | undefined
     do
       after = await this.#options.write(async (unit) => {
-        const page = await unit.readChain({ chain, below, after, ...MOVED_PAGE })
+        const page = await unit.readPending(readChainStatement(chain, below, after, MOVED_PAGE))
         const entries: LogEntry[] = []
         const moved: PendingEntries[] = []
         for (const row of page) {
@@ -223,7 +214,7 @@ export class PendingLogs {
         }
         const bytes = page.reduce((sum, { sealed }) => sum + sealed.length, 0)
         return page.length < MOVED_PAGE.limit && bytes < MOVED_PAGE.bytes ? undefined : page.at(-1)
-      }, true)
+      })
     while (after !== undefined)
   }
 

@@ -20,35 +20,25 @@ const UNLIMITED = ['statement_timeout', 'lock_timeout', 'idle_in_transaction_ses
   (name): Statement => ({ text: `set local ${name} = 0` }),
 )
 
-/** Connections of one server; PostgreSQL allows 100 in all by default. */
-const MOST_CONNECTIONS = 20
-/** How many of them single statements share: enough for PostgreSQL to sync several commits together. */
-const SHARED = { read: 3, write: 10 }
 /** Limits the wait for a connection, and for the answer to a statement that is quick by itself. */
 export const TIMEOUT_MS = 1_700
 const LONG_TIMEOUT_MS = 30_000
 const WHOLE_STORE_TIMEOUT_MS = 12 * 60 * 60_000
-const LOCK_MS = 1_000
-const IDLE_MS = 30_000
-/** A store that answered so recently is there, so a free connection is worth waiting for. */
-const BUSY_MS = 250
-/** A timer may end so much too early. */
-const TIMER_MS = 5
 
 /** Plans walk an index in its order, whatever the statistics of the tables say, and are made once. */
+const AVOIDED = ['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort']
 const SETTINGS = [
-  ...['seqscan', 'bitmapscan', 'hashjoin', 'mergejoin', 'hashagg', 'sort'].map(
-    (name) => `enable_${name}=off`,
-  ),
+  ...AVOIDED.map((name) => `enable_${name}=off`),
   'jit=off',
   'plan_cache_mode=force_generic_plan',
   'default_transaction_isolation=read\\ committed',
-  `lock_timeout=${LOCK_MS}`,
+  // Longer than PostgreSQL takes to find a deadlock.
+  'lock_timeout=1500',
 ]
 
 /**
- * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: cached
- * records are out of date. `moments`: what it read was not of one moment, so it needs a transaction.
+ * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: at once, because cached records are out of date.
+ * `moments`: in a transaction, because what it read was not of one moment.
  */
 export class Collision extends Error {
   readonly reason: 'conflict' | 'taken' | 'stale' | 'moments'
@@ -59,13 +49,8 @@ export class Collision extends Error {
   }
 }
 
-/** SQLSTATE: serialization failure; deadlock; division by zero, by which a statement refuses a row that was changed. */
-const CONFLICT = /^(40001|40P01|22012)/
-/** A row or table exists; or another process makes the same table at this moment. */
-const TAKEN = /^(23505|42P07|42710)/
-/** A statement after a failed one of the same transaction. */
-const ABORTED = '25P02'
-const UNKNOWN_TABLE = '42P01'
+/** SQLSTATE: serialization failure, deadlock, division by zero (a refusal), a table exists or is being made. */
+const CONFLICT = /^(40001|40P01|22012|42P07|42710)/
 /** By SQLSTATE, or its class. */
 const MESSAGES: Readonly<Record<string, string>> = {
   '25006': 'The database of the store is read-only',
@@ -79,14 +64,16 @@ const MESSAGES: Readonly<Record<string, string>> = {
 /** Classes of errors of a database that is away, starting, stopping, full, overloaded or read-only. */
 const AWAY = /^(08|25|53|55|57|58|XX)/
 
+type Sent = pg.QueryConfig & { query_timeout: number }
+
 /** The message names no address and no text of the database, which may hold a secret. */
 function translateError(error: unknown): Error {
   if (error instanceof CofferError || error instanceof Collision) return error
   const code = codeOf(error)
   const isAnswer = error instanceof pg.DatabaseError
   if (CONFLICT.test(code)) return new Collision('conflict')
-  if (TAKEN.test(code)) return new Collision('taken')
-  if (code === UNKNOWN_TABLE) return missing()
+  if (code === '23505') return new Collision('taken')
+  if (code === '42P01') return missing()
   const message = MESSAGES[code] ?? MESSAGES[code.slice(0, 2)]
   const shown = /^[A-Z0-9_]{1,40}$/.test(code) ? ` (${code}).` : '.'
   if (!isAnswer || AWAY.test(code)) {
@@ -102,27 +89,27 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 export function missing(): CofferError {
-  const message = 'There is no vault in this store. Create one: coffer init --store ADDRESS'
-  return new CofferError('vault_missing', message)
+  return new CofferError(
+    'vault_missing',
+    'There is no vault in this store. Create one: coffer init --store ADDRESS',
+  )
 }
 
+const { INT8, NUMERIC } = pg.types.builtins
 /** No table holds a number that JavaScript cannot represent. */
 const types = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === pg.types.builtins.INT8 || oid === pg.types.builtins.NUMERIC
-      ? Number
-      : pg.types.getTypeParser(oid, format as 'text'),
+  getTypeParser: (oid: number, format?: 'text') =>
+    oid === INT8 || oid === NUMERIC ? Number : pg.types.getTypeParser(oid, format),
 } as NonNullable<ClientConfig['types']>
 
 export class Connection extends pg.Client {
-  /** Limits the wait for the answer to a statement that is not slow. */
   timeoutMs = TIMEOUT_MS
   /** It failed in a way that ends it. */
   isBroken = false
   declare release: (isBroken: boolean) => void
 
   constructor(config?: ClientConfig) {
-    super(config)
+    super({ ...config, connectionTimeoutMillis: TIMEOUT_MS })
     // pg reads the `PGPASSFILE` too, and warns that it will no longer.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
@@ -137,31 +124,23 @@ export class Connection extends pg.Client {
 
   /** Sends the statements at once, and returns all results. @throws Collision, CofferError `unavailable` */
   async send(statements: readonly Statement[]): Promise<QueryResult[]> {
+    const isSlow = statements.some((each) => each.isSlow)
+    const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
     // A slow statement is waited for only if the store answers a quick one soon.
-    const sent = statements[0]?.isSlow ? [ALIVE, ...statements] : statements
-    const answers = sent.map(({ isSlow, ...statement }) => {
-      const query_timeout = Math.max(this.timeoutMs, isSlow ? LONG_TIMEOUT_MS : 0)
-      return this.query({ ...statement, query_timeout } as unknown as pg.QueryConfig)
-    })
+    const answers = isSlow ? [this.query({ ...ALIVE, query_timeout: this.timeoutMs } as Sent)] : []
+    for (const { isSlow: _, ...statement } of statements)
+      answers.push(this.query({ ...statement, query_timeout } as Sent))
     const settled = await Promise.allSettled(answers)
     const errors = settled.flatMap((each) => (each.status === 'rejected' ? [each.reason] : []))
-    if (errors.length === 0) return (await Promise.all(answers)).slice(sent.length - statements.length)
-    const failure = translateError(errors.find((error) => codeOf(error) !== ABORTED) ?? errors[0])
+    if (errors.length === 0) return (await Promise.all(answers)).slice(isSlow ? 1 : 0)
+    const failure = translateError(errors[0])
     this.isBroken ||= !(failure instanceof Collision)
     throw failure
   }
 }
 
-/** A connection that several single statements use at once. */
-interface Lane {
-  readonly connection: Promise<Connection>
-  load: number
-}
-
 export class ConnectionPool {
   readonly #pool: pg.Pool
-  readonly #lanes = { read: [] as Lane[], write: [] as Lane[] }
-  #answeredAt = -BUSY_MS
   #ending: Promise<void> | undefined
 
   constructor(config: ClientConfig) {
@@ -170,9 +149,9 @@ export class ConnectionPool {
       Client: Connection,
       types,
       pipeline: true,
-      max: MOST_CONNECTIONS,
-      connectionTimeoutMillis: TIMEOUT_MS,
-      idleTimeoutMillis: IDLE_MS,
+      // PostgreSQL allows 100 in all by default.
+      max: 20,
+      idleTimeoutMillis: LONG_TIMEOUT_MS,
       allowExitOnIdle: true,
       statement_timeout: LONG_TIMEOUT_MS,
       idle_in_transaction_session_timeout: LONG_TIMEOUT_MS,
@@ -183,23 +162,12 @@ export class ConnectionPool {
     // A connection that breaks is replaced when one is needed; its statements fail by themselves.
     this.#pool.on('error', () => undefined)
     this.#pool.on('connect', (client) => client.on('error', () => undefined))
-    this.#pool.on('release', (error) => {
-      if (!error) this.#answeredAt = performance.now()
-    })
   }
 
-  /** Waits for a connection while the store answers. @throws CofferError `unavailable`, `storage_failed` */
+  /** @throws CofferError `unavailable`, `storage_failed` */
   async connect(): Promise<Connection> {
-    for (const since = performance.now(); ; ) {
-      const asked = performance.now()
-      try {
-        return (await this.#pool.connect()) as unknown as Connection
-      } catch (error) {
-        const now = performance.now()
-        const isBusy = now - asked > TIMEOUT_MS - TIMER_MS && now - this.#answeredAt < BUSY_MS
-        if (!isBusy || now - since > LONG_TIMEOUT_MS) throw translateError(error)
-      }
-    }
+    const connecting = this.#pool.connect() as unknown as Promise<Connection>
+    return connecting.catch((error) => Promise.reject(translateError(error)))
   }
 
   /** Runs `work` on a connection, which is closed if it fails for another reason than a collision. */
@@ -238,30 +206,6 @@ export class ConnectionPool {
         throw error
       }
     })
-  }
-
-  /** Like {@link query}, on a connection of several. Contract: the statement is quick, and waits for no lock. */
-  async share(kind: keyof typeof SHARED, statement: Statement): Promise<QueryResult> {
-    const lanes = this.#lanes[kind]
-    let lane = lanes[0]
-    for (const each of lanes) if (each.load < lane!.load) lane = each
-    if (lane === undefined || (lane.load > 0 && lanes.length < SHARED[kind])) {
-      lane = { connection: this.connect(), load: 0 }
-      lanes.push(lane)
-    }
-    lane.load++
-    let connection: Connection | undefined
-    try {
-      connection = await lane.connection
-      const [answer] = await connection.send([statement])
-      this.#answeredAt = performance.now()
-      return answer!
-    } finally {
-      lane.load--
-      const at = lanes.indexOf(lane)
-      if (at !== -1 && (lane.load === 0 || connection?.isBroken !== false)) lanes.splice(at, 1)
-      if (lane.load === 0) connection?.release(connection.isBroken)
-    }
   }
 
   close(): Promise<void> {

@@ -1,8 +1,8 @@
 /** The port's queries as SQL over the tables of `tables.ts`. Values are parameters, never part of the text. */
-import { toText } from '../bytes.js'
-import type { PendingEntries, Query, Row, RowId, SeekQuery, Where } from '../engine.js'
+import type { PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
+import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
@@ -15,13 +15,11 @@ export const STATE = 's.changes, s.generation, s.time, s.last, s.since, s.until'
 export const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified, r.expires'
 const LIVE = '(r.expires = 0 or r.expires > $3)'
 const OWN = 'r.tenant = $1 and r.kind = $2'
-/** PostgreSQL counts no further. */
-const MOST_SKIPPED = Number.MAX_SAFE_INTEGER
 export const NOTHING = new Uint8Array(0)
 
-export const READ_STATE: Statement = {
+export const READ_STATE = {
   name: 'state',
-  text: `select ${STATE} from coffer_state s where s.id = 1`,
+  text: `select header, ${STATE} from coffer_state s where s.id = 1`,
 }
 
 /** ms since the epoch by the database's clock. */
@@ -44,20 +42,22 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-export function getStatement(kind: number, tenant: number, id: RowId): Statement {
+export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
+
+/** Each row has the `number` of its name, from 1 on. The `id` may be a key: then `keyed` rows have it. */
+export function getStatement(names: readonly RowName[]): Statement {
+  const keyed = `case when octet_length(x.id) = 8 then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
   return {
     name: 'get',
     text:
-      `select ${STATE}, ${ROW}, r.sealed, r.keys from coffer_state s` +
-      ` left join coffer_rows r on ${OWN} and r.id = $3 where s.id = 1`,
-    values: [tenant, kind, id],
+      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number, ${keyed} from coffer_state s cross join ${unnest(NAME, 1)}` +
+      ` left join coffer_rows r on ${IS_ROW} where s.id = 1`,
+    values: toArrays(NAME, names),
   }
 }
 
-/** Locks what it finds until the transaction ends, and passes over what another one has locked. */
 export function findExpiredStatement(limit: number, until: number): Statement {
-  const expired =
-    'select * from coffer_rows where expires > 0 and expires <= $1 limit $2 for update skip locked'
+  const expired = 'select * from coffer_rows where expires > 0 and expires <= $1 limit $2'
   return {
     name: 'expired',
     text: `select ${STATE}, ${ROW}, r.sealed from coffer_state s left join (${expired}) r on true where s.id = 1`,
@@ -72,9 +72,10 @@ export function findExpiredStatement(limit: number, until: number): Statement {
 export function searchStatement(query: Query | SeekQuery, now: number): Statement {
   const { size, mostBytes } = query
   const { matching, seq, parameter, values } = select(query, now)
-  const total = 'page' in query ? `(select count(*) ${matching})` : '0'
-  const below = 'below' in query && query.below !== undefined ? ` and ${seq} < ${parameter(query.below)}` : ''
-  const skipped = 'page' in query ? Math.min((query.page - 1) * size, MOST_SKIPPED) : 0
+  const isPage = 'page' in query
+  const total = isPage ? `(select count(*) ${matching})` : '0'
+  const below = !isPage && query.below !== undefined ? ` and ${seq} < ${parameter(query.below)}` : ''
+  const skipped = isPage ? Math.min((query.page - 1) * size, Number.MAX_SAFE_INTEGER) : 0
   const page = `${matching}${below} order by ${seq} desc limit ${parameter(size)} offset ${parameter(skipped)}`
   const bytes = 'octet_length(r.sealed)'
   const before = `sum(${bytes}) over (order by r.seq desc) - ${bytes}`
@@ -86,6 +87,12 @@ export function searchStatement(query: Query | SeekQuery, now: number): Statemen
     `select ${STATE}, ${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes from coffer_state s` +
     ` left join (select r.* ${page}) r on true where s.id = 1 order by r.seq desc`
   return { text, values, isSlow: true }
+}
+
+/** The keys of which every row of a page has one. */
+export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
+  const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
+  return parts.map(keysOf).find((keys) => keys.length > 0) ?? []
 }
 
 /** Returns the placeholder of a new parameter. */
@@ -134,13 +141,6 @@ function keysOf(where: Where): Uint8Array[] {
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
 }
 
-/** The keys that a search looks for, as texts. */
-export function searchedKeys(where: Where | undefined): string[] {
-  if (where === undefined) return []
-  if ('key' in where) return [toText(where.key)]
-  return ('and' in where ? where.and : 'or' in where ? where.or : []).flatMap(searchedKeys)
-}
-
 function condition(where: Where, parameter: Parameter): string {
   const keys = keysOf(where)
   if (keys.length > 0) {
@@ -173,15 +173,12 @@ export function readPendingStatement(tenant: number, limit: number): Statement {
 }
 
 /** At most `limit` rows of a chain `after` one and below a time, oldest first, and no more once they have `bytes`. */
-export interface ChainPage {
-  chain: number
-  below: number
-  after: Pick<PendingEntries, 'written' | 'id'> | undefined
-  limit: number
-  bytes: number
-}
-
-export function readChainStatement({ chain, below, after, limit, bytes }: ChainPage): Statement {
+export function readChainStatement(
+  chain: number,
+  below: number,
+  after: PendingEntries | undefined,
+  { limit, bytes }: { limit: number; bytes: number },
+): Statement {
   const where = 'chain = $3 and written < $4 and (written, id) > ($5, $6)'
   const before = 'sum(octet_length(sealed)) over (order by written, id) - octet_length(sealed) as before'
   const found = `select * from coffer_waiting where ${where} order by written, id limit $1`

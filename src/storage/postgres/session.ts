@@ -1,12 +1,15 @@
 /**
- * The statements of one attempt at a unit of work. Each is a transaction of its own until the unit needs one for several.
- * Each answer has the state of the store, by which the cached records that the unit uses are compared.
+ * The statements of one attempt at a unit of work. They go together with those of other units until the unit needs a
+ * transaction. Each answer has the state of the store, by which the cached records that the unit uses are compared.
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
+import type { Batcher } from './batcher.js'
 import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
-import { READ_STATE, type StoreState, stateOf } from './read-sql.js'
-import { dropTenantStatements, type WriteOptions, type Writes, writeStatement } from './write-sql.js'
+import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
+import { type Commit, writeStatements } from './write-sql.js'
+
+type Answer = QueryResult['rows'][number]
 
 /** How a unit is run; a collision changes it for the next attempt. */
 export interface UnitOptions {
@@ -14,8 +17,6 @@ export interface UnitOptions {
   isChange: boolean
   /** It reads in one transaction of one moment, from the beginning. */
   isTransaction?: boolean
-  /** It moves or deletes many rows: its statements may take long, and each sees what is committed by then. */
-  isBulk?: boolean
   /** The entries of this process are stored. */
   hasSent?: boolean
 }
@@ -23,6 +24,9 @@ export interface UnitOptions {
 /** Shared by the units of work over one store. */
 export interface Shared {
   readonly pool: ConnectionPool
+  readonly reads: Batcher<RowName, Answer>
+  /** Each answer has the numbers of the commits that were refused. */
+  readonly commits: Batcher<Commit, Answer>
   readonly clock: Clock
   readonly random: RandomSource
   /** Kinds of rows that callers cache. */
@@ -36,16 +40,15 @@ export class Session {
   state: StoreState
   /** Whether the unit used cached records, or records that are cached. */
   relies = false
+  /** At how many it read rows that are not cached. They are compared when a change commits; a failure may come from them. */
+  moments = 0
   /** Why the unit is run again, if it is. A work may take the error for one of its own. */
   collision: Collision | undefined
   readonly #shared: Shared
   readonly #options: UnitOptions
   #isConfirmed = false
   #connection: Promise<Connection> | undefined
-  /** The moments at which it read rows that are not cached. */
-  #moments = 0
-  /** Sent with the next read, or at the end. */
-  #held: Statement[] = []
+  readonly #held: Statement[] = []
 
   constructor(shared: Shared, options: UnitOptions) {
     this.#shared = shared
@@ -53,9 +56,13 @@ export class Session {
     this.state = shared.state
   }
 
-  /** Whether it read rows of different moments. They are compared when a change commits; a failure may come from them. */
-  get isLoose(): boolean {
-    return this.#moments > 1
+  /** Whether its statements are in one transaction from here on. */
+  get isTransaction(): boolean {
+    return this.#options.isTransaction === true || this.#connection !== undefined || this.#held.length > 0
+  }
+
+  get #expected() {
+    return this.relies ? this.state : { ...this.state, changes: -1 }
   }
 
   collide(reason: Collision['reason']): Collision {
@@ -63,87 +70,63 @@ export class Session {
     return this.collision
   }
 
-  hold(writes: Writes, options: WriteOptions = {}): void {
-    const { generation, changes } = this.state
-    const state = { generation, changes: this.relies ? changes : undefined }
-    this.#held.push(writeStatement(writes, { ...options, state }))
+  /** Sent with the next read, or at the end. */
+  hold(commit: Commit, then: readonly Statement[] = []): void {
+    this.#held.push(...writeStatements([{ ...commit, state: this.#expected }], true), ...then)
   }
 
-  holdDrop(tenant: number): void {
-    this.#held.push(...dropTenantStatements(tenant))
-  }
-
-  /** `isCached`: rows that the counter compares; `begins`: in a transaction. The columns are in `read-sql.ts`. */
-  async read(statement: Statement, { isCached = false, begins = false } = {}): Promise<QueryResult['rows']> {
+  /** `isCached`: rows that the counter compares. */
+  async read(wanted: Statement | RowName, isCached: boolean): Promise<Answer[]> {
     if (this.collision !== undefined) throw this.collision
-    const isAlone = !this.isTransaction && !begins
+    const { pool, reads } = this.#shared
     const isFirst = this.#options.isTransaction !== true || this.#connection === undefined
     if (isCached) this.relies = true
-    else if (isFirst && this.#moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
-    return this.#confirm(isAlone ? this.#shared.pool.share('read', statement) : this.#send([statement]))
+    else if (isFirst && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
+    const isStatement = 'text' in wanted
+    if (this.isTransaction)
+      return this.#compare((await this.#send(isStatement ? wanted : getStatement([wanted]))).rows)
+    if (!isStatement) return this.#compare([await this.#watch(reads.ask(wanted))])
+    return this.#compare((await this.#watch(pool.query(wanted))).rows)
   }
 
-  /** Commits what was held and `writes`. */
-  async commit(writes: Writes, options: WriteOptions): Promise<void> {
-    const isTransaction = this.isTransaction
-    this.hold(writes, options)
-    if (isTransaction) await this.#end()
-    else {
-      const { pool } = this.#shared
-      const { isBulk: isSlow = false } = this.#options
-      const [statement] = this.#held as [Statement]
-      // One that only inserts waits for no other unit.
-      const isFree = statement.name === 'insert' && !isSlow
-      await this.#confirm(isFree ? pool.share('write', statement) : pool.query({ ...statement, isSlow }))
-    }
-    this.#learn({ ...this.state, ...options.times, changes: this.state.changes + (options.step ?? 0) })
+  /** Commits `commit`, and what was held before. */
+  async commit(commit: Commit): Promise<void> {
+    const { step = 0, times } = commit
+    if (this.isTransaction) {
+      this.hold(commit)
+      await this.#end()
+    } else this.#compare([await this.#watch(this.#shared.commits.ask({ ...commit, state: this.#expected }))])
+    this.#learn({ ...this.state, ...times, changes: this.state.changes + step })
   }
 
   /** Ends a unit that wrote nothing. @throws Collision if cached records that it used are out of date */
   async endReading(): Promise<void> {
     if (this.#connection !== undefined) await this.#end()
-    else await this.confirm()
-  }
-
-  /** Compares the cached records that the unit used, unless an answer did. @throws Collision, CofferError `unavailable` */
-  async confirm(): Promise<void> {
-    if (this.relies && !this.#isConfirmed) await this.#confirm(this.#shared.pool.share('read', READ_STATE))
+    else if (this.relies && !this.#isConfirmed)
+      this.#compare((await this.#watch(this.#shared.pool.query(READ_STATE))).rows)
   }
 
   /** Undoes what was written. */
   async abandon(): Promise<void> {
     // The error that broke the connection has ended the unit too, so that error is reported.
-    if (this.#connection !== undefined) await this.#send([ROLLBACK]).catch(() => undefined)
+    if (this.#connection !== undefined) await this.#send(ROLLBACK).catch(() => undefined)
     await this.#release()
   }
 
-  get hasRead(): boolean {
-    return this.#moments > 0
-  }
-
-  /** Whether its statements are in one transaction from here on. */
-  get isTransaction(): boolean {
-    return this.#options.isTransaction === true || this.#connection !== undefined || this.#held.length > 0
-  }
-
   async #end(): Promise<void> {
-    const { command } = await this.#send([COMMIT])
+    const { command } = await this.#send(COMMIT)
     if (command !== 'COMMIT') throw this.collide('conflict')
     await this.#release()
   }
 
-  /** Sends what was held and the statements, in the transaction, and returns the last answer. */
-  async #send(statements: readonly Statement[]): Promise<QueryResult> {
-    const { isBulk: isSlow = false, isChange, isTransaction } = this.#options
-    // A transaction that has begun with a write sees what others commit until it searches.
-    const atOnce = isChange ? 'serializable' : 'repeatable read'
-    const level = isTransaction === true && !isSlow ? atOnce : 'read committed'
+  /** Sends what was held and the statement, in the transaction. */
+  async #send(statement: Statement): Promise<QueryResult> {
+    const level = this.#options.isTransaction === true ? 'repeatable read' : 'read committed'
     const begin = this.#connection === undefined ? [{ text: `begin isolation level ${level}` }] : []
     this.#connection ??= this.#shared.pool.connect()
-    const all: Statement[] = [...begin, ...this.#held.splice(0), ...statements]
+    const all: Statement[] = [...begin, ...this.#held.splice(0), statement]
     const connection = await this.#connection
-    const sent = isSlow ? all.map((each) => ({ ...each, isSlow })) : all
-    return (await this.#recordCollision(connection.send(sent))).at(-1)!
+    return (await this.#watch(connection.send(all))).at(-1)!
   }
 
   async #release(): Promise<void> {
@@ -152,15 +135,15 @@ export class Session {
     ended?.release(ended.isBroken)
   }
 
-  /** @throws Collision `stale` if the unit used cached records that are out of date */
-  async #confirm(sending: Promise<QueryResult>): Promise<QueryResult['rows']> {
-    const { rows } = await this.#recordCollision(sending)
+  /** @throws Collision if the commit was refused; `stale` if the unit used cached records that are out of date */
+  #compare(rows: Answer[]): Answer[] {
     const state = stateOf(rows[0])
     this.#isConfirmed = true
     this.#learn(state)
     const { changes, generation } = this.state
     if (state.generation !== generation || (this.relies && state.changes !== changes))
       throw this.collide('stale')
+    if (rows[0].isRefused === true) throw this.collide('conflict')
     this.state = state
     return rows
   }
@@ -171,7 +154,7 @@ export class Session {
     if (state.generation === generation && state.changes >= changes) this.#shared.state = state
   }
 
-  async #recordCollision<T>(sending: Promise<T>): Promise<T> {
+  async #watch<T>(sending: Promise<T>): Promise<T> {
     try {
       return await sending
     } catch (error) {

@@ -1,12 +1,9 @@
-/**
- * The tables of a vault in PostgreSQL. They hold sealed rows and keyed digests, as the files of a vault do, and one row of
- * the vault's state.
- */
+/** The tables of a vault in PostgreSQL. They hold sealed rows and keyed digests, as the files of a vault do. */
 import type { RandomSource } from '../../crypto/ports.js'
 import { type CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
-import { Collision, type ConnectionPool, missing, type Statement } from './pool.js'
-import { READ_STATE, STATE, type StoreState, stateOf } from './read-sql.js'
+import { Collision, type ConnectionPool, missing } from './pool.js'
+import { READ_STATE, type StoreState, stateOf } from './read-sql.js'
 
 /**
  * `created` and the like are ms since the epoch by the clocks of servers.
@@ -38,34 +35,22 @@ create table if not exists coffer_waiting (
 create index if not exists coffer_waiting_chain on coffer_waiting (chain, written, id);
 create table if not exists coffer_chains (id integer primary key, owner bytea not null, until bigint not null)`
 
-const READ_HEADER = { name: 'header', text: `select header, ${STATE} from coffer_state s where s.id = 1` }
-
 /** Waits until no transaction uses the tables of rows, and keeps all others out until the transaction ends. */
-export const EXCLUDE_OTHERS = ['rows', 'waiting'].map(
-  (table): Statement => ({
-    text: `alter table coffer_${table} alter column tenant set not null`,
-  }),
-)
+export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
+  text: `alter table coffer_${table} alter column tenant set not null`,
+}))
 
-const RANDOM_BYTES = 6
 /** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
-const HIGHEST_REV = 2 ** 47
-/** 2^53 numbers are enough for 10^10 such steps. */
-const MOST_STEP = 2 ** 20
-const CREATE_PAUSE_MS = 20
+export const HIGHEST_REV = 2 ** 47
+/**
+ * The counter of changes is raised by random steps, so that a store that lost its last changes does not come to the number
+ * of before. 2^53 numbers are enough for 10^10 such steps.
+ */
+export const MOST_STEP = 2 ** 20
 
-export function randomNumber(random: RandomSource): number {
-  return Buffer.from(random.bytes(RANDOM_BYTES)).readUIntBE(0, RANDOM_BYTES)
-}
-
-/** The `rev` of a version of a row. */
-export function randomRev(random: RandomSource): number {
-  return randomNumber(random) % HIGHEST_REV
-}
-
-/** Raises the counter of changes, so that a store that lost its last changes does not come to the number of before. */
-export function randomStep(random: RandomSource): number {
-  return 1 + (randomNumber(random) % MOST_STEP)
+/** From 1 to `most`. */
+export function randomNumber(random: RandomSource, most: number): number {
+  return 1 + (Buffer.from(random.bytes(6)).readUIntBE(0, 6) % most)
 }
 
 /** Two processes that create the same table collide, in spite of `if not exists`. */
@@ -74,14 +59,14 @@ export async function createTables(pool: ConnectionPool, left = 10): Promise<voi
     await pool.query({ text: TABLES })
   } catch (error) {
     if (!(error instanceof Collision) || left === 0) throw error
-    await new Promise((resolve) => setTimeout(resolve, CREATE_PAUSE_MS))
+    await new Promise((resolve) => setTimeout(resolve, 20))
     await createTables(pool, left - 1)
   }
 }
 
 /** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported`, `unavailable` */
 export async function readStored(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
-  const [found] = (await pool.query(READ_HEADER)).rows
+  const [found] = (await pool.query(READ_STATE)).rows
   if (found === undefined) throw missing()
   let header: unknown
   try {

@@ -2,7 +2,7 @@
 import type { QueryResult } from 'pg'
 import { CofferError } from '../../errors.js'
 import { toText } from '../bytes.js'
-import type * as port from '../engine.js'
+import * as port from '../engine.js'
 import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
@@ -10,8 +10,8 @@ import type { Batch, PendingLogs } from './logs.js'
 import { Collision, isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
-import { randomRev, randomStep } from './tables.js'
-import { type Change, createChange, createCheck, INSERT, keyTexts, REMOVE, REPLACE } from './write-sql.js'
+import { HIGHEST_REV, MOST_STEP, randomNumber } from './tables.js'
+import * as writes from './write-sql.js'
 
 /** The most pending entries that a list reads. */
 const MOST_PENDING = 10_000
@@ -31,18 +31,16 @@ export class Unit implements port.EngineWriter {
   /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
   /** Checks of those that are not cached. */
-  readonly #unchanged = new Map<string, Change>()
-  /** Keys that it searched for. */
-  readonly #searched = new Set<string>()
+  readonly #unchanged = new Map<string, writes.Change>()
+  /** How many rows its pages found, by their keys. */
+  readonly #counted = new Map<string, writes.Counted>()
   /** By the names of rows, because one statement changes a row once. */
-  readonly #changes = new Map<string, Change>()
+  readonly #changes = new Map<string, writes.Change>()
   readonly #pending: port.PendingEntries[] = []
   /** Pending entries that the unit has put into a chain. */
   readonly #chained: port.PendingEntries[] = []
   readonly #changedKinds = new Set<number>()
   #batches: readonly Batch[] = []
-  /** Whether entries were in this process only when the unit began: it may have read before they were stored. */
-  readonly #hadUnsent: boolean
   #isNoted = false
   #isOver = false
 
@@ -51,21 +49,15 @@ export class Unit implements port.EngineWriter {
     this.#options = options
     this.#logs = logs
     this.#session = new Session(shared, options)
-    this.#hadUnsent = logs.hasUnsent
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state, this.now)
     this.#times = advanceTimes(shared.state, this.now)
   }
 
-  async get(
-    kind: number,
-    tenant: number,
-    id: port.RowId,
-    { expired = false } = {},
-  ): Promise<port.Row | undefined> {
+  async get(kind: number, tenant: number, id: port.RowId, options?: { expired?: boolean }) {
     const found = await this.#readRow(kind, tenant, id)
-    const isGone = found === undefined || (!expired && found.expires !== 0 && found.expires <= this.now)
-    return isGone ? undefined : sql.rowOf(found)
+    const isExpired = found !== undefined && found.expires !== 0 && found.expires <= this.now
+    return found && (!isExpired || options?.expired) ? sql.rowOf(found) : undefined
   }
 
   async find(query: port.Query): Promise<port.RowPage> {
@@ -79,18 +71,19 @@ export class Unit implements port.EngineWriter {
 
   async findExpired(limit: number): Promise<port.Row[]> {
     const statement = sql.findExpiredStatement(limit, this.clock.purgeBefore)
-    return sql.rowsOf(await this.#read(statement, () => true, { begins: true }))
+    return sql.rowsOf(await this.#read(statement, () => true))
   }
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
-    if (!this.#options.hasSent && this.#hadUnsent) {
+    if (!this.#options.hasSent && this.#logs.unsent.length > 0) {
       await this.#logs.send()
       this.#options.hasSent = true
-      throw this.#session.collide('conflict')
+      // It may have read before they were stored.
+      throw this.#session.collide('stale')
     }
     const found: port.LogEntry[] = []
     let unreadable = 0
-    const rows = await this.#readPending(sql.readPendingStatement(tenant, MOST_PENDING))
+    const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     for (const row of rows.sort((one, other) => one.written - other.written)) {
       const entries = await this.#logs.sealer.openPending(this, row, row.sealed)
       if (entries === undefined) unreadable++
@@ -100,11 +93,7 @@ export class Unit implements port.EngineWriter {
     return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
   }
 
-  readChain(page: sql.ChainPage): Promise<port.PendingEntries[]> {
-    return this.#readPending(sql.readChainStatement(page))
-  }
-
-  async #readPending(statement: Statement): Promise<port.PendingEntries[]> {
+  async readPending(statement: Statement): Promise<port.PendingEntries[]> {
     return (await this.#read(statement, () => true)).filter(({ id }) => id !== null)
   }
 
@@ -128,26 +117,19 @@ export class Unit implements port.EngineWriter {
     return this.#session.state.changes
   }
 
-  async put({
-    seal,
-    seq,
-    created = seq === undefined ? this.now : -1,
-    ...content
-  }: port.Draft): Promise<void> {
-    const { kind, tenant, id } = content
-    const rev = randomRev(this.#shared.random)
-    const row = { ...content, seq: seq ?? 0, rev, created, sealed: content.keys }
-    checkRow(row)
-    this.#refuseSkew(row.keys)
+  async put({ seal, seq, created = seq === undefined ? this.now : -1, ...content }: port.Draft) {
+    const { kind, tenant, id, keys: sealed } = content
+    const rev = randomNumber(this.#shared.random, HIGHEST_REV)
+    checkRow({ ...content, seq: seq ?? 0, rev, created, sealed })
     const known = seq === undefined ? undefined : await this.#readRow(kind, tenant, id)
     if (seq !== undefined && known === undefined) throw this.#session.collide('conflict')
-    const sealed = { ...row, seq: known?.seq ?? 0, sealed: seal(rev) }
-    this.#change(createChange(known === undefined ? INSERT : REPLACE, sealed, known))
+    const row = { ...content, seq: known?.seq ?? 0, rev, created, sealed: seal(rev) }
+    this.#change(writes.createChange(known === undefined ? writes.INSERT : writes.REPLACE, row, known))
   }
 
   async remove(kind: number, tenant: number, id: port.RowId): Promise<void> {
     const known = await this.#readRow(kind, tenant, id)
-    if (known !== undefined) this.#change(createChange(REMOVE, sql.rowOf(known), known))
+    if (known !== undefined) this.#change(writes.createChange(writes.REMOVE, sql.rowOf(known), known))
   }
 
   append(entry: port.LogEntry): void {
@@ -155,18 +137,14 @@ export class Unit implements port.EngineWriter {
     this.entries.push(entry)
   }
 
-  /** In a unit of many rows. From its commit on the tenant has no keys; the engine deletes what others add until then. */
+  /** From the commit on the tenant has no keys; the engine deletes what others add until then. */
   dropTenant(tenant: number): void {
-    if (!this.#options.isBulk) {
-      this.#options.isBulk = true
-      throw this.#session.collide('moments')
-    }
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.#write()
-    this.#session.hold(this.#takeWrites())
+    this.#session.hold(this.#takeWrites(), writes.dropTenantStatements(tenant))
     this.#rows.clear()
-    this.#session.holdDrop(tenant)
+    this.#unchanged.clear()
   }
 
   storeTime({ isTrusted = false } = {}): void {
@@ -183,16 +161,17 @@ export class Unit implements port.EngineWriter {
   async commit(): Promise<void> {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
-    const { isChange, isBulk } = this.#options
-    if (this.#changedKinds.size === 0 && session.isLoose && !isBulk) throw session.collide('moments')
-    if (isChange || this.hasWritten) await this.#storeEntries(this.entries.splice(0))
+    if (this.#changedKinds.size === 0 && session.moments > 1) throw session.collide('moments')
+    const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
+    if (entries.length > 0) this.#batches = this.#logs.begin(entries, await this.#logs.claim())
+    for (const batch of this.#batches) await this.storePending(batch)
     if (!this.hasWritten && !this.#isNoted) return session.endReading()
     const { remembered, random } = this.#shared
-    if (this.#changedKinds.size > 0 && !isBulk)
+    if (this.#changedKinds.size > 0)
       for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
-    const step = isCached ? randomStep(random) : undefined
-    await session.commit(this.#takeWrites(), { times: this.#isNoted ? this.#times : undefined, step })
+    const step = isCached ? randomNumber(random, MOST_STEP) : undefined
+    await session.commit({ ...this.#takeWrites(), times: this.#isNoted ? this.#times : undefined, step })
   }
 
   /**
@@ -201,12 +180,13 @@ export class Unit implements port.EngineWriter {
    */
   async fail(error: unknown): Promise<Collision | undefined> {
     const session = this.#session
+    this.#isOver = true
     await session.abandon()
     // A work may have taken the collision for an error of its own.
     if (error instanceof Collision) session.collision ??= error
     if (session.collision !== undefined || isUnavailable(error)) return session.collision
-    if (session.isLoose) return session.collide('moments')
-    await session.confirm().catch((failure) => {
+    if (session.moments > 1) return session.collide('moments')
+    await session.endReading().catch((failure) => {
       if (!(failure instanceof Collision)) throw failure
     })
     return session.collision
@@ -218,58 +198,53 @@ export class Unit implements port.EngineWriter {
     this.#logs.end(this.#batches, this.#batches.length > 0)
   }
 
-  async #storeEntries(entries: readonly port.LogEntry[]): Promise<void> {
-    if (entries.length === 0) return
-    this.#batches = this.#logs.begin(entries, await this.#logs.claim())
-    for (const batch of this.#batches) await this.storePending(batch)
-  }
-
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
     const name = rowName(kind, tenant, id)
     if (this.#rows.has(name)) return this.#rows.get(name)
     const isCached = this.#shared.remembered.has(kind)
-    const [found] = await this.#read(sql.getStatement(kind, tenant, id), (each) => each === name, {
-      isCached,
-    })
+    const [found] = await this.#read({ kind, tenant, id }, (each) => each === name, isCached)
     const row = found.kind === null ? undefined : found
     if (this.#options.isChange) this.#rows.set(name, row)
-    if (!isCached) this.#unchanged.set(name, createCheck({ kind, tenant, id }, row?.rev))
+    // Rows of a log are changed by the server that has the chain.
+    if (!isCached && kind !== port.LOG_ROWS)
+      this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, row?.rev))
     return row
   }
 
-  /**
-   * A change that begins with a search may put what it did not find, so it is one transaction. One that removes a parent
-   * sends that before it searches children, so it sees all of them.
-   */
-  #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
-    const { where, all, kind } = query
-    if (this.#options.isChange && !this.hasWritten && !this.#session.hasRead)
-      this.#options.isTransaction = true
-    const keys = sql.searchedKeys(where)
-    for (const key of keys.length === 0 ? [toText(all)] : keys) this.#searched.add(key)
+  /** A change compares the rows that its pages have, and how many have their keys. */
+  async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
+    const { kind, tenant } = query
+    const keys = this.#options.isChange ? sql.countedKeys(query) : []
+    const sees = (name: string) => name.startsWith(`${kind}/${tenant}/`)
     const isCached = this.#shared.remembered.has(kind)
-    return this.#read(sql.searchStatement(query, this.now), () => true, { isCached })
-  }
-
-  /** Two units that search for a key, find nothing and put a row with it would both commit, were they not serializable. */
-  #refuseSkew(keys: Uint8Array): void {
-    if (this.#searched.size === 0 || this.#options.isTransaction === true) return
-    if (keyTexts(keys).some((key) => this.#searched.has(key))) throw this.#session.collide('moments')
+    const statement = sql.searchStatement(query, this.now)
+    if (keys.length === 0) return this.#read(statement, sees, isCached)
+    const counting = keys.map(async (id) => {
+      const [{ keyed: count }] = await this.#read({ kind, tenant, id }, sees, isCached)
+      this.#counted.set(rowName(kind, tenant, id), { kind, tenant, id, count })
+      return count
+    })
+    const isNone = (await Promise.all(counting)).every((count) => count === 0)
+    const found = isNone ? [{ kind: null, total: 0 }] : await this.#read(statement, sees, isCached)
+    for (const row of isCached ? [] : sql.rowsOf(found))
+      this.#unchanged.set(rowName(kind, tenant, row.id), writes.createCheck(row, row.rev))
+    return found
   }
 
   /** Sends first what the unit has written, if the statement is to see it. */
-  #read(statement: Statement, sees: (name: string) => boolean, options: Parameters<Session['read']>[1] = {}) {
+  #read(wanted: Statement | sql.RowName, sees: (name: string) => boolean, isCached = false) {
     this.#refuseLate()
     if ([...this.#changes.keys()].some(sees)) this.#session.hold(this.#takeWrites())
-    return this.#session.read(statement, options)
+    return this.#session.read(wanted, isCached)
   }
 
-  #change(change: Change): void {
+  #change(change: writes.Change): void {
     this.#write()
-    // A unit that logs reads has not kept what it read.
-    if (!this.#options.isChange) {
-      this.#options.isChange = true
-      throw this.#session.collide('moments')
+    const { isChange, isTransaction } = this.#options
+    // A unit that logs reads has not kept what it read; one that reads one moment cannot compare what there is now.
+    if (!isChange || isTransaction) {
+      Object.assign(this.#options, { isChange: true, isTransaction: false })
+      throw this.#session.collide('stale')
     }
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#session.hold(this.#takeWrites())
@@ -288,10 +263,12 @@ export class Unit implements port.EngineWriter {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
-  #takeWrites() {
-    const changes = [...this.#changes.values()]
+  #takeWrites(): writes.Commit {
+    const changes = new Map(this.#changes)
+    const counted = [...this.#counted.values()]
     this.#changes.clear()
-    return { changes, pending: this.#pending.splice(0), chained: this.#chained.splice(0) }
+    this.#counted.clear()
+    return { changes, counted, pending: this.#pending.splice(0), chained: this.#chained.splice(0) }
   }
 }
 

@@ -1,11 +1,16 @@
-/** The changes of a unit of work as one statement: all of them take effect, or none. */
+/** The changes of units of work as one statement. */
 import { toText } from '../bytes.js'
 import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
+import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 import { NOTHING, STATE } from './read-sql.js'
 
 const KEY_BYTES = 8
+/** A commit of more rows may take long. */
+const MOST_QUICK = 100
+/** Sealed bytes of commits, to which no other is added. */
+const MOST_BYTES = 1024 * 1024
 
 export const INSERT = 1
 export const REPLACE = 2
@@ -23,42 +28,35 @@ export interface Change extends Row {
   gone: Uint8Array
 }
 
-/** Changes that one statement can make: at most one of each row. */
-export interface Writes {
-  changes: readonly Change[]
+/** How many rows had a key, which is the `id`. */
+export type Counted = Pick<Row, 'tenant' | 'kind' | 'id'> & { count: number }
+
+/** What a unit of work commits. All of it takes effect, or none. */
+export interface Commit {
+  /** By the names of their rows. */
+  changes: ReadonlyMap<unknown, Change>
   pending?: readonly PendingEntries[]
   /** Pending entries that are in a chain now. */
   chained?: readonly PendingEntries[]
-}
-
-export interface WriteOptions {
-  /** Nothing is written if the store has another state. */
-  state?: { generation: number; changes: number | undefined }
+  /** Nothing is written if the numbers are others. */
+  counted?: readonly Counted[]
+  /** Nothing is written if the store has another state; -1 is any. */
+  state?: { generation: number; changes: number }
   /** Raises the counter `changes` by so much. */
   step?: number | undefined
   times?: Times | undefined
 }
 
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
-const ROW = ['tenant', 'kind', 'id', 'seq', 'rev', 'created', ...CONTENT]
-const INSERTED = [...ROW, 'added']
-const CHANGED = [...INSERTED, 'action', 'was', 'gone']
-const PENDING = ['tenant', 'id', 'chain', 'written', 'sealed']
-const CHAINED = ['tenant', 'id']
+const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
 const TIMES = ['time', 'last', 'since', 'until'] as const
-const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
-
-/** The parameters before the arrays: the state that the unit read, and how many rows are to change. */
-const ARRAYS = 4
-const FIRST_CHAINED = ARRAYS + CHANGED.length + PENDING.length
-const FIRST_STATE = FIRST_CHAINED + CHAINED.length
-
-/** Rows of parallel arrays, the first of which is the parameter `first`. */
-function unnest(columns: readonly string[], first: number): string {
-  const arrays = columns.map(
-    (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,
-  )
-  return `s, unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number) where s.is_current`
+/** The arrays of a statement. Each begins with the number of the commit, from 1 on. */
+const LISTS = {
+  commits: ['unit', 'changes', 'generation'],
+  changes: ['unit', ...ROW, 'action', 'was', 'added', 'gone'],
+  pending: ['unit', 'tenant', 'id', 'chain', 'written', 'sealed'],
+  chained: ['unit', 'tenant', 'id'],
+  counted: ['unit', ...NAME, 'count'],
 }
 
 /** Numbers from `first` on, for {@link keyAt}. */
@@ -70,62 +68,127 @@ export function keyAt(keys: string): string {
   return `substring(${keys} from n * ${KEY_BYTES} - ${KEY_BYTES - 1} for ${KEY_BYTES})`
 }
 
-function insertion(columns: readonly string[]): string {
-  const values = ROW.map((column) => (column === 'seq' ? 'd.place' : `d.${column}`))
+function writeText(): string {
+  const stated = TIMES.map((name, at) => `${name} = coalesce($${at + 3}, t.${name})`)
+  let first = 3 + TIMES.length
+  const rows = (list: keyof typeof LISTS) => {
+    const text = unnest(LISTS[list], first)
+    first += LISTS[list].length
+    return text
+  }
+  const rev = `coalesce((select r.rev from coffer_rows r where ${IS_ROW} limit 1), 0)`
+  const isPending = 't.tenant = x.tenant and t.id = x.id'
+  const isTaken = 'x.unit not in (select unit from refused)'
+  const select = (columns: readonly string[]) => columns.map((column) => `x.${column}`).join(', ')
+  const places = select(ROW).replace('x.seq', 'x.place')
+  const [, ...pending] = LISTS.pending
   return `with
-s as (select ${STATE}, ($1::bigint is null or s.changes = $1)
-  and ($2::bigint is null or s.generation = $2) as is_current from coffer_state s where s.id = 1),
-d as (select x.*, case when x.seq = 0 then nextval('coffer_seq') else x.seq end as place from ${unnest(columns, ARRAYS)}),
-inserted as (insert into coffer_rows (${ROW.join(', ')}) select ${values.join(', ')} from d
-  ${columns === CHANGED ? `where d.action = ${INSERT}` : ''} returning 1),
+s as (select ${STATE} from coffer_state s where s.id = 1),
+units as (select x.* from ${rows('commits')}),
+given as (select x.*, case when x.seq = 0 and x.action = ${INSERT} then nextval('coffer_seq') else x.seq end as place
+  from ${rows('changes')}),
+waiting as (select x.* from ${rows('pending')}),
+chained as (select x.* from ${rows('chained')}),
+counted as (select x.* from ${rows('counted')}),
+refused as (
+  select x.unit from units x, s where (x.changes >= 0 and x.changes <> s.changes)
+    or (x.generation >= 0 and x.generation <> s.generation)
+  union all select x.unit from given x where x.action > ${INSERT} and x.was <> ${rev}
+  union all select x.unit from chained x where (select 1 from coffer_waiting t where ${isPending} limit 1) is null
+  union all select x.unit from counted x where x.count <> (select count(*) from coffer_keys k where ${IS_KEY})),
+changed as (select x.* from given x where ${isTaken}),
+inserted as (insert into coffer_rows (${ROW.join(', ')}) select ${places} from changed x where x.action = ${INSERT}),
 keyed as (insert into coffer_keys (tenant, kind, key, seq)
-  select d.tenant, d.kind, ${keyAt('d.added')}, d.place from d, ${eachKey('d.added')}),
-pending as (insert into coffer_waiting (${PENDING.join(', ')})
-  select ${PENDING.map((column) => `x.${column}`).join(', ')} from ${unnest(PENDING, ARRAYS + columns.length)}
-  on conflict do nothing)`
-}
-
-/** Answers the state. If the parts have not changed as many rows as they should, it is a division by zero. */
-function check(parts: readonly string[]): string {
-  const counts = parts.map((part) => `(select count(*) from ${part})`)
-  return `
-select ${STATE}, 1 / (case when s.is_current and ${counts.join(' + ')} = $3 then 1 else 0 end) from s`
-}
-
-const IS_ROW = 'r.tenant = d.tenant and r.kind = d.kind and r.id = d.id and r.rev = d.was'
-const INSERT_TEXT = insertion(INSERTED) + check(['inserted'])
-const WRITE_TEXT = `${insertion(CHANGED)},
-locked as (select 1 from coffer_rows r, d where d.action = ${CHECK} and ${IS_ROW} for share of r),
-absent as (select 1 from d where d.action = ${CHECK} and d.was = 0 and (select 1 from coffer_rows r
-  where r.tenant = d.tenant and r.kind = d.kind and r.id = d.id limit 1) is null),
-replaced as (update coffer_rows r set rev = d.rev, ${CONTENT.map((column) => `${column} = d.${column}`).join(', ')}
-  from d where d.action = ${REPLACE} and ${IS_ROW} returning 1),
-removed as (delete from coffer_rows r using d where d.action = ${REMOVE} and ${IS_ROW} returning 1),
-gone as materialized (select d.tenant, d.kind, ${keyAt('d.gone')} as key, d.place from d, ${eachKey('d.gone')}),
+  select x.tenant, x.kind, ${keyAt('x.added')}, x.place from changed x, ${eachKey('x.added')}),
+replaced as (update coffer_rows r set rev = x.rev, ${CONTENT.map((column) => `${column} = x.${column}`).join(', ')}
+  from changed x where x.action = ${REPLACE} and ${IS_ROW}),
+removed as (delete from coffer_rows r using changed x where x.action = ${REMOVE} and ${IS_ROW}),
+gone as materialized (select x.tenant, x.kind, ${keyAt('x.gone')} as key, x.place from changed x, ${eachKey('x.gone')}),
 unkeyed as (delete from coffer_keys t using gone g
   where t.tenant = g.tenant and t.kind = g.kind and t.key = g.key and t.seq = g.place),
-chained as (delete from coffer_waiting t using ${unnest(CHAINED, FIRST_CHAINED)}
-  and t.tenant = x.tenant and t.id = x.id returning 1),
-stated as (update coffer_state t set changes = t.changes + $${FIRST_STATE},
-  ${TIMES.map((name, at) => `${name} = coalesce($${FIRST_STATE + 1 + at}, t.${name})`).join(', ')} from s
-  where t.id = 1 and s.is_current and ($1::bigint is null or t.changes = $1)
-  and $${FIRST_STATE}::bigint is not null returning 1)
-${check(['inserted', 'locked', 'absent', 'replaced', 'removed', 'chained', 'stated'])}`
+stored as (insert into coffer_waiting (${pending.join(', ')})
+  select ${select(pending)} from waiting x where ${isTaken} on conflict do nothing),
+ended as (delete from coffer_waiting t using chained x where ${isPending} and ${isTaken}),
+stated as (update coffer_state t set changes = t.changes + $2, ${stated.join(', ')}
+  where t.id = 1 and $2::bigint is not null and not exists (select 1 from refused))
+select ${STATE}, array(select unit::integer from refused) as refused,
+  1 / (case when $1 and exists (select 1 from refused) then 0 else 1 end) as accepted from s`
+}
 
-export function writeStatement(
-  { changes, pending = [], chained = [] }: Writes,
-  { state, step, times }: WriteOptions = {},
-): Statement {
-  const changesState = step !== undefined || times !== undefined
-  const expected = changes.length + chained.length + Number(changesState)
-  const values: unknown[] = [state?.changes, state?.generation, expected]
-  if (!changesState && chained.length === 0 && changes.every(({ action }) => action === INSERT)) {
-    values.push(...toArrays(INSERTED, changes), ...toArrays(PENDING, pending))
-    return { name: 'insert', text: INSERT_TEXT, values }
+const WRITE_TEXT = writeText()
+const LOCK_TEXT = `select 1 from ${unnest(NAME, 1)}, coffer_rows r where ${IS_ROW} `
+const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
+
+/**
+ * The statements of commits, the last of which writes, and answers the state and the numbers of the commits that are
+ * refused. The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a
+ * commit that changes the state is alone.
+ */
+export function writeStatements(commits: readonly Commit[], isAborting = false): Statement[] {
+  const arrays = (list: keyof typeof LISTS, of: (commit: Commit) => Iterable<object> | undefined) => {
+    const lists = commits.map((commit) => [...(of(commit) ?? [])])
+    return toArrays(
+      LISTS[list],
+      lists.flat(),
+      lists.flatMap((rows, at) => rows.map(() => at + 1)),
+    )
   }
-  values.push(...toArrays(CHANGED, changes), ...toArrays(PENDING, pending), ...toArrays(CHAINED, chained))
-  values.push(changesState ? (step ?? 0) : undefined, ...TIMES.map((name) => times?.[name]))
-  return { name: 'write', text: WRITE_TEXT, values }
+  const [{ step, times }] = commits as [Commit]
+  const changesState = step !== undefined || times !== undefined
+  const values = [
+    isAborting,
+    changesState ? (step ?? 0) : undefined,
+    ...TIMES.map((name) => times?.[name]),
+    ...arrays('commits', ({ state = { changes: -1, generation: -1 } }) => [state]),
+    ...arrays('changes', ({ changes }) => changes.values()),
+    ...arrays('pending', ({ pending }) => pending),
+    ...arrays('chained', ({ chained }) => chained),
+    ...arrays('counted', ({ counted }) => counted),
+  ]
+  // In one order, so that no two wait for one another.
+  const known = commits
+    .flatMap(({ changes }) => [...changes.values()].filter(({ was }) => was > 0))
+    .sort((one, other) => Buffer.compare(one.id, other.id))
+  const lock = (name: string, strength: string, rows: readonly Change[]) =>
+    rows.length === 0 ? [] : [{ name, text: LOCK_TEXT + strength, values: toArrays(NAME, rows) }]
+  return [
+    ...(commits.some(locksState) ? [LOCK_STATE] : []),
+    ...lock(
+      'lock',
+      'for update of r',
+      known.filter(({ action }) => action !== CHECK),
+    ),
+    ...lock(
+      'share',
+      'for share of r',
+      known.filter(({ action }) => action === CHECK),
+    ),
+    {
+      name: 'write',
+      text: WRITE_TEXT,
+      values,
+      isSlow: commits.some(({ changes }) => changes.size > MOST_QUICK),
+    },
+  ]
+}
+
+/** A commit locks the state of the store if it changes the state, or adds what it may have searched and not found. */
+function locksState({ step, times, changes, counted = [] }: Commit): boolean {
+  const isSearched = (change: Change) =>
+    change.added.length > 0 && counted.some(({ kind }) => kind === change.kind)
+  return step !== undefined || times !== undefined || [...changes.values()].some(isSearched)
+}
+
+/** Whether `next` may go with `others`: one statement changes a row once, and compares none that it changes. */
+export function fits(others: readonly Commit[], next: Commit): boolean {
+  const meets = ({ changes }: Commit) =>
+    [...next.changes].some(([name, { action }]) => {
+      const known = changes.get(name)
+      return known !== undefined && (known.action !== CHECK || action !== CHECK)
+    })
+  const all = others.flatMap(({ changes }) => [...changes.values()])
+  const bytes = all.reduce((sum, { sealed }) => sum + sealed.length, 0)
+  return bytes < MOST_BYTES && ![...others, next].some(locksState) && !others.some(meets)
 }
 
 /** `before`: the row as it was read, unless it is new. */
@@ -139,11 +202,6 @@ export function createChange(action: number, row: Row, before?: Pick<Row, 'rev' 
 export function createCheck(name: Pick<Row, 'kind' | 'tenant' | 'id'>, rev = 0): Change {
   const none = { seq: 0, created: 0, modified: 0, expires: 0, keys: NOTHING, sealed: NOTHING }
   return createChange(CHECK, { ...none, ...name, rev }, { rev, keys: NOTHING })
-}
-
-/** All keys, as texts. */
-export function keyTexts(keys: Uint8Array): string[] {
-  return [toText(keys, 0, KEY_BYTES), ...splitKeys(keys).keys()]
 }
 
 /** All keys but the first, which is that of the kind and has an index of its own; each once. */
@@ -164,34 +222,6 @@ export function dropTenantStatements(tenant: number): Statement[] {
   return ['keys', 'rows', 'waiting'].map((table) => ({
     text: `delete from coffer_${table} where tenant = $1`,
     values: [tenant],
+    isSlow: true,
   }))
-}
-
-const HEAD_BYTES = 20
-const LENGTH_BYTES = 4
-const NUMBER_BYTES = 8
-/** PostgreSQL's numbers of types. */
-const BYTEA = 17
-const INT8 = 20
-
-/**
- * Arrays of one dimension without nulls in the binary form of the protocol: `pg` would send text, and bytes as hexadecimal
- * digits. Contract: numbers are whole.
- */
-function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
-  const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? NUMBER_BYTES : value.length)
-  return columns.map((column) => {
-    const values = list.map((each) => (each as Record<string, Uint8Array | number>)[column]!)
-    const bytes = values.reduce<number>((sum, value) => sum + LENGTH_BYTES + sizeOf(value), HEAD_BYTES)
-    const array = Buffer.allocUnsafe(bytes)
-    const head = [1, 0, BYTES.includes(column) ? BYTEA : INT8, values.length, 1]
-    let at = head.reduce((to, field) => array.writeInt32BE(field, to), 0)
-    for (const value of values) {
-      at = array.writeInt32BE(sizeOf(value), at)
-      if (typeof value === 'number') array.writeBigInt64BE(BigInt(value), at)
-      else array.set(value, at)
-      at += sizeOf(value)
-    }
-    return array
-  })
 }

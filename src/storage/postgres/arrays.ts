@@ -1,0 +1,45 @@
+/** Rows as parameters: parallel arrays in the binary form of the protocol, because `pg` would send bytes as text. */
+
+/** What a row is found by. */
+export const NAME = ['tenant', 'kind', 'id']
+export const IS_ROW = 'r.tenant = x.tenant and r.kind = x.kind and r.id = x.id'
+export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
+
+const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']
+const HEAD_BYTES = 20
+const LENGTH_BYTES = 4
+/** PostgreSQL's numbers of types. */
+const BYTEA = 17
+const INT8 = 20
+
+/** The parameters from `first` on as rows `x`, with their `number`, from 1 on. */
+export function unnest(columns: readonly string[], first: number): string {
+  const arrays = columns.map(
+    (column, at) => `$${first + at}::${BYTES.includes(column) ? 'bytea' : 'bigint'}[]`,
+  )
+  return `unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number)`
+}
+
+/** `units`: the values of the column `unit`. Contract: no value is null, and numbers are whole. */
+export function toArrays(
+  columns: readonly string[],
+  list: readonly object[],
+  units: number[] = [],
+): Buffer[] {
+  const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? 8 : value.length)
+  return columns.map((column) => {
+    const own = list as readonly Record<string, Uint8Array | number>[]
+    const values = column === 'unit' ? units : own.map((each) => each[column]!)
+    const bytes = values.reduce<number>((sum, value) => sum + LENGTH_BYTES + sizeOf(value), HEAD_BYTES)
+    const array = Buffer.allocUnsafe(bytes)
+    const head = [1, 0, BYTES.includes(column) ? BYTEA : INT8, values.length, 1]
+    let at = head.reduce((to, field) => array.writeInt32BE(field, to), 0)
+    for (const value of values) {
+      at = array.writeInt32BE(sizeOf(value), at)
+      if (typeof value === 'number') array.writeBigInt64BE(BigInt(value), at)
+      else array.set(value, at)
+      at += sizeOf(value)
+    }
+    return array
+  })
+}
