@@ -88,7 +88,7 @@ t.test('a page of another origin works with a public key, and with no other', op
     json: { title: 'Forbidden' },
   })
   t.match(await send(undefined, 'GET /tokens'), { status: 401 }, 'errors can be read')
-  t.match(await send(undefined, 'GET /webhooks'), { status: 404, json: { title: 'Not Emulated' } })
+  t.match(await send(undefined, 'GET /documents'), { status: 404, json: { title: 'Not Emulated' } })
   t.match(await send(applications.private?.key, `GET /tokens/${id}`), { failure: 'Failed to fetch' })
   t.match(await send(applications.management?.key, 'GET /tenants/self'), { failure: 'Failed to fetch' })
 })

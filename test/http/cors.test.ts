@@ -56,7 +56,7 @@ t.test('a preflight on every known path is answered without a key', async (t) =>
   const page = await ask('OPTIONS /healthz', { 'access-control-request-method': 'GET' })
   t.equal(page.headers.get('access-control-allow-methods'), 'GET, HEAD')
   t.notOk(page.headers.has('access-control-allow-headers'), 'none were asked for')
-  const out = await ask('OPTIONS /webhooks', { 'access-control-request-method': 'POST' })
+  const out = await ask('OPTIONS /documents', { 'access-control-request-method': 'POST' })
   t.equal(out.headers.get('access-control-allow-methods'), 'DELETE, GET, HEAD, PATCH, POST, PUT')
 })
 
@@ -95,7 +95,7 @@ t.test('pages read answers and errors, except those to keys of servers', async (
     [401, await ask('GET /tokens')],
     [401, await ask('GET /tokens', { 'svc-api-key': 'key_unknown' })],
     [404, await ask('GET /nothing')],
-    [404, await ask('POST /webhooks')],
+    [404, await ask('POST /documents')],
     [405, await ask('PUT /tokens')],
     [200, await ask('GET /healthz')],
     [200, await ask('GET /openapi.json')],
