@@ -2,6 +2,7 @@ import { setTimeout } from 'node:timers/promises'
 import type { Clock } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { isObject } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { randomKey } from '../domain/text/base58.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, invalid } from '../errors.js'
@@ -116,7 +117,7 @@ export class ControlState implements ControlPlane {
     if (!this.#snapshots.delete(name)) throw unknown('snapshot with this name')
   }
 
-  async fork(): Promise<Fork> {
+  async fork(called?: string): Promise<Fork> {
     const { memory, clock, names, start } = this.#require()
     refuseMore(this.forks, MOST_FORKS, 'forks')
     const own = clock.copy()
@@ -124,7 +125,10 @@ export class ControlState implements ControlPlane {
     const { app } = forked.memory
     const { id, name } = await app.tenant()
     const keys = Object.entries(forked.keys).map(([application, key]) => [names.get(application), key])
-    const fact = { id, tenant: { id, name }, keys: Object.fromEntries(keys) as Fork['keys'] }
+    const fact = {
+      ...{ id, ...omitUndefined({ name: called }), tenant: { id, name } },
+      keys: Object.fromEntries(keys) as Fork['keys'],
+    }
     const inMemory = { memory: forked.memory, clock: own, names, start: await forked.memory.save() }
     const control = new ControlState(app, inMemory, fact)
     app.control = control

@@ -2,6 +2,7 @@
 import { isContainerPath } from '../domain/access/container.js'
 import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import { settingOf } from '../domain/settings.js'
 import { CofferError, invalid } from '../errors.js'
 import { applicationCaller } from '../framework/caller/authenticate.js'
@@ -31,6 +32,8 @@ const READS: ReadonlySet<string> = new Set<OperationName>([
   'invite outbox',
   'webhook list',
   'webhook deliveries',
+  'webhook list',
+  'webhook deliveries',
 ])
 
 const OTHERS: ReadonlySet<string> = new Set<OperationName>([
@@ -43,6 +46,7 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
   'reactor patch',
   'webhook resend',
   'log verify',
+  'webhook resend',
   'control reset',
   'control snapshot list',
   'control snapshot create',
@@ -123,6 +127,9 @@ export async function performForPage(
 
 /** The kinds of records that screens of the page show. */
 const SHOWN = [
+  'webhook',
+  'delivery',
+
   'tenant',
   'token',
   'association',
@@ -151,6 +158,7 @@ export async function readNews(
     faults: control.faults.rules.length,
     forks: [...base.forks.values()].map(({ fact, requests }) => ({
       id: fact.id,
+      ...omitUndefined({ name: fact.name }),
       requests: requests.count,
     })),
     version,

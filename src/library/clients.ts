@@ -12,6 +12,11 @@ import { type OperationName, type ResultOf, registry } from '../operations/all.j
 type ControlName = Extract<OperationName, `control ${string}`>
 type Controls = Methods<ControlName>['control']
 
+export interface ForkOptions {
+  /** What the dashboard calls it. */
+  name?: string
+}
+
 /** The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory. */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
   /** The key of `/_coffer/` on the server; undefined if requests cannot reach it. */
@@ -20,7 +25,7 @@ export type Control<Fork, Key extends string | undefined = string | undefined> =
    * A tenant of its own with the data that the vault began with, its own keys, log, clock and faults: one for each
    * parallel test worker. The vault's server accepts its keys too. `stop` deletes it.
    */
-  fork(): Promise<Fork>
+  fork(options?: ForkOptions): Promise<Fork>
 }
 
 /** A fork on a server in another process. */
@@ -66,8 +71,8 @@ export function createControl<Names extends string = string>(
     return createControls(async (definition, input) => resultOf(await client.call(definition, input)))
   }
   const controls = controlsAt(CONTROL_PATH)
-  const fork = async (): Promise<RemoteFork<Names>> => {
-    const { id, tenant, keys } = await controls.forks.create()
+  const fork = async (options: ForkOptions = {}): Promise<RemoteFork<Names>> => {
+    const { id, tenant, keys } = await controls.forks.create(options)
     const stop = () => controls.forks.delete({ id })
     return {
       url: others.url,

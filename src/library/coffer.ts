@@ -7,7 +7,7 @@ import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
 import { type Handler, toHandler } from '../http/start.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
-import { type ClientOptions, type Control, clientOver, createControls } from './clients.js'
+import { type ClientOptions, type Control, clientOver, createControls, type ForkOptions } from './clients.js'
 
 /** For requests that name no host. */
 const ORIGIN = 'http://localhost'
@@ -89,7 +89,7 @@ export class Coffer<Names extends string = string> {
     this.url = opened.url
     this.port = opened.port
     const controls = createControls(({ name }, input) => this.ask(name as OperationName, input))
-    this.control = { ...controls, key: opened.controlKey, fork: () => this.#fork() }
+    this.control = { ...controls, key: opened.controlKey, fork: (options) => this.#fork(options) }
   }
 
   /** @internal @throws TypeError for a vault that this library has not opened */
@@ -98,9 +98,9 @@ export class Coffer<Names extends string = string> {
     throw new TypeError('Pass what openVault or openTestVault gives.')
   }
 
-  async #fork(): Promise<Coffer<Names>> {
+  async #fork({ name }: ForkOptions = {}): Promise<Coffer<Names>> {
     const { control: base, controlKey: _, ...shared } = this.#opened
-    const { id, keys } = await base.fork()
+    const { id, keys } = await base.fork(name)
     const control = base.findFork(id)
     const tenant = await control.app.tenant()
     return new Coffer({ ...shared, control, keys }, tenant, () => base.deleteFork(id))

@@ -301,6 +301,7 @@ function Forks({ act }: { act: Act }) {
       {rows.length > 0 && <Table head={['Fork', 'Requests', 'Actions']} rows={rows} right={1} />}
       {place.fork === undefined && (
         <Form class="form" send={create}>
+          <Field label="Name of a fork" name="name" maxLength={100} placeholder="worker-2" grows />
           <button type="submit">New fork</button>
         </Form>
       )}

@@ -1,11 +1,24 @@
-/** The log and the outbox. */
+/** The log, the outbox and webhooks. */
 import { useState } from 'preact/hooks'
 import type { List } from '../framework/page.js'
 import type { ResultOf } from '../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../operations/invite/noun.js'
 import { useAction, useAsked, useLive, useNameOf } from './api.js'
-import { Button } from './forms.js'
-import { Badge, Copy, Detail, Empty, Facts, formatSpan, NoneFits, Terminal, Time } from './parts.js'
+import { Button, Failure } from './forms.js'
+import {
+  Badge,
+  Code,
+  Copy,
+  Detail,
+  Empty,
+  Facts,
+  formatSpan,
+  Json,
+  NoneFits,
+  Table,
+  Terminal,
+  Time,
+} from './parts.js'
 import { linkTo, type Route } from './route.js'
 import { Rows } from './rows.js'
 import { Filter, fits, ItemScreen, Screen } from './screen.js'
@@ -166,5 +179,102 @@ function Letter({ mail }: { mail: OutboxMail }) {
         )}
       </div>
     </Detail>
+  )
+}
+
+type Webhook = ResultOf<'webhook list'>['data'][number]
+type Delivery = ResultOf<'webhook deliveries'>['data'][number]
+
+const KINDS: Record<Delivery['state'], string> = { sent: 'good', waiting: 'warn', failed: 'bad', dropped: '' }
+
+export function Webhooks({ route }: { route: Route }) {
+  const { result, error } = useAsked('webhook list')
+  return (
+    <ItemScreen
+      title="Webhooks"
+      screen="webhooks"
+      thing="webhook"
+      route={route}
+      placeholder="Name, address, event"
+      error={error}
+      all={result?.data}
+      textOf={({ name, url, events }) => `${name} ${url} ${events.join(' ')}`}
+      item={({ name, url, status }) => [
+        <span key="name" class="row">
+          <b>{name}</b>
+          <Badge kind={status === 'enabled' ? 'push' : 'push warn'}>{status}</Badge>
+        </span>,
+        <span key="url" class="dim">
+          {url}
+        </span>,
+      ]}
+      detail={(webhook) => <Deliveries key={webhook.id} webhook={webhook} />}
+      empty={
+        <Empty title="No webhook yet">
+          <p>A webhook is an address that is told of events.</p>
+          <Terminal text="coffer webhook create --name billing --address https://example.com/events --event token.created" />
+        </Empty>
+      }
+    />
+  )
+}
+
+function Deliveries({ webhook: { id, name, url, events, status } }: { webhook: Webhook }) {
+  const { ask } = useLive()
+  const [opened, setOpened] = useState<string>()
+  const { act, error } = useAction()
+  const { result, error: missing } = useAsked('webhook deliveries', { id, size: 100 })
+  const all = result?.data ?? []
+  const shown = all.find((each) => each.id === opened) ?? all[0]
+  const rows = all.map((each) => [
+    <code key="at">{each.created_at.slice(0, 19).replace('T', ' ')}</code>,
+    each.type,
+    <Badge key="state" kind={KINDS[each.state]}>
+      {each.state} {each.status}
+    </Badge>,
+    each.attempts,
+    <span key="actions" class="row end">
+      <Button
+        text="Show"
+        aria-label={`Show delivery ${each.id.slice(0, 8)}`}
+        act={() => setOpened(each.id)}
+      />
+      <Button
+        text="Send again"
+        aria-label={`Send again: delivery ${each.id.slice(0, 8)}`}
+        act={() => act(() => ask('webhook resend', { id: each.id }))}
+      />
+    </span>,
+  ])
+  const head = [<h2 key="name">{name}</h2>, <Badge key="status">{status}</Badge>]
+  return (
+    <Detail back="#/webhooks" head={head}>
+      <Facts of={{ Address: url, Events: events.join(', ') }} />
+      <Failure text={error ?? missing} />
+      <h3>Deliveries of the last 24 hours</h3>
+      {rows.length === 0 && <p class="dim">Nothing was sent yet.</p>}
+      {rows.length > 0 && (
+        <Table head={['Time UTC', 'Event', 'State', 'Attempts', 'Actions']} rows={rows} right={3} />
+      )}
+      {shown && <DeliveryDetail delivery={shown} />}
+    </Detail>
+  )
+}
+
+function DeliveryDetail({ delivery }: { delivery: Delivery }) {
+  const { id, payload, answer, failure, due_at, attempted_at } = delivery
+  return (
+    <>
+      <Facts
+        of={{
+          Delivery: <code>{id}</code>,
+          'Last attempt': attempted_at && <Time of={attempted_at} />,
+          'Next attempt': due_at && <Time of={due_at} />,
+          Failure: failure,
+        }}
+      />
+      <Json label="Payload" value={payload} isCopied />
+      {answer && <Code label="Answer" text={answer} />}
+    </>
   )
 }

@@ -6,7 +6,7 @@ import { Applications } from './applications.js'
 import { Controls } from './controls.js'
 import { Dialog, Failure } from './forms.js'
 import { Chips, Header, Navigation, Places, Theme, titleOf, useKept, useKeys } from './frame.js'
-import { Log, Outbox } from './lists.js'
+import { Log, Outbox, Webhooks } from './lists.js'
 import { Facts, formatTime, Terminal } from './parts.js'
 import { Reactors } from './reactors.js'
 import { type Document, DocumentProvider, Reference } from './reference.js'
@@ -21,6 +21,7 @@ const SCREENS = {
   tokens: Tokens,
   applications: Applications,
   reactors: Reactors,
+  webhooks: Webhooks,
   log: Log,
   outbox: Outbox,
   controls: Controls,
@@ -45,7 +46,7 @@ const KEYS: Record<string, string> = {
   Enter: 'Open the row; its address is a permalink',
   Esc: 'Close the detail or the dialog, leave the field',
   '/': 'Find',
-  '1 … 8': 'Go to a screen',
+  '1 … 9': 'Go to a screen',
   e: 'Requests: edit and send',
   n: 'Tokens: new token',
   '← →': 'Other tab',

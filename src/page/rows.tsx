@@ -23,23 +23,23 @@ type Box = RefObject<HTMLDivElement | null>
 
 /** Moves to the next row when the page tells so. `reveal` has the row drawn, if it is not. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
-  const hasMoved = useRef(false)
-  /** The row that was moved to last, which may not be drawn yet. */
-  const last = useRef(chosen)
-  last.current = chosen
+  /** The row that was moved to, until it is the chosen one. */
+  const moved = useRef<string>(undefined)
+  const current = chosen && linkOf(chosen)
   useEvent(MOVE, (event) => {
-    const at = last.current === undefined ? -1 : rows.indexOf(last.current)
+    const from = moved.current ?? current
+    const at = rows.findIndex((row) => linkOf(row) === from)
     const next = Math.max(0, Math.min(rows.length - 1, at + (event as CustomEvent<number>).detail))
     if (rows[next] === undefined) return
-    hasMoved.current = true
-    last.current = rows[next]
+    moved.current = linkOf(rows[next])
     reveal(next)
-    go(linkOf(rows[next]), true)
+    go(moved.current, true)
   })
   useEffect(() => {
-    const link = hasMoved.current ? list.current!.querySelector<HTMLElement>('[aria-current]') : null
+    if (moved.current === undefined || moved.current !== current) return
+    const link = list.current!.querySelector<HTMLElement>('[aria-current]')
     if (link === null) return
-    hasMoved.current = false
+    moved.current = undefined
     link.focus()
     link.scrollIntoView({ block: 'nearest' })
   })

@@ -210,6 +210,48 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.equal((await home.json('log reveals card-1')).count, uses)
 })
 
+t.test('a server performs the tools, in no-reveal mode that it confirms', async (t) => {
+  const { home, key, destination, connect } = await open(t)
+  await home.json('token create', { stdin: JSON.stringify(CARD) })
+  const stop = new AbortController()
+  let tell: (url: string) => void = () => {}
+  const started = new Promise<string>((resolve) => {
+    tell = resolve
+  })
+  const words = [
+    'serve',
+    '--port',
+    '0',
+    '-o',
+    'json',
+    '--log',
+    'none',
+    '--allow-net',
+    new URL(destination.url).host,
+  ]
+  const watch = (text: string) => text.startsWith('{"url"') && tell(JSON.parse(text).url)
+  const serving = home.run(words, { watch, interrupt: stop.signal })
+  const { call, client, close } = await connect({
+    words: ['--url', await started],
+    env: { COFFER_API_KEY: key },
+  })
+  const names = (await client.listTools()).tools.map(({ name }) => name)
+  t.ok(names.includes('proxy_call') && !names.includes('token_generate'))
+  const got = await call('token_get', { id: 'card-1' })
+  t.match(got.data, { data: { number: 'XXXXXXXXXXXX4242' } })
+  t.notOk(got.data.fingerprint)
+  const body = { n: '{{ card-1 | json: "$.number" }}' }
+  const { data } = await call('proxy_call', { target: `${destination.url}/echo`, path: '/x?y=1', body })
+  t.match(data.res, { statusCode: 200, body: { url: '/echo/x?y=1', body: /withheld/ } })
+  t.match(await call('proxy_call', { target: `${destination.url}/echo`, dry_run: true }), { isError: true })
+  const elsewhere = await call('proxy_call', { target: 'http://127.0.0.1:9/x', body })
+  t.match(elsewhere, { isError: true, text: /not on the list/ })
+  t.match(await call('token_search', { query: 'data:4242' }), { isError: true, text: /No-reveal mode/ })
+  await close()
+  stop.abort()
+  await serving
+})
+
 t.test('help topics are resources, and two prompts say how', async (t) => {
   const { client } = await open(t)
   const { resources } = await client.listResources()

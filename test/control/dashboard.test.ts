@@ -212,7 +212,7 @@ t.test('requests come with why they were refused, and which rules decided', asyn
 t.test('a fork has tokens and requests of its own', async (t) => {
   const { api, control, send, signIn } = await open(t)
   await signIn()
-  const fork = await control.fork()
+  const fork = await control.fork('worker-2')
   await control.findFork(fork.id).app.ask({
     operation: 'token delete',
     input: { id: 'name-1' },
@@ -223,7 +223,11 @@ t.test('a fork has tokens and requests of its own', async (t) => {
   await api('/tokens/card-1', fork.keys.support!)
   const base = await send('/_dashboard/ask', { after: 0 })
   t.match(base, {
-    json: { count: 1, forks: [{ id: fork.id, requests: 2 }], facts: { counts: { tokens: 2 } } },
+    json: {
+      count: 1,
+      forks: [{ id: fork.id, name: 'worker-2', requests: 2 }],
+      facts: { counts: { tokens: 2 } },
+    },
   })
   t.match(await send('/_dashboard/ask', { after: 0, fork: fork.id }), { json: { count: 2 } })
   const own = await send('/_dashboard/ask', { operation: 'token list', fork: fork.id })

@@ -251,6 +251,16 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   await page.getByRole('link', { name: 'Open the link' }).waitFor()
   await check('outbox')
 
+  await show(page, 'webhooks', 'Webhooks')
+  await page.getByText('No webhook yet').waitFor()
+  const hook = { name: 'billing', url: 'https://hooks.example/events', events: ['token.created'] }
+  await server.ask('webhook create', hook)
+  await server.ask('token create', { type: 'token', data: `${MARK} 3` })
+  await page.locator('.detail').getByText('token.created').first().waitFor()
+  await page.getByRole('button', { name: /^Send again: delivery/ }).click()
+  await page.locator('.detail pre', { hasText: 'token.created' }).waitFor()
+  await check('webhooks')
+
   await show(page, 'controls', 'Controls')
   await page.getByLabel('Or go to (UTC)').fill('2040-01-15T09:00:00')
   await page.getByRole('button', { name: 'Go to this time' }).click()
@@ -263,8 +273,9 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   await page.getByLabel('Name of a snapshot').fill('here')
   await page.getByRole('button', { name: 'Keep a snapshot' }).click()
   await page.getByRole('button', { name: 'Return to here' }).waitFor()
+  await page.getByLabel('Name of a fork').fill('worker-2')
   await page.getByRole('button', { name: 'New fork' }).click()
-  await page.getByRole('button', { name: /^Show fork/ }).click()
+  await page.getByRole('button', { name: 'Show fork worker-2' }).click()
   await page.getByText('shown').waitFor()
   await page.getByLabel('Tenant or fork').selectOption({ index: 0 })
   await check('controls')

@@ -98,7 +98,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   {
     name: 'mcp',
     isAlone: true,
-    summary: 'Serve the vault to an agent, as tools of MCP over standard input and output',
+    summary: 'Serve the vault to an agent, as tools of MCP',
     details:
       'The agent acts as the application whose key is in COFFER_API_KEY or in the profile, with the tools that its permissions\n' +
       'allow. It never sees data: this is no-reveal mode. See docs/agents.md.',

@@ -75,7 +75,12 @@ export type RequestRecord = Infer<typeof requestOutput> & { decisions?: Explaine
 export type RequestFilter = Partial<Pick<RequestRecord, 'operation' | 'method' | 'status' | 'application_id'>>
 
 /** Its keys are by the names of the applications. */
-export const forkOutput = object({ id: uuid, tenant: object({ id: uuid, name: text }), keys: textMap })
+export const forkOutput = object({
+  id: uuid,
+  'name?': text,
+  tenant: object({ id: uuid, name: text }),
+  keys: textMap,
+})
 export type Fork = Infer<typeof forkOutput>
 
 /** A vault's control plane. @throws CofferError `not_found` for state, clock and forks of a vault not in memory */
@@ -88,7 +93,7 @@ export interface ControlPlane {
   /** @throws CofferError `not_found` */
   deleteSnapshot(name: string): void
   /** @throws CofferError `unprocessable` beyond the limit */
-  fork(): Promise<Fork>
+  fork(name?: string): Promise<Fork>
   listForks(): Fork[]
   /** @throws CofferError `not_found` */
   deleteFork(id: string): Promise<void>

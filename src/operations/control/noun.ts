@@ -98,8 +98,11 @@ export const noun = {
       summary: 'Begin a tenant with the data that the vault began with, for a parallel test worker.',
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
+      input: closedInput([], {
+        name: { type: 'string', minLength: 1, maxLength: 100, description: 'What the page calls it.' },
+      }),
       output: port.forkOutput,
-      runDetached: async (session) => session.control().fork(),
+      runDetached: async (session, { name }) => session.control().fork(name),
     }),
     operation({
       ...on('fork list', 'GET /forks'),

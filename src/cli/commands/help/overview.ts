@@ -3,7 +3,7 @@ import { truncate } from '../../output/display.js'
 
 /** The commands of each group. `help` and `version` are in none. */
 export const GROUPS: Readonly<Record<string, readonly string[]>> = {
-  Start: ['init', 'serve', 'doctor', 'completion'],
+  Start: ['init', 'serve', 'mcp', 'doctor', 'completion'],
   Data: ['token', 'intent', 'formula', 'reactor', 'proxy', 'webhook', 'log', 'scan'],
   Access: ['app', 'session', 'tenant', 'member', 'invite'],
   Testing: ['control', 'seed', 'openapi'],
@@ -25,6 +25,6 @@ export function describeGroups(commands: readonly Summary[], topics: readonly st
     }),
   )
   const title = 'A token vault in your terminal, and a server for your tests. Begin: coffer init'
-  const [first, ...others] = groups.map((lines) => lines.join('\n'))
-  return [`${title}\n${first}`, ...others, `More: coffer help ${topics.join('|')}\n`].join('\n\n')
+  const screen = groups.map((lines) => lines.join('\n')).join('\n\n')
+  return `${title}\n${screen}\nMore: coffer help ${topics.join('|')}\n`
 }
