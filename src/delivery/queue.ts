@@ -2,14 +2,7 @@
 import { formatDate } from '../domain/dates.js'
 import type { RecordOf } from '../domain/records/records.js'
 import type { DeliveryPort, Waiting } from '../framework/ports/deliveries.js'
-import {
-  eachRecord,
-  findNewest,
-  type PutOptions,
-  readAll,
-  type Store,
-  type StoreWriter,
-} from '../storage/store.js'
+import { eachRecord, type PutOptions, readAll, type Store, type StoreWriter } from '../storage/store.js'
 
 /** ms that a stopping server waits for deliveries under way. */
 const STOP_MS = 2_000
@@ -104,10 +97,7 @@ export class DeliveryQueue implements DeliveryPort {
   async resume(listener = this.#listener): Promise<void> {
     this.#listener = listener
     for await (const { number } of eachRecord(this.#store, 'tenant', 0))
-      for (const { kind } of Object.values(this.#channels)) {
-        const newest = await this.#store.read((reader) => findNewest(reader, kind, number, WAITING))
-        if (newest !== undefined) await this.#findDue(kind, number)
-      }
+      for (const { kind } of Object.values(this.#channels)) await this.#findDue(kind, number)
   }
 
   /** Tells the listener of another queue, which is at the same server. */

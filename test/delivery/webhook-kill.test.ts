@@ -83,3 +83,21 @@ t.test('a server says once that a host is not allowed, and sends when it is', as
   t.equal(sent.code, 0, sent.stderr)
   t.equal(receiver.received.length, 1, 'a command sends before it ends')
 })
+
+t.test('a command shows one delivery with its payload', async (t) => {
+  const place = createWorkplace()
+  t.teardown(() => place.remove())
+  const run = async (line: string) => {
+    const { code, stdout, stderr } = await runCommand(place, line.split(' '))
+    if (code !== 0) throw new Error(stderr)
+    return stdout
+  }
+  await run('init --quiet')
+  await run('webhook create --name hook --address https://example.com/a --event token.created --quiet')
+  await run('token create --type token --data text --quiet')
+  const id = (await run('webhook deliveries hook -o id')).trim()
+  const shown = await run(`webhook deliveries ${id} -o table`)
+  t.match(shown, /^id: +[0-9a-f-]{36}\n/)
+  t.match(shown, /payload: +\{"event":\{.*"type":"token\.created"/)
+  t.match(shown, /failure: +The destination cannot be called/)
+})

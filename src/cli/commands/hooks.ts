@@ -4,6 +4,7 @@ import { requireSettingName, type SettingView, VAULT_SETTINGS } from '../../doma
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, noRevealError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
+import type { ResultOf } from '../../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
 import type { TenantView } from '../../operations/tenant/noun.js'
 import { readHolder } from '../../vault/offline.js'
@@ -132,6 +133,14 @@ export const deleteTenant: Hooks = {
     const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
     if (!tenants.some((tenant) => isNamed(tenant, choice)))
       await credentials.rememberTenant(context, undefined)
+  },
+}
+
+/** By its id one delivery is printed with its payload and answer, which a table lacks. */
+export const showDeliveries: Hooks = {
+  run: async ({ input, ask, print }) => {
+    const list = (await ask()) as ResultOf<'webhook deliveries'>
+    await print(list.data.find(({ id }) => id === input.id) ?? list)
   },
 }
 

@@ -92,6 +92,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'No mail yet. Invite a person: coffer invite create --help',
     load: async () => (await loadHooks()).showOutbox,
   },
+  'webhook deliveries': {
+    empty: 'No event of the last 24 hours. See: coffer webhook list',
+    load: async () => (await loadHooks()).showDeliveries,
+  },
   'invite accept': {
     arguments: [['[link]', 'the link in the mail, or its token; - reads standard input']],
     options: [
