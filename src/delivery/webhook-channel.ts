@@ -2,7 +2,7 @@
 import type { Signer } from '../crypto/ports.js'
 import { formatDate } from '../domain/dates.js'
 import { canonicalJson } from '../domain/json/json.js'
-import type { DeliveryRecord } from '../domain/records/records.js'
+import type { DeliveryRecord, WebhookRecord } from '../domain/records/records.js'
 import { pauseAfter, payloadOf } from '../domain/webhook/events.js'
 import { CofferError } from '../errors.js'
 import { keptUntil } from '../framework/events.js'
@@ -56,7 +56,7 @@ export class WebhookChannel implements Channel<'delivery'> {
     const attempt = await this.#post(hook.url, canonicalJson(payloadOf({ ...record, attempted_at: now })))
     if (attempt.status === undefined && this.#stopping.signal.aborted)
       return { change: async (found) => ({ ...found, due_at: now }) }
-    if (attempt.isRefused) return this.#postpone(id, `Webhook "${hook.name}": ${attempt.failure}`)
+    if (attempt.isRefused) return this.#postpone(hook, attempt.failure!)
     return {
       change: async ({ due_at: _, status: __, answer: ___, failure: ____, ...found }, writer, enqueue) => {
         const tried = { ...found, ...attempt, attempts: found.attempts + 1, attempted_at: now }
@@ -74,8 +74,8 @@ export class WebhookChannel implements Channel<'delivery'> {
   }
 
   /** That an address may not be called is no attempt. The operator is told once. */
-  #postpone(id: string, failure: string): Outcome<'delivery'> {
-    const notice = this.#refused.has(id) ? {} : { notice: () => failure }
+  #postpone({ id, name }: WebhookRecord, failure: string): Outcome<'delivery'> {
+    const notice = this.#refused.has(id) ? {} : { notice: () => `Webhook "${name}": ${failure}` }
     this.#refused.add(id)
     return {
       change: async (found, { now }) => {
