@@ -32,8 +32,6 @@ const READS: ReadonlySet<string> = new Set<OperationName>([
   'invite outbox',
   'webhook list',
   'webhook deliveries',
-  'webhook list',
-  'webhook deliveries',
 ])
 
 const OTHERS: ReadonlySet<string> = new Set<OperationName>([
@@ -44,7 +42,6 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
   'app key delete',
   'reactor create',
   'reactor patch',
-  'webhook resend',
   'log verify',
   'webhook resend',
   'control reset',
