@@ -267,22 +267,22 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 392,
-  cli: 5871,
-  client: 540,
-  control: 1031,
-  crypto: 638,
-  domain: 4530,
-  framework: 2685,
-  http: 2315,
+  '.': 459,
+  cli: 6990,
+  client: 589,
+  control: 1330,
+  crypto: 667,
+  delivery: 539,
+  domain: 5415,
+  framework: 2904,
+  http: 2247,
   ipc: 214,
-  library: 284,
-  mail: 290,
-  operations: 6115,
-  page: 940,
-  reactor: 3638,
-  storage: 8799,
-  vault: 1662,
+  library: 379,
+  operations: 7449,
+  page: 3657,
+  reactor: 3704,
+  storage: 8823,
+  vault: 1706,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {
