@@ -275,7 +275,7 @@ const BUDGETS: Record<string, number> = {
   delivery: 539,
   domain: 5415,
   framework: 2904,
-  http: 2247,
+  http: 2250,
   ipc: 214,
   library: 379,
   operations: 7449,
