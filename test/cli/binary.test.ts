@@ -26,7 +26,7 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
   const early = await machine.bash('coffer token list --all --output ndjson | true; echo "${PIPESTATUS[0]}"')
   t.same([early.stdout, early.stderr], ['0\n', ''], '| true')
   const missing =
-    /"detail":"Missing: --type, --data\. Give them as flags, as --file, or as JSON on standard input\."/
+    /^error: Missing: --type, --data\. Give them as flags, as --file, or as JSON on standard input\.$/m
   t.match(await machine.bash('coffer token create </dev/null'), { code: 2, stdout: '', stderr: missing })
   t.match(await machine.bash('coffer token create <&-'), { code: 2, stdout: '' }, 'no standard input at all')
   t.equal((await machine.bash('coffer token list >/dev/null')).code, 0)
@@ -43,7 +43,7 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
   )
   if (existsSync('/dev/full')) {
     const full = await machine.bash('coffer token list >/dev/full')
-    t.match(full, { code: 1, stderr: /"detail":"The output could not be written \(ENOSPC\)\."/ })
+    t.match(full, { code: 1, stderr: /^error: The output could not be written \(ENOSPC\)\.$/m })
   }
   const waiting = machine.start(['token', 'list', '--output', 'id'])
   const { code } = await waitFor(waiting)
@@ -146,7 +146,7 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   t.match(await end(child), /Interrupted after 2000 rows/)
 })
 
-t.test('a server leaves no core dump, or says that it cannot help it', async (t) => {
+t.test('a server leaves no core dump, or doctor says that it cannot help it', async (t) => {
   const machine = await open(t)
   const serve = async (line: string) => {
     const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
@@ -163,14 +163,15 @@ t.test('a server leaves no core dump, or says that it cannot help it', async (t)
     return { limits, filter, stderr: (await ended).stderr }
   }
   const free = await serve('ulimit -c $(ulimit -Hc)')
-  const isSpoken = free.stderr.includes('ulimit -c 0')
+  const findings = (line: string) => machine.bash(`${line}; '${process.execPath}' '${PROGRAM}' doctor`)
+  const isSpoken = (await findings('ulimit -c $(ulimit -Hc)')).stdout.includes('ulimit -c 0')
   if (free.limits !== '') t.equal(/^Max core file size +0 +0 /m.test(free.limits), !isSpoken)
   if (free.filter !== '')
     t.match(free.filter, /^0+$/, 'a handler of dumps, which no limit holds for, gets no memory')
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
   // Where the system allows none at all, there is nothing to say.
   const { stdout: most } = await machine.bash('ulimit -Hc')
-  const said = (await serve(`${bare}; ulimit -c ${most.trim()}`)).stderr
+  const said = (await findings(`${bare}; ulimit -c ${most.trim()}`)).stdout
   t.equal(said.includes('ulimit -c 0'), most.trim() !== '0', said)
-  t.notMatch((await serve(`${bare}; ulimit -c 0`)).stderr, 'ulimit')
+  t.notMatch((await findings(`${bare}; ulimit -c 0`)).stdout, 'ulimit')
 })

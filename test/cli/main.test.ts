@@ -36,9 +36,9 @@ t.test('every kind of failure has its exit code, its words, and its problem', as
         detail: String,
         instance: /^[0-9a-f]{12}$/,
       })
-      // For a person, the words also say which, and what to do.
+      // For a person, the words also say what to do.
       const said =
-        type === 'not-found' ? 'There is no token "none". List them: coffer token list' : problem.detail
+        type === 'not-found' ? 'There is no token with this id. List them: coffer token list' : problem.detail
       t.ok(inWords.stderr.includes(said), 'the words are those of the problem')
     }
   }
@@ -86,7 +86,7 @@ t.test('flags win over variables', async (t) => {
   const words = await home.run('token get none --output table', {
     env: { COFFER_OUTPUT: 'json' },
   })
-  t.match(words.stderr, 'error: There is no token "none". ')
+  t.match(words.stderr, 'error: There is no token with this id. ')
   t.equal((await home.run('token list --output table', { env: { COFFER_QUIET: '1' } })).stderr, '')
 })
 

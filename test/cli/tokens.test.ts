@@ -108,7 +108,7 @@ t.test('the beginning of an id stands for a token wherever an id does', async (t
   t.equal((await home.run(`token get ${UUID}`)).code, 3)
 })
 
-t.test('a token that is not found says which, what is near, and where else it is', async (t) => {
+t.test('who gives an unknown id is told what is near, and where else it is', async (t) => {
   const home = await createVaultHome(t)
   await home.json('token create', { stdin: '{"id":"card-1","type":"token","data":"x"}' })
   await home.json('tenant create acme')
@@ -116,15 +116,18 @@ t.test('a token that is not found says which, what is near, and where else it is
   const say = async (line: string) => (await home.run(line)).stderr
   t.equal(
     await say('token get card-l'),
-    'error: There is no token "card-l"; did you mean card-1? List them: coffer token list\n',
+    'error: There is no token with this id; did you mean card-1? List them: coffer token list\n',
   )
   t.equal(
     await say('token get elsewhere'),
-    'error: There is no token "elsewhere". There is one in another tenant: --tenant acme\n',
+    'error: There is no token with this id. There is one in another tenant: --tenant acme\n',
   )
-  t.match(await say('token link card-1 card-2'), 'There is no token "card-2"; did you mean card-1?')
+  t.match(await say('token link card-1 card-2'), 'There is no token with this id; did you mean card-1?')
   t.match(await say('token get 1ec69'), 'The beginning of an id has at least 8 characters.')
-  t.match(await say(`reactor get ${UUID}`), `There is no reactor "${UUID}". List them: coffer reactor list`)
+  t.match(
+    await say(`reactor get ${UUID}`),
+    'There is no reactor with this id. List them: coffer reactor list',
+  )
   t.match(await say(`app get ${UUID}`), 'List them: coffer app list')
   const { detail } = JSON.parse(await say('token get elsewhere --json'))
   t.equal(detail, 'There is no token with this id.', 'programs get what the API says')

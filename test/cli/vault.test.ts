@@ -133,7 +133,7 @@ t.test('starter applications are made when asked for, one of each type, with key
     counts[type] = (type === 'private' ? known.rules[0] : known).permissions.length
     if (type === 'private') t.match(known.rules, [{ priority: 1, container: '/', transform: 'reveal' }])
   }
-  t.same(counts, { management: 24, private: 11, public: 3 })
+  t.same(counts, { management: 32, private: 11, public: 3 })
 })
 
 t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {

@@ -8,7 +8,10 @@ import type { Task } from '../task.js'
 
 /** The nouns of records that have another name in commands. */
 const NOUNS: Readonly<Record<string, string>> = { application: 'app', invitation: 'invite' }
-/** The error, with the id that was not found and where to look for it. */
+/**
+ * The error, with what is near and where to look. It does not repeat the id, for which somebody may have given a number of a
+ * card.
+ */
 export async function explainMissing(task: Task, error: unknown): Promise<unknown> {
   if (!(error instanceof CofferError) || error.code !== 'not_found') return error
   const [, kind] = /^There is no (\w+) with this id\.$/.exec(error.message) ?? []
@@ -32,13 +35,8 @@ export async function explainMissing(task: Task, error: unknown): Promise<unknow
     isCut ? ` The beginning of an id has at least ${SHORT_LENGTH} characters.` : '',
     tenants.length === 0 ? ` List them: coffer ${noun} list` : '',
   ]
-  return new CofferError(
-    'not_found',
-    `There is no ${kind} "${display(id)}"${nearest || '.'}${advice.join('')}`,
-    {
-      cause: error,
-    },
-  )
+  const message = `There is no ${kind} with this id${nearest || '.'}${advice.join('')}`
+  return new CofferError('not_found', message, { cause: error })
 }
 
 /** Why a list of tokens is empty, and what to do. Undefined for a list that explains itself. */

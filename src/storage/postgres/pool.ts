@@ -109,7 +109,8 @@ export class Connection extends pg.Client {
   declare release: (isBroken: boolean) => void
 
   constructor(config?: ClientConfig) {
-    super({ ...config, connectionTimeoutMillis: TIMEOUT_MS })
+    // The pool hides the password in its options from copies.
+    super({ ...config, password: config?.password, connectionTimeoutMillis: TIMEOUT_MS } as ClientConfig)
     // pg reads the `PGPASSFILE` too, and warns that it will no longer.
     const given = this as { password?: unknown }
     given.password ??= (asked: Asked) =>
