@@ -270,10 +270,10 @@ const BUDGETS: Record<string, number> = {
   '.': 459,
   cli: 6988,
   client: 589,
-  control: 1330,
+  control: 1329,
   crypto: 667,
   delivery: 539,
-  domain: 5415,
+  domain: 5412,
   framework: 2904,
   http: 2250,
   ipc: 214,
@@ -282,7 +282,7 @@ const BUDGETS: Record<string, number> = {
   page: 3657,
   reactor: 3704,
   storage: 8824,
-  vault: 1706,
+  vault: 1703,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {

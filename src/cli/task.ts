@@ -29,7 +29,7 @@ export interface Presentation {
   readonly servedBy?: OperationName
   /** The notice for an empty list. */
   readonly empty?: string
-  /** Of a table. */
+  /** How its table is laid out. */
   readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
   /** Instead of the things themselves in a table, unless `--wide` is given. */
   loadSummary?(): Promise<(items: readonly unknown[], nowMs: number) => ReturnType<Summarize>>

@@ -1,4 +1,4 @@
-/** What a session of the page may do: operations of the owner that reveal nothing, dry runs of access, and requests as an application. */
+/** A session of the page may perform operations of the owner that reveal nothing, dry runs, and requests as an application. */
 import { isContainerPath } from '../domain/access/container.js'
 import { PERMISSIONS, type Permission } from '../domain/access/permissions.js'
 import { isObject } from '../domain/json/json.js'
@@ -60,7 +60,7 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
   'control request clear',
 ])
 
-/** What an operation may take from the page, and what of its answer reaches it: no key, no setting, no output of code. */
+/** Limits inputs from the page and answers to it: no key, no setting, no output of code. */
 const LIMITS: Partial<Record<OperationName, Limit>> = {
   'app create': { take: (input) => ({ ...input, create_key: false }) },
   'control fork create': { give: (result) => ({ id: (result as { id: string }).id }) },
@@ -126,7 +126,6 @@ export async function performForPage(
 const SHOWN = [
   'webhook',
   'delivery',
-
   'tenant',
   'token',
   'association',

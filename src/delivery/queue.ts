@@ -14,7 +14,7 @@ type Enqueue = DeliveryPort['enqueue']
 type Kind = Waiting['kind']
 type Queued = RecordOf[Kind]
 
-/** What becomes of a record after an attempt. */
+/** An attempt changes its record so. */
 export interface Outcome<K extends Kind> {
   /** Returns the record to be stored; undefined leaves it. `enqueue`: has more sent, after the commit. */
   change(record: RecordOf[K], writer: StoreWriter, enqueue: Enqueue): Promise<RecordOf[K] | undefined>
@@ -27,7 +27,7 @@ export interface Outcome<K extends Kind> {
 /** One way of sending. */
 export interface Channel<K extends Kind> {
   readonly kind: K
-  /** Of one lane. */
+  /** The number of attempts of one lane at the same time. */
   readonly atOnce: number
   /** More than one attempt can take. */
   readonly leaseMs: number
@@ -50,7 +50,7 @@ export class DeliveryQueue implements DeliveryPort {
   readonly #store: Store
   readonly #channels: Readonly<Record<Kind, AnyChannel>>
   readonly #lanes = new Map<string, Lane>()
-  /** What is in a lane. */
+  /** The keys of all that is in a lane. */
   readonly #known = new Set<string>()
   readonly #running = new Set<Promise<void>>()
   /** Absent in a command, which tries each once. */

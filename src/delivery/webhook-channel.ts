@@ -20,7 +20,7 @@ const REFUSED_MS = 60_000
 export interface WebhookOptions extends Pick<Effects, 'outbound' | 'createUuid'> {
   store: Store
   signer(): Promise<Signer>
-  /** Of the names of our headers. */
+  /** The beginning of the names of our headers. */
   prefix(): string
 }
 

@@ -6,7 +6,7 @@ interface Annotations {
   description?: string
   /** Whether null is a value (true) or refused (false). By default null for an optional property means absent. */
   nullable?: boolean
-  /** Of an input: required if the property of this name is absent, which the operation checks. */
+  /** The property is required if the one of this name is absent. The operation checks it. */
   requiredUnless?: string
   /** A masked prompt, a warning when given as a command-line argument, never logged. */
   sensitive?: true

@@ -13,7 +13,7 @@ type ControlName = Extract<OperationName, `control ${string}`>
 type Controls = Methods<ControlName>['control']
 
 export interface ForkOptions {
-  /** What the dashboard calls it. */
+  /** The dashboard shows this name. */
   name?: string
 }
 

@@ -1,4 +1,4 @@
-/** What the page asks of its server, and what it knows of the vault. */
+/** Asks the server of the page, and keeps what it knows of the vault. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'

@@ -9,7 +9,7 @@ import { linkTo } from './route.js'
 
 export const titleOf = (name: string) => name[0]!.toUpperCase() + name.slice(1)
 
-/** What is kept in the browser: the theme, and whether single keys act. */
+/** The browser keeps the theme, and whether single keys act. */
 export function useKept(name: string, usual: string) {
   const [value, setValue] = useState(() => localStorage.getItem(`coffer-${name}`) ?? usual)
   const keep = (next: string) => {
@@ -96,7 +96,7 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   )
 }
 
-/** What is not normal and easily forgotten. */
+/** Chips tell states that are not normal and easily forgotten. */
 export function Chips({ live: { news } }: { live: Live }) {
   const { clock, faults = 0 } = news ?? {}
   const frozen = {

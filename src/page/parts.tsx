@@ -99,7 +99,7 @@ export function Table({
   )
 }
 
-/** What is shown of the chosen row. `back`: the list, for a narrow window. */
+/** Shows the chosen row. `back`: the list, for a narrow window. */
 export function Detail({
   back,
   head,

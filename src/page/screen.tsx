@@ -8,7 +8,7 @@ import { Items, useChosen } from './rows.js'
 interface Bar {
   title: string
   route: Route
-  /** Of the search field. */
+  /** Shown in an empty search field. */
   placeholder?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
@@ -80,7 +80,7 @@ interface ItemsOf<R> {
   screen: string
   thing: string
   all: readonly R[] | undefined
-  /** What the search looks through. */
+  /** Returns the text of a row that the search reads. */
   textOf(row: R): string
   item(row: R): ComponentChildren
   detail(row: R): ComponentChildren

@@ -12,7 +12,7 @@ export type Token = ResultOf<'token list'>['data'][number]
 
 export const TYPES = Object.fromEntries(Object.keys(SAMPLES).map((type) => [type, type]))
 
-/** What the mask shows, in one line: `visa •••• 4242 · 12/40`. */
+/** Formats masked data in one line: `visa •••• 4242 · 12/40`. */
 export function describeShown({ card, bank, data }: Token): string | undefined {
   if (card !== undefined) {
     const { brand = 'card', last4, expiration_month: month, expiration_year: year } = card

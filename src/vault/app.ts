@@ -233,10 +233,7 @@ async function answerRequest<Name extends string>(
 }
 
 /** The owner, in the given tenant, else in the oldest, else in none. */
-async function findVaultOwner(
-  app: App,
-  { reveal, tenant: chosen }: { reveal: boolean; tenant?: string | undefined },
-): Promise<Caller> {
+async function findVaultOwner(app: App, { reveal, tenant: chosen }: Parameters<App['owner']>[0]) {
   for (const tenant of new Set([chosen, undefined])) {
     try {
       return await app.owner({ reveal, tenant })

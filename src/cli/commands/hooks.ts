@@ -26,7 +26,7 @@ export const updateToken: Hooks = {
   },
 }
 
-/** What an agent needs to store, find and use values, all of which it sees masked. */
+/** An agent may store, find and use values with these, and sees all of them masked. */
 const AGENT_PERMISSIONS = ['token:create', 'token:read', 'token:search', 'token:use']
 
 export const createAgent: Hooks = {

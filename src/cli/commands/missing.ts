@@ -1,4 +1,4 @@
-/** What helps a person whose command found nothing. */
+/** Advice for a person whose command found nothing. */
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../../domain/token/short-id.js'
 import { CofferError } from '../../errors.js'

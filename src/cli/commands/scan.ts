@@ -39,7 +39,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const finder = new ValueFinder()
   await task.withOpenVault(async (vault) => {
     const readMasked = task.key === undefined ? await createMaskedReader(context, vault) : undefined
-    // What an application sees masked is not a value.
+    // A masked text is not a value.
     const isMasked = task.key === undefined ? undefined : await findMasked(task)
     for await (const { data } of walkPages(task, { size: PAGE })) {
       const tokens = (data as TokenView[]).filter((token) => isMasked?.(token) !== true)

@@ -18,10 +18,7 @@ export type ExpressionUse =
   | 'request'
   | 'response'
 
-/**
- * A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. A token is
- * named by a {@link Reference}.
- */
+/** A constant; a path from a variable, whose parts are values too; or, in a detokenization, a token or its data. */
 export type Value =
   | { readonly constant: unknown }
   | { readonly path: readonly Value[] }

@@ -54,7 +54,7 @@ const isText = (value: unknown) => typeof value === 'string' && value.length <= 
 const isWithin = (value: unknown, most: number) =>
   Number.isInteger(value) && (value as number) >= 0 && (value as number) <= most
 const PRIVATE = permissionsOf('private')
-/** What each option of a transform must be. */
+/** Checks each option of a transform. */
 const RULES: Readonly<Record<string, [isFit: (value: unknown) => boolean, expected: string]>> = {
   image: [(value) => IMAGES.some((each) => each === value), `must be one of ${IMAGES.join(', ')}`],
   dependencies: [isTexts, `must be an object of text with at most ${MAX_ELEMENTS} entries`],

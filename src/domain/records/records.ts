@@ -58,7 +58,7 @@ export interface TenantRecord extends OwnAudit {
   name: string
   settings: { deduplicate_tokens?: 'true' | 'false'; disable_ephemeral_proxy?: 'true' | 'false' }
   keys: TenantKeyBytes
-  /** What its webhooks subscribe to, by their ids; nothing for a disabled one. */
+  /** The event types that its webhooks subscribe to, by their ids; nothing for a disabled one. */
   webhooks?: Record<string, readonly string[]>
   /** The chains of its log, if an engine of several processes names them; absent if there is at most the first. */
   log_chains?: number[]
@@ -154,7 +154,7 @@ export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at',
 /** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
 export interface SessionRecord {
   id: string
-  /** What webhooks are told as its id. */
+  /** Webhooks are told this as its id. */
   told_as: string
   created_at: string
   tenant: number
@@ -225,7 +225,7 @@ export interface DeliveryRecord {
   state: 'waiting' | 'sent' | 'failed' | 'dropped'
   attempts: number
   due_at?: string
-  /** Of the last attempt: when it was, and the status and the beginning of the answer, or why there was none. */
+  /** The time of the last attempt, and the status and the beginning of its answer, or why there was none. */
   attempted_at?: string
   status?: number
   answer?: string

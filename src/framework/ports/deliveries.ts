@@ -1,4 +1,4 @@
-/** What waits to be sent: `mail`, or the `delivery` of an event. Those of a lane, such as a webhook, wait for each other. */
+/** A `mail`, or the `delivery` of an event, that waits to be sent. Those of a lane, such as a webhook, wait for each other. */
 export interface Waiting {
   kind: 'mail' | 'delivery'
   tenant: number

@@ -1,4 +1,4 @@
-/** What the server of the page answers to it. */
+/** Answers of the server of the page. */
 import type { Transform } from '../../domain/access/permissions.js'
 import type { ExplainedDecision } from '../caller/decisions.js'
 import type { ClockState, RequestRecord } from './control.js'
@@ -24,7 +24,7 @@ export interface Facts {
   actors: Record<string, string>
 }
 
-/** What is new since the page asked last. `facts` only if a record has changed, so that `version` differs. */
+/** News since the page asked last. `facts` only if a record has changed, so that `version` differs. */
 export interface News {
   /** The number of requests so far, and the number of those before the first that is kept. */
   count: number

@@ -96,7 +96,7 @@ async function relay(
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
-    // What the call added to the address may be data.
+    // The part of the address that the call added may be data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.tell({ type: 'proxy.invoked', about, more: { destination } })

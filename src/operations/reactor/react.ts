@@ -181,7 +181,7 @@ export interface Prepared {
   settings: Readonly<Record<string, unknown>>
   /** In no-reveal mode what the code is given; what tells it is left out of the answer. */
   secrets: Secrets | undefined
-  /** What events of the run tell. */
+  /** Events of the run tell this. */
   told: Omit<Told, 'type'>
 }
 

@@ -165,7 +165,7 @@ function requireSize(size: number, whole: string): void {
   if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
-/** What the references stand for. @throws CofferError `validation`, `forbidden` */
+/** The values that the references stand for. @throws CofferError `validation`, `forbidden` */
 export async function readTokens(context: Context, { byText }: FoundExpressions, access: Access) {
   const { store, caller } = context
   if (caller.isNoReveal) requireWholeValues(byText)

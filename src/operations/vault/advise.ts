@@ -5,11 +5,11 @@ import { count, object, text, texts } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
 
-/** Of these, the newest, a typed id may be a slip. */
+/** A typed id is compared with so many ids, the newest. */
 const MOST_READ = 200
 const MOST_TENANTS = 50
 
-/** What helps a person who did not find a token. It tells ids and names alone, so it is not in the log. */
+/** Advises a person who did not find a token. It tells ids and names alone, so it is not in the log. */
 export const adviseTokens = operation({
   name: 'vault advise-tokens',
   audience: 'owner',

@@ -1,4 +1,4 @@
-/** What was sent to webhooks, and what waits. It is told to the owner of the vault only. */
+/** Lists deliveries to webhooks, sent and waiting, for the owner of the vault only. */
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'

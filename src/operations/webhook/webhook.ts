@@ -131,7 +131,7 @@ export const deleteWebhook = webhooks.delete({
   async before({ store, caller: { tenant } }, { id }) {
     await subscribe(store, tenant, { id })
     const query = { where: { field: 'webhook', value: id }, page: 1, size: REMOVED_AT_ONCE }
-    // What is left is not sent, and expires.
+    // The rest is not sent, and expires.
     for (let removed = 0; removed < MOST_REMOVED; removed += REMOVED_AT_ONCE) {
       const { records } = await store.find('delivery', tenant, query)
       if (records.length === 0) break

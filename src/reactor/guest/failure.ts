@@ -1,4 +1,4 @@
-/** What thrown values say: why a run failed, or the response that the code gives instead. */
+/** Reads thrown values: why a run failed, or the response that the code gives instead. */
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { GuestFailure } from '../messages.js'

@@ -1,6 +1,6 @@
 /** Rows as parameters: parallel arrays in the binary form of the protocol, because `pg` would send bytes as text. */
 
-/** What a row is found by. */
+/** A row is found by these. */
 export const NAME = ['tenant', 'kind', 'id']
 export const IS_ROW = 'r.tenant = x.tenant and r.kind = x.kind and r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'

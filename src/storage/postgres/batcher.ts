@@ -1,4 +1,4 @@
-/** What units of work ask for at about the same time goes to the store in one statement. */
+/** Sends requests of several units of work to the store in one statement. */
 import { Collision, isUnavailable } from './pool.js'
 
 interface Waiting<Ask, Answer> {
@@ -29,7 +29,7 @@ export class Batcher<Ask, Answer> {
 
   ask(ask: Ask): Promise<Answer> {
     return new Promise((resolve, reject) => {
-      // What else this turn of the event loop asks for goes along.
+      // Later requests of this turn of the event loop go along.
       if (this.#waiting.push({ ask, resolve, reject }) === 1) setImmediate(() => this.#sendWaiting())
     })
   }

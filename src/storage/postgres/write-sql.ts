@@ -31,7 +31,7 @@ export interface Change extends Row {
 /** How many rows had a key, which is the `id`. */
 export type Counted = Pick<Row, 'tenant' | 'kind' | 'id'> & { count: number }
 
-/** What a unit of work commits. All of it takes effect, or none. */
+/** A unit of work commits all of this, or nothing. */
 export interface Commit {
   /** By the names of their rows. */
   changes: ReadonlyMap<unknown, Change>

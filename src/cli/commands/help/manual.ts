@@ -2,7 +2,7 @@
 import type { Argument, Command, Option } from 'commander'
 import { VERSION } from '../../../version.js'
 
-/** What a declaration says beside the command that was built from it. */
+/** The text of a declaration that its command does not have. */
 export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
 
 /** `topics`: texts by their titles, for the page of the program. */

@@ -1,4 +1,4 @@
-/** What `coffer mcp` offers besides tools: topics of the help, and two prompts. */
+/** `coffer mcp` offers topics of the help and two prompts besides its tools. */
 import { usage } from '../../../errors.js'
 
 export const RESOURCES = [

@@ -30,7 +30,7 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** What a worker needs: a context with the secrets of the first process, which stops it, and the port if one has it. */
+/** A worker gets the secrets of the first process, which also stops it, and the port if another worker has it. */
 export async function joinWorkers(
   context: CommandContext,
 ): Promise<{ context: CommandContext; port?: number }> {
