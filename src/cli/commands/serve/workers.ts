@@ -12,6 +12,8 @@ import type { ServeOptions } from './serve-options.js'
 
 /** A worker that ends by itself is replaced after this time. */
 const RESTART_MS = 1000
+/** A worker asks for its secrets when it listens to messages, since those that come earlier are lost. */
+const READY = 'ready'
 const STOP = 'stop'
 
 /** The secrets of a run, which its workers get as a message instead of asking for them. */
@@ -35,9 +37,12 @@ export async function joinWorkers(
   context: CommandContext,
 ): Promise<{ context: CommandContext; port?: number }> {
   const own = cluster.worker!
-  const [{ typed, ...rest }] = (await once(own, 'message')) as [{ typed: Omit<Typed, 'told'>; port?: number }]
   const stopped = new AbortController()
-  own.on('message', (text) => text === STOP && stopped.abort())
+  const given = new Promise<{ typed: Omit<Typed, 'told'>; port?: number }>((resolve) =>
+    own.on('message', (message) => (message === STOP ? stopped.abort() : resolve(message))),
+  )
+  own.send(READY)
+  const { typed, ...rest } = await given
   const signal = AbortSignal.any([context.signal, stopped.signal])
   return { ...rest, context: { ...context, signal, typed: { ...typed, told: context.typed.told } } }
 }
@@ -62,7 +67,10 @@ export async function runWorkers(
   const start = (): Worker => {
     const worker = cluster.fork()
     workers.add(worker)
-    worker.send({ typed: secrets, ...found })
+    worker.once('message', () => {
+      worker.send({ typed: secrets, ...found })
+      if (signal.aborted) worker.send(STOP)
+    })
     worker.once('exit', () => workers.delete(worker))
     return worker
   }
