@@ -3,9 +3,9 @@ import t from 'tap'
 import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
-/** Before answers were bounded it took many times as long, and clients that do not read ended the process. */
+/** Before answers were bounded it took many times as long, and clients that do not read ended the process (GB). */
 const MOST_HEALTH_MS = 1_500
-const MOST_MB = 600
+const MOST_MB = 800
 const TOKENS = 20
 
 t.setTimeout(400_000)
