@@ -268,7 +268,7 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 459,
-  cli: 6988,
+  cli: 6996,
   client: 589,
   control: 1329,
   crypto: 667,
