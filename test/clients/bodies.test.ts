@@ -36,6 +36,7 @@ t.test('each path that the client has is emulated, or said not to be', async (t)
 
 const TOKEN = { type: 'token', data: 'a' }
 const PROXY = { name: 'a', destination_url: 'https://example.com' }
+const WEBHOOK = { name: 'a', url: 'https://example.com', events: ['token.created'] }
 /** By the type of the client: the operation, and a body for it. */
 const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateTokenRequest: ['token create', TOKEN],
@@ -48,6 +49,9 @@ const REQUESTS: Record<string, [operation: string, body: object]> = {
   CreateProxyRequest: ['proxy create', PROXY],
   UpdateProxyRequest: ['proxy update', { id: 'x', ...PROXY }],
   PatchProxyRequest: ['proxy patch', {}],
+  CreateWebhookRequest: ['webhook create', WEBHOOK],
+  UpdateWebhookRequest: ['webhook update', { id: 'x', ...WEBHOOK }],
+  CreateTokenIntentRequest: ['intent create', TOKEN],
   AuthorizeSessionRequest: ['session authorize', {}],
   UpdateTenantRequest: ['tenant update', {}],
   UpdateTenantMemberRequest: ['member update', {}],

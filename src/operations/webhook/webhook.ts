@@ -156,8 +156,9 @@ const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookO
 
 type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events: (string | undefined)[] }>
 
-/** The attributes as stored. @throws CofferError `validation` */
-function readBody({ name = '', url = '', events = [], notify_email }: Given) {
+/** The attributes as stored. Empty text is no address. @throws CofferError `validation` */
+function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
+  const notify_email = email === '' ? undefined : email
   const errors: PropertyErrors = {}
   // Samples of the documentation have colons.
   const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
