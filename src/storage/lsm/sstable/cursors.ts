@@ -25,6 +25,9 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
+/** Below this number of entries a comparison sort is faster. */
+const FEW = 2_000
+
 /** Entries in typed arrays: no object for each of them, hence no garbage. */
 class SortedEntries implements Entries {
   readonly #high: Uint32Array
@@ -52,11 +55,16 @@ class SortedEntries implements Entries {
     this.add(bytes.readUInt32BE(at), bytes.readUInt32BE(at + 4), row)
   }
 
-  /** Radix sort, 16 bits at a time from the lowest: stable, and linear in the number of entries. */
+  /** Stable. Radix sort, 16 bits at a time from the lowest, is linear, but slow for few entries. */
   sort(): this {
+    const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)
+    if (this.#count < FEW) {
+      this.#order.sort((a, b) => high[a]! - high[b]! || low[a]! - low[b]!)
+      return this
+    }
     for (const shift of [0, 16, 32, 48]) {
-      const words = shift < 32 ? this.#low : this.#high
+      const words = shift < 32 ? low : high
       const starts = new Uint32Array(65_537)
       for (const index of this.#order) starts[((words[index]! >>> shift) & 0xffff) + 1]!++
       for (let digit = 0; digit < 65_536; digit++) starts[digit + 1]! += starts[digit]!
