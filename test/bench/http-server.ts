@@ -43,7 +43,8 @@ export interface Ready {
 const FILL_AT_ONCE = 500
 /** As many as a store has connections for. */
 const STORED_AT_ONCE = 16
-const MOST_IDS = 10_000
+/** Enough for the deletions of a bench. */
+const MOST_IDS = 200_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
 /** The fourth word of `coffer`, as of the peers, is how its key sees data. */

@@ -31,11 +31,19 @@ export function createPatches({ key, ids }: Ready): () => string {
   }
 }
 
-/** Takes the ids that it deletes. */
+/**
+ * Takes the ids that it deletes, in an order that is random and the same in each run: tokens next to one another share pages
+ * of the store, and the newest ones of a type have more to be recorded.
+ */
 export function createDeletes({ key, ids }: Ready): () => string {
+  let seed = 1
   return () => {
-    const id = ids.pop()
-    if (id === undefined) throw new Error('No token is left to be deleted: begin with more.')
+    const last = ids.pop()
+    if (last === undefined) throw new Error('No token is left to be deleted: begin with more.')
+    seed = (Math.imul(seed, 1664525) + 1013904223) >>> 0
+    const at = Math.floor((seed / 2 ** 32) * (ids.length + 1))
+    const id = ids[at] ?? last
+    if (at < ids.length) ids[at] = last
     return `DELETE /tokens/${id} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`
   }
 }
