@@ -2,7 +2,8 @@
 
 /** A row is found by these. */
 export const NAME = ['tenant', 'kind', 'id']
-export const IS_ROW = 'r.tenant = x.tenant and r.kind = x.kind and r.id = x.id'
+/** An id is a digest of tenant and kind too. Compared alone, it leaves the planner one index, whatever the statistics say. */
+export const IS_ROW = 'r.id = x.id'
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
 
 const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']

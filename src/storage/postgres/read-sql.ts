@@ -112,8 +112,12 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   const matches = [LIVE, ...rest.map((part) => condition(part, parameter))].join(' and ')
   const found = { parameter, values }
   if (ids !== undefined) {
-    const wanted = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) w`
-    return { ...found, matching: `from ${wanted} ${eachRow('r.id = w.id')} where ${matches}`, seq: 'r.seq' }
+    const wanted = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) x`
+    return {
+      ...found,
+      matching: `from ${wanted} ${eachRow(IS_ROW)} where ${OWN} and ${matches}`,
+      seq: 'r.seq',
+    }
   }
   if (keyed === undefined)
     return { ...found, matching: `from coffer_rows r where ${OWN} and ${matches}`, seq: 'r.seq' }
@@ -123,12 +127,16 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   })
   const all = `(select distinct seq from (${walks.join(' union all ')}) k order by seq desc)`
   const walk = `from ${walks.length === 1 ? walks[0] : all} a`
-  return { ...found, matching: `${walk} ${eachRow('r.seq = a.seq')} where ${matches}`, seq: 'a.seq' }
+  return {
+    ...found,
+    matching: `${walk} ${eachRow(`${OWN} and r.seq = a.seq`)} where ${matches}`,
+    seq: 'a.seq',
+  }
 }
 
 /** The limit has each row looked up by itself, whatever the planner knows of the tables. */
 function eachRow(is: string): string {
-  return `cross join lateral (select * from coffer_rows r where ${OWN} and ${is} limit 1) r`
+  return `cross join lateral (select * from coffer_rows r where ${is} limit 1) r`
 }
 
 function flatten(where: Where): Where[] {

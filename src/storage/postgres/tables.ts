@@ -22,7 +22,7 @@ create table if not exists coffer_rows (
   created bigint not null, modified bigint not null, expires bigint not null, keys bytea not null,
   sealed bytea not null, constraint coffer_rows_seq primary key (tenant, kind, seq)
 ) with (fillfactor = 85);
-create unique index if not exists coffer_rows_id on coffer_rows (id, tenant, kind);
+create unique index if not exists coffer_rows_id on coffer_rows (id);
 create index if not exists coffer_rows_expires on coffer_rows (expires) where expires > 0;
 create table if not exists coffer_keys (
   tenant integer not null, kind smallint not null, key bytea not null, seq bigint not null,
