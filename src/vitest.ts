@@ -2,7 +2,8 @@
  * Fixtures for vitest: one server for the whole run, and a fork of it for each test file. This is `coffer/vitest`, an ES
  * module, because vitest is one.
  */
-import { inject, type TestAPI, test as vitestTest } from 'vitest'
+import { relative } from 'node:path'
+import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
 import type { TestProject } from 'vitest/node'
 import {
   createControl,
@@ -29,7 +30,7 @@ export function serveCoffer<S extends Seed>(options?: ServerOptions<S> & { vault
   }
 }
 
-/** `test` of vitest with `coffer`, the fork of this file. `createTest<typeof seed>()` knows the names of the seed's keys. */
+/** `test` of vitest with `coffer`, the fork of this file, which has its path as a name. `createTest<typeof seed>()` knows the names of the seed's keys. */
 export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
   coffer: RemoteFork<KeyNames<S>>
 }> {
@@ -37,7 +38,8 @@ export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
     coffer: [
       // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of other fixtures from the pattern.
       async ({}, use) => {
-        const fork = await createControl<KeyNames<S>>(inject('coffer')).fork()
+        const name = relative('', expect.getState().testPath ?? 'vitest').slice(-100)
+        const fork = await createControl<KeyNames<S>>(inject('coffer')).fork({ name })
         try {
           await use(fork)
         } finally {
