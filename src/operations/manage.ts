@@ -47,7 +47,7 @@ type Attributes<R> = {
     | (undefined extends R[Name] ? undefined : never)
 }
 
-type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys'> & {
+type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys' | 'log'> & {
   /** Refuses, or removes what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }
@@ -161,9 +161,9 @@ export function manage<
 
     delete: ({ before, ...declared }: Deletion<RecordOf[K]>) =>
       operation({
-        ...declared,
         ...head('delete', 'delete', `DELETE ${path}/{id}` as const),
         ...log('delete', 'deleted'),
+        ...declared,
         input: one,
         run: async (context, { id }) => {
           const record = await records.require(context, id)

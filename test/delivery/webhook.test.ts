@@ -115,13 +115,15 @@ t.test('all that a webhook is told, and no secret', async (t) => {
   await ask('invite resend', { id: invited.id })
   const mail = (await ask('invite outbox', { id: invited.id })) as { link: string }
   const member = await ask('invite accept', { link: mail.link })
+  const withdrawn = await ask('invite create', { email: 'mallory@example.com' })
+  await ask('invite delete', { id: withdrawn.id })
   await ask('tenant update', { name: 'renamed' })
   await ask('member delete', { id: member.id })
   await ask('app delete', { id: app.id })
   await ask('proxy delete', { id: proxy.id })
   await ask('reactor delete', { id: reactor.id })
   await ask('token delete', { id: 'card-1' })
-  const found = await vault.control.webhooks({ count: 36 })
+  const found = await vault.control.webhooks({ count: 38 })
   const told = found.map(({ payload }) => (payload as { event: { type: string; data: object } }).event)
   t.strictSame(
     told.map(({ type }) => type),
@@ -132,7 +134,8 @@ t.test('all that a webhook is told, and no secret', async (t) => {
       ...['reactor.invoked', 'reactor.completed', 'proxy.created', 'proxy.invoked', 'proxy.invoked'],
       ...['application.created', 'application.key.created', 'application.key.deleted'],
       ...['session.created', 'session.authorized', 'tenant.invitation.created', 'tenant.invitation.resent'],
-      ...['tenant.invitation.accepted', 'tenant.member.created', 'tenant.updated', 'tenant.member.deleted'],
+      ...['tenant.invitation.accepted', 'tenant.member.created', 'tenant.invitation.created'],
+      ...['tenant.invitation.deleted', 'tenant.updated', 'tenant.member.deleted'],
       ...['application.deleted', 'proxy.deleted', 'reactor.deleted', 'token.deleted'],
     ],
   )
@@ -170,6 +173,11 @@ t.test('all that a webhook is told, and no secret', async (t) => {
     actor: { type: 'application', name: 'starter private' },
   })
   t.match(dataOf('tenant.member.created'), { member: { role: 'ADMIN' }, actor: { name: 'eve@example.com' } })
+  const { id, email, role, expires_at, created_by, created_at } = withdrawn
+  t.strictSame(
+    dataOf('tenant.invitation.deleted'),
+    withActor({ invitation: { id, email, role, expires_at, created_by, created_at } }),
+  )
   t.match(dataOf('tenant.updated'), { tenant: { name: 'renamed' } })
   const secrets = [
     ...Object.values(SECRETS),

@@ -41,7 +41,7 @@ const EVENTS = {
   'tenant.invitation.created': INVITATION,
   'tenant.invitation.accepted': INVITATION,
   'tenant.invitation.resent': INVITATION,
-  'tenant.invitation.deleted': 'id',
+  'tenant.invitation.deleted': INVITATION,
   'tenant.member.created': `id user_id role ${MADE}`,
   'tenant.member.deleted': 'id',
 } as const

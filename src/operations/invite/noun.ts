@@ -114,7 +114,9 @@ const deleteInvitation = invitations.delete({
   summary: 'Delete an invitation; its links become invalid.',
   examples: ['coffer invite delete grace@example.com --yes'],
   destroys: 'This withdraws the invitation',
-  async before({ store, caller: { tenant } }, invitation) {
+  log: { operation: 'delete', message: 'Invitation deleted', isTold: true },
+  async before({ store, caller: { tenant }, audit }, invitation) {
+    audit.tell({ type: 'tenant.invitation.deleted', about: invitation })
     await endLink(store, tenant, invitation, 'withdrawn')
     for (const { id } of await readMails(store, tenant, invitation.id)) await store.remove('mail', tenant, id)
   },

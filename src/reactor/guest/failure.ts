@@ -33,7 +33,7 @@ export function describeFailure(
       status,
       errors,
     } = thrown as { message?: unknown; status: number; errors?: unknown }
-    const message = given === undefined ? UNREADABLE : toText(given)
+    const message = given === undefined ? UNREADABLE : toText(given || thrown)
     const hasStatus = Number.isInteger(status) && status >= 400 && status <= 599
     const map = (errors ?? undefined) === undefined ? undefined : toErrorMap(errors)
     const own = hasStatus ? { status, errors: map } : {}
@@ -60,7 +60,7 @@ function toTexts(value: unknown): string[] {
 function toText(value: unknown): string {
   if (value instanceof Error) return toText(value.message || (value.name === 'Error' ? UNSAID : value.name))
   const isObject = typeof value === 'object' && value !== null
-  return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value))
+  return clip(isObject ? (toJson(value) ?? UNREADABLE) : String(value)) || UNSAID
 }
 
 /** `[Circular]` stands for an object inside itself. */
