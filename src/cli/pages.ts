@@ -2,13 +2,15 @@ import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
 import { ASK_SMALLER } from '../framework/limits.js'
 import type { OperationInput } from '../framework/operation.js'
-import { type CursorPage, type List, listOf } from '../framework/page.js'
+import { type CursorPage, type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
 import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
 const LARGEST_PAGE = 1000
+/** A list of all tokens goes by cursor: each page costs the same, however many are before it. */
+const CURSOR_PAGE = 100
 /** The largest page of members. */
 const NAMES_AT_ONCE = 50
 const MOST_NAMES = 10_000
@@ -25,7 +27,15 @@ export async function printPages(task: Task): Promise<void> {
   const { context, definition, input, format } = task
   const { maximum = LARGEST_PAGE }: Partial<NumberSchema> = definition.input.properties?.size ?? {}
   const size = typeof input.size === 'number' ? input.size : Math.min(maximum, LARGEST_PAGE)
-  const pages = walkPages(task, { ...input, size }, context.signal)
+  const isEverything = Object.keys(input).every((name) => PAGE_PROPERTIES.includes(name))
+  const pages =
+    definition.name === 'token list' && isEverything
+      ? walkPages(
+          { ask: (page) => task.ask(page, 'token list-after') },
+          { size: CURSOR_PAGE },
+          context.signal,
+        )
+      : walkPages(task, { ...input, size }, context.signal)
   // As a server: who reads the output may run commands on the same vault before it takes more of it.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
   else await task.print(await task.withOpenVault(() => collectPages(pages, format)))
