@@ -39,12 +39,28 @@ async function compileValidators(): Promise<Bundled['validators']> {
     const ajv = new Ajv2020({ ...AJV_OPTIONS, code: { source: true, lines: false } })
     formats.default(ajv, ['uuid'])
     const code = standalone.default(ajv, ajv.compile(JSON.parse(plainText(toJsonSchema(input)))))
-    const { code: short } = await transform(code, { minify: true, format: 'cjs' })
-    // A fifth of the text, which nobody reads.
-    return { name, text: short.replaceAll(/schemaPath:"[^"]*",/g, '') }
+    const { code: text } = await transform(shorten(code), { minify: true, format: 'cjs' })
+    return { name, text }
   })
   return Promise.all(compiled)
 }
+
+/** A call for each failure instead of the code to list it, and no `schemaPath`, which nobody reads: half of the text. */
+function shorten(code: string): string {
+  const listed =
+    /const (err\d+) = \{instancePath(?::([^;]*?))?,schemaPath:"[^"]*",keyword:("\w+"),params:([^;]*?)\};if\(vErrors === null\)\{vErrors = \[\1\];\}else \{vErrors\.push\(\1\);\}/g
+  const short = code.replaceAll(
+    listed,
+    (_, _error, path = 'instancePath', keyword, params) =>
+      `vErrors = fail(vErrors, ${path}, ${keyword}, ${params});`,
+  )
+  if (short.includes('schemaPath'))
+    throw new Error('ajv lists failures in a way that the build does not know.')
+  return `${short}${FAIL}`
+}
+
+const FAIL =
+  'function fail(list, instancePath, keyword, params) { (list ??= []).push({ instancePath, keyword, params }); return list }'
 
 /** Without what a schema says to people, which is no part of a validator. */
 function plainText(schema: object): string {
@@ -87,8 +103,18 @@ async function writeLibrary(): Promise<void> {
   writeFileSync(`${distribution}index.cjs`, text)
 }
 
-/** Levels of indentation that are seen in declarations; types of operations have fifteen. */
-const DEEPEST = 2
+/** A type that is written more than twice gets a name: schemas of operations repeat most of what they hold. */
+function nameRepeated(text: string): string {
+  const blocks = text.match(/\{[^{}]*:[^{}]*\}/g) ?? []
+  const counts = new Map<string, number>()
+  for (const block of blocks) counts.set(block, (counts.get(block) ?? 0) + 1)
+  const repeated = [...counts.keys()].filter((block) => block.length > 20 && counts.get(block)! > 2)
+  if (repeated.length === 0) return text
+  const at = text.match(/^type Repeated/gm)?.length ?? 0
+  const named = repeated.map((block, index) => `type Repeated${at + index} = ${block};\n`)
+  const shorter = repeated.reduce((all, block, index) => all.replaceAll(block, `Repeated${at + index}`), text)
+  return nameRepeated(`${shorter}${named.join('')}`)
+}
 
 /** The declarations that the library's lead to, as those of CommonJS, which is what they declare. */
 function writeTypes(): void {
@@ -101,9 +127,9 @@ function writeTypes(): void {
     mkdirSync(dirname(`${target}${path}`), { recursive: true })
     // Indentation is half of what the compiler writes; what schemas say to people is in no type that follows.
     const short = text
-      .replaceAll(/^\s*readonly (?:description: ['"]|examples: readonly \[).*;\n/gm, '')
-      .replaceAll(/^(?: {4})+/gm, (spaces) => ' '.repeat(Math.min(DEEPEST, spaces.length / 4)))
-    writeFileSync(`${target}${path}`, short)
+      .replaceAll(/^\s*readonly (?:description: (?:['"]|string;)|examples: readonly \[).*\n/gm, '')
+      .replaceAll(/^(?: {4})+/gm, '')
+    writeFileSync(`${target}${path}`, nameRepeated(short))
     for (const [, imported = ''] of text.matchAll(/(?:from |import\()["'](\.[^"']+)\.js["']/g))
       copy(join(dirname(path), `${imported}.d.ts`))
   }
@@ -131,14 +157,14 @@ async function bundleGuest(): Promise<void> {
     platform: 'node',
     target: 'node20',
     format: 'esm',
-    minifyWhitespace: true,
-    // The lockdown's `Date` and `Error` stay what they are called.
+    minify: true,
+    // The lockdown's `Date` and `Error` stay what they are called, as do the functions in the stack of an error.
     keepNames: true,
     legalComments: 'none',
     write: false,
   })
   const program = outputFiles[0]!.text.replaceAll(
-    /\bimport(?:\{([^}]*)\}|\*as (\w+) )from("node:\w+");/g,
+    /\bimport(?:\{([^}]*)\}|\*as ([\w$]+) )from("node:\w+");/g,
     (_, names: string | undefined, all: string, name) =>
       `const ${names === undefined ? all : `{${names.replaceAll(' as ', ':')}}`}=fromNode$(${name});`,
   )

@@ -30,7 +30,7 @@ const INSTALLED = 'libsodium-wrappers'
  * `node:child_process` (5 ms) for subcommands that are programs of their own; it has none here.
  */
 const UNUSED =
-  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2)\/index\.js|pg-connection-string|\.\/native|\.\/ajvProvider-[\w-]+\.mjs|node:child_process)$/
+  /^(?:@inquirer\/editor|\.\.\/(?:well-known|xoauth2|(?:json|sendmail|ses|smtp|stream)-transport)\/index\.js|\.{1,2}\/(?:mime-funcs\/)?mime-types\.js|pg-connection-string|\.\/native|\.\/ajvProvider-[\w-]+\.mjs|node:child_process)$/
 
 /** The beginning of the name of a validator's chunk. */
 const VALIDATOR = 'validator-'
@@ -98,6 +98,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     format: 'esm',
     platform: 'node',
     target: 'node20',
+    mainFields: ['module', 'main'],
     minifySyntax: true,
     minifyWhitespace: true,
     legalComments: 'none',
