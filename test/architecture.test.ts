@@ -62,7 +62,6 @@ const IMPORTERS: Record<string, string[]> = {
   '@modelcontextprotocol/server/stdio': ['cli/commands/mcp/mcp.ts'],
   lowdb: ['storage/lsm/manifest.ts'],
   'libsodium-wrappers': ['crypto/sodium.ts'],
-  '@noble/ciphers': ['crypto/native.ts'],
   '@noble/hashes': ['crypto/native.ts'],
   ajv: ['framework/validate.ts', 'framework/validators.d.ts'],
   'json-p3': ['domain/expression/json-path.ts'],

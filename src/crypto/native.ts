@@ -1,17 +1,16 @@
 /**
- * The primitives from `node:crypto` and the noble libraries, ready in 2 ms: for commands, which end before libsodium has
- * started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
+ * The primitives from `node:crypto`, and keyed BLAKE2b from noble, ready in 2 ms: for commands, which end before libsodium
+ * has started. Node has no XChaCha20, but ChaCha20-Poly1305 with a key from HChaCha20 is the same.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
-import { hchacha } from '@noble/ciphers/chacha.js'
-import { swap32IfBE, u8, u32 } from '@noble/ciphers/utils.js'
 import { blake2b } from '@noble/hashes/blake2.js'
-import { NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
+import { KEY_BYTES, NONCE_BYTES, type Primitives, SEAL_BYTES, TAG_BYTES } from './primitives.js'
 
 const ALGORITHM = 'chacha20-poly1305'
 const HCHACHA_NONCE_BYTES = 16
-/** "expand 32-byte k", the constant of the ChaCha family (RFC 8439, 2.3). */
-const SIGMA = Uint32Array.of(0x61707865, 0x3320646e, 0x79622d32, 0x6b206574)
+const BLOCK = Buffer.alloc(64)
+/** The first words of the state of ChaCha20 (RFC 8439, 2.3). */
+const CONSTANT = Buffer.from('expand 32-byte k')
 
 export const nativePrimitives: Primitives = {
   seal(plain, associated, nonce, key) {
@@ -55,15 +54,22 @@ export const nativePrimitives: Primitives = {
 
 /** draft-irtf-cfrg-xchacha-03, 2.3: the key from HChaCha20 over the first 16 bytes, the nonce of 4 zeros and the last 8. */
 function deriveInner(nonce: Uint8Array, key: Uint8Array): { key: Uint8Array; nonce: Uint8Array } {
-  const derived = new Uint32Array(8)
-  hchacha(SIGMA, toWords(key), toWords(nonce.subarray(0, HCHACHA_NONCE_BYTES)), derived)
   const inner = new Uint8Array(12)
   inner.set(nonce.subarray(HCHACHA_NONCE_BYTES), 4)
-  return { key: u8(swap32IfBE(derived)), nonce: inner }
+  return { key: deriveHChaCha(Buffer.from(nonce.subarray(0, HCHACHA_NONCE_BYTES)), key), nonce: inner }
 }
 
-/** Copies, because words are aligned. */
-const toWords = (bytes: Uint8Array): Uint32Array => swap32IfBE(u32(Uint8Array.from(bytes)))
+/** HChaCha20 from a block of ChaCha20, which adds the first state to the last: that is subtracted from 8 of the 16 words. */
+function deriveHChaCha(nonce: Buffer, key: Uint8Array): Uint8Array {
+  const block = createCipheriv('chacha20', key, nonce).update(BLOCK)
+  const derived = Buffer.alloc(KEY_BYTES)
+  for (let at = 0; at < 16; at += 4) {
+    derived.writeUInt32LE((block.readUInt32LE(at) - CONSTANT.readUInt32LE(at)) >>> 0, at)
+    derived.writeUInt32LE((block.readUInt32LE(48 + at) - nonce.readUInt32LE(at)) >>> 0, 16 + at)
+  }
+  block.fill(0)
+  return derived
+}
 
 const DIGESTS = { 'sha-1': 'sha1', 'sha-256': 'sha256', 'sha-512': 'sha512' } as const
 
