@@ -15,18 +15,9 @@ export const date = {
 export const texts = { type: 'array', items: text } as const
 export const textMap = { type: 'object', additionalProperties: text } as const
 
-export const audit = {
-  created_by: uuid,
-  created_at: date,
-  'modified_by?': uuid,
-  'modified_at?': date,
-} as const
-export const optionalAudit = {
-  'created_by?': uuid,
-  'created_at?': date,
-  'modified_by?': uuid,
-  'modified_at?': date,
-} as const
+const modified = { 'modified_by?': uuid, 'modified_at?': date } as const
+export const audit = { created_by: uuid, created_at: date, ...modified } as const
+export const optionalAudit = { 'created_by?': uuid, 'created_at?': date, ...modified } as const
 
 export function anyJson(description: string) {
   return { description }

@@ -30,7 +30,7 @@ interface Annotations {
   isAsked?: true
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
-  membersWhere?: { property: string; values: Readonly<Record<string, Readonly<Record<string, Schema>>>> }
+  membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
   /** For a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
 }
@@ -68,7 +68,7 @@ export interface ArraySchema extends Annotations {
 /** `additionalProperties`: false refuses other properties, true ignores them, a schema makes the object a map. */
 export interface ObjectSchema extends Annotations {
   type: 'object'
-  properties?: Readonly<Record<string, Schema>>
+  properties?: Fields
   required?: readonly string[]
   /** At least one of these is required, which the operation checks; the command line prompts for the first. */
   needsOneOf?: readonly string[]
@@ -79,25 +79,19 @@ export interface ObjectSchema extends Annotations {
   maxProperties?: number
 }
 
-export function inputSchema<
-  const P extends Readonly<Record<string, Schema>>,
-  const R extends readonly (keyof P & string)[],
->(required: R, properties: P) {
+type Fields = Readonly<Record<string, Schema>>
+type NamesOf<P> = readonly (keyof P & string)[]
+
+export function inputSchema<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
 /** An input in which empty text means absent, wherever it is optional. */
-export function lenientInput<
-  const P extends Readonly<Record<string, Schema>>,
-  const R extends readonly (keyof P & string)[],
->(required: R, properties: P) {
+export function lenientInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }
 
-export function closedInput<
-  const P extends Readonly<Record<string, Schema>>,
-  const R extends readonly (keyof P & string)[],
->(required: R, properties: P) {
+export function closedInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
@@ -106,7 +100,6 @@ export function idOf(refersTo: string, description: string) {
   return { type: 'string', refersTo, description } as const
 }
 
-/** A path, which the command line makes absolute. */
 export function pathOf(description: string) {
   return { type: 'string', minLength: 1, isPath: true, description } as const
 }
@@ -134,7 +127,7 @@ type PatchOf<S> = S extends { additionalProperties: infer V extends Schema }
   : S
 
 /** The attributes of a merge patch: null removes a value, or an entry of a map. `required` ones refuse null. */
-export function patchOf<P extends Readonly<Record<string, Schema>>, const R extends keyof P = never>(
+export function patchOf<P extends Fields, const R extends keyof P = never>(
   attributes: P,
   required: readonly R[] = [],
 ) {
