@@ -1,6 +1,6 @@
-/** Stores the events of a unit of work for the webhooks that subscribe to them, in that unit. */
+/** Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in that unit. */
 import { formatDate } from '../domain/dates.js'
-import type { DeliveryRecord, Kind, TenantRecord } from '../domain/records/records.js'
+import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
 import { describeEvent, eventOf } from '../domain/webhook/events.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
@@ -11,23 +11,53 @@ const KEPT_MS = 24 * 60 * 60 * 1000
 
 type Actor = Omit<Caller['actor'], 'id'> & { id?: string }
 
+type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
+
 export interface EventTools {
   readonly store: StoreWriter
+  /** That of `store`. */
+  readonly date?: string
   createUuid(): string
 }
 
 /** Returns what is to be enqueued after the commit. */
-export async function storeEvents(
-  { store, createUuid }: EventTools,
+export async function writeEntries(
+  { store, createUuid, date: created_at = formatDate(store.now) }: EventTools,
   tenant: TenantRecord,
-  entries: readonly (Partial<Omit<AuditEntry, 'actor'>> & { actor: Actor })[],
+  entries: readonly Entry[],
   trace_id: string,
 ): Promise<Waiting[]> {
-  const { id: tenant_id, number, webhooks = {} } = tenant
+  for (const { type: entity_type, id: entity_id, as, transform, actor } of entries) {
+    if (as === undefined) continue
+    const record: LogRecord = {
+      id: createUuid(),
+      tenant_id: tenant.id,
+      actor_type: actor.type,
+      entity_type,
+      entity_id,
+      operation: as.operation,
+      message: as.message,
+      created_at,
+      trace_id,
+    }
+    if (actor.id !== undefined) record.actor_id = actor.id
+    if (transform !== undefined) record.transform = transform
+    const logging = store.log(tenant.number, record, store.now)
+    if (logging !== undefined) await logging
+  }
+  if (tenant.webhooks === undefined) return []
+  return storeEvents({ store, createUuid, date: created_at }, tenant, entries, trace_id)
+}
+
+async function storeEvents(
+  { store, createUuid, date: now }: Required<EventTools>,
+  { id: tenant_id, number, webhooks = {} }: TenantRecord,
+  entries: readonly Entry[],
+  trace_id: string,
+): Promise<Waiting[]> {
   const waiting: Waiting[] = []
-  const now = formatDate(store.now)
-  for (const { type: entity, id = '', as, told, actor } of entries) {
-    const type = told?.type ?? (as === undefined || as.isTold ? undefined : eventOf(entity!, as.operation))
+  for (const { type: entity, id, as, told, actor } of entries) {
+    const type = told?.type ?? (as === undefined || as.isTold ? undefined : eventOf(entity, as.operation))
     const hooks = Object.keys(webhooks).filter((hook) => type !== undefined && webhooks[hook]!.includes(type))
     if (type === undefined || hooks.length === 0) continue
     const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)

@@ -76,8 +76,7 @@ export interface AuditEntry {
   readonly as?: LogEntry | undefined
   readonly transform?: Transform | undefined
   readonly told?: Told
-  /** If not the caller of the operation. */
-  readonly actor?: Caller['actor']
+  readonly actor: Caller['actor']
 }
 
 /** Tools of a handler of several transactions, for example one that waits for something slow in between. */

@@ -1,13 +1,13 @@
 import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
-import type { Kind, LogRecord } from '../domain/records/records.js'
+import type { Kind } from '../domain/records/records.js'
 import type { Told } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
 import { type Caller, requireCurrent } from './caller/caller.js'
-import { storeEvents } from './events.js'
+import { writeEntries } from './events.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
@@ -150,52 +150,11 @@ class UnitContext implements Context {
 }
 
 /** Also stores events for webhooks. Contract: called once for each operation, in its unit of work. */
-export async function writeLog(
-  context: Context,
-  recorded: readonly AuditEntry[],
-  traceId: string,
-): Promise<void> {
-  const { store, caller, now, date, createUuid } = context
+export async function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
+  const { store, caller } = context
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   // The log of a deleted tenant is deleted with it, so its deletion is not logged.
-  if (tenant === undefined) return
-  for (const { type, id, as, transform, actor = caller.actor } of recorded) {
-    if (as === undefined) continue
-    const ids = { id: createUuid(), trace_id: traceId }
-    const entry = toLogRecord(tenant.id, { type, id, as, transform, actor }, date, ids)
-    const logging = store.log(caller.tenant, entry, now)
-    if (logging !== undefined) await logging
-  }
-  if (tenant.webhooks === undefined) return
-  const entries = recorded.map((entry) => ({ ...entry, actor: entry.actor ?? caller.actor }))
-  context.enqueue(await storeEvents(context, tenant, entries, traceId))
-}
-
-type Logged = Omit<AuditEntry, 'as' | 'actor'> & {
-  as: LogEntry
-  actor: { type: Caller['actor']['type']; id?: string }
-}
-
-export function toLogRecord(
-  tenant_id: string,
-  { type, id, as, transform, actor }: Logged,
-  created_at: string,
-  { id: own, trace_id }: Pick<LogRecord, 'id' | 'trace_id'>,
-): LogRecord {
-  const record: LogRecord = {
-    id: own,
-    tenant_id,
-    actor_type: actor.type,
-    entity_type: type,
-    entity_id: id,
-    operation: as.operation,
-    message: as.message,
-    created_at,
-    trace_id,
-  }
-  if (actor.id !== undefined) record.actor_id = actor.id
-  if (transform !== undefined) record.transform = transform
-  return record
+  if (tenant !== undefined) context.enqueue(await writeEntries(context, tenant, recorded, traceId))
 }
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */

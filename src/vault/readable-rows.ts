@@ -3,11 +3,10 @@ import type { RandomSource } from '../crypto/ports.js'
 import { KEY_BYTES } from '../crypto/primitives.js'
 import { createUuid } from '../crypto/random.js'
 import { containerSet, containerSetId } from '../domain/access/container.js'
-import { formatDate } from '../domain/dates.js'
 import { KINDS, type RecordOf, type TenantRecord } from '../domain/records/records.js'
 import { CofferError } from '../errors.js'
+import { writeEntries } from '../framework/events.js'
 import type { CopyDamage } from '../framework/ports/vault.js'
-import { toLogRecord } from '../framework/unit.js'
 import { type LogLine, toRecord, unpack } from '../storage/barrier/log-block.js'
 import { createReseal, type ResealOptions } from '../storage/barrier/reseal.js'
 import { openRecord } from '../storage/barrier/sealing.js'
@@ -98,7 +97,8 @@ export class ReadableRows {
   }
 
   /** Oldest first, with a record of the copy at the end. */
-  async #writeLog(store: Store, { id, number }: TenantRecord): Promise<void> {
+  async #writeLog(store: Store, tenant: TenantRecord): Promise<void> {
+    const { id, number } = tenant
     const lines = (this.#logs.get(number) ?? []).sort((one, other) => one.time - other.time)
     for (let first = 0; first < lines.length; first += LOGGED_AT_ONCE)
       await store.write(async (writer) => {
@@ -108,10 +108,8 @@ export class ReadableRows {
     const message = 'Vault copied without what was damaged; log records may be missing'
     const as = { operation: 'update', message } as const
     const entry = { type: 'tenant', id, as, actor: { type: 'system' } } as const
-    const ids = { id: createUuid(this.#random), trace_id: createUuid(this.#random) }
-    await store.write(async (writer) =>
-      writer.log(number, toLogRecord(id, entry, formatDate(writer.now), ids)),
-    )
+    const draw = () => createUuid(this.#random)
+    await store.write((writer) => writeEntries({ store: writer, createUuid: draw }, tenant, [entry], draw()))
   }
 }
 

@@ -1,5 +1,4 @@
 /** Accepting an invitation. The secret in the link authenticates the invited person, so no API key is needed. */
-import { formatDate } from '../../domain/dates.js'
 import {
   isExpired,
   isLinkSecret,
@@ -8,11 +7,10 @@ import {
   readNames,
 } from '../../domain/invitation/invitation.js'
 import { CofferError } from '../../errors.js'
-import { type EventTools, storeEvents } from '../../framework/events.js'
+import { type EventTools, writeEntries } from '../../framework/events.js'
 import { onVault, operation } from '../../framework/operation.js'
 import type { DeliveryPort } from '../../framework/ports/deliveries.js'
 import { closedInput } from '../../framework/schema.js'
-import { toLogRecord } from '../../framework/unit.js'
 import type { Store, StoreReader } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
 import { endLink, type SecretHashing } from './mail.js'
@@ -106,17 +104,14 @@ async function acceptLink(context: SecretHashing & EventTools, { secret, names, 
   await store.remove('invitation', number, invitation.id)
   await endLink(store, number, invitation, 'used')
   const actor = { type: 'user', id: member.user_id } as const
-  const entries = [
-    { type: 'invitation', id: invitation.id, as: { operation: 'update', message: 'Invitation accepted' } },
-    { type: 'member', id: member.id, as: { operation: 'create', message: 'Member created' } },
-  ] as const
-  for (const entry of entries) {
-    const ids = { id: createUuid(), trace_id: traceId }
-    await store.log(number, toLogRecord(tenant.id, { ...entry, actor }, formatDate(store.now), ids))
-  }
   const told = { type: 'tenant.invitation.accepted', about: invitation } as const
-  const events = entries.map((entry) => ({ ...entry, actor, ...(entry.type === 'invitation' && { told }) }))
-  const waiting = await storeEvents(context, tenant, events, traceId)
+  const accepted = { operation: 'update', message: 'Invitation accepted' } as const
+  const created = { operation: 'create', message: 'Member created' } as const
+  const entries = [
+    { type: 'invitation', id: invitation.id, as: accepted, told, actor },
+    { type: 'member', id: member.id, as: created, actor },
+  ] as const
+  const waiting = await writeEntries(context, tenant, entries, traceId)
   return { member: await viewMember(store, member), waiting }
 }
 

@@ -8,8 +8,7 @@ import type { AnyOperation, OperationInput, Session } from '../../framework/oper
 import type { List } from '../../framework/page.js'
 import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/ports/reactors.js'
-import { createChild, linkTokens, listChildren, unlinkTokens } from '../token/association.js'
-import { createToken, deleteToken, getToken, listTokens, updateToken } from '../token/noun.js'
+import * as token from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
 import { createAttributes, type TokenView, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
@@ -20,15 +19,15 @@ const CODE: ResponseLimits = { ...LOCAL_LIMITS, mostBytes: MOST_ANSWER_BYTES, is
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
 
 const CALLS = new Map<string, Call>([
-  ['tokens.create', [createToken, ([body]) => readBody(body)]],
-  ['tokens.retrieve', [getToken, ([id]) => ({ id })]],
-  ['tokens.list', [listTokens, ([query]) => readQuery(query)]],
-  ['tokens.update', [updateToken, ([id, body]) => ({ ...readBody(body), id })]],
-  ['tokens.delete', [deleteToken, ([id]) => ({ id })]],
-  ['tokens.createAssociation', [linkTokens, readPair]],
-  ['tokens.deleteAssociation', [unlinkTokens, readPair]],
-  ['tokens.createChild', [createChild, ([parent_id, body]) => ({ ...readBody(body), parent_id })]],
-  ['tokens.listChildren', [listChildren, ([parent_id, query]) => ({ ...readQuery(query), parent_id })]],
+  ['tokens.create', [token.createToken, ([body]) => readBody(body)]],
+  ['tokens.retrieve', [token.getToken, ([id]) => ({ id })]],
+  ['tokens.list', [token.listTokens, ([query]) => readQuery(query)]],
+  ['tokens.update', [token.updateToken, ([id, body]) => ({ ...readBody(body), id })]],
+  ['tokens.delete', [token.deleteToken, ([id]) => ({ id })]],
+  ['tokens.createAssociation', [token.linkTokens, readPair]],
+  ['tokens.deleteAssociation', [token.unlinkTokens, readPair]],
+  ['tokens.createChild', [token.createChild, ([parent_id, body]) => ({ ...readBody(body), parent_id })]],
+  ['tokens.listChildren', [token.listChildren, ([parent_id, query]) => ({ ...readQuery(query), parent_id })]],
   // A query may be a string instead of an object.
   ['tokens.search', [searchTokens, ([query]) => (typeof query === 'string' ? { query } : readQuery(query))]],
   ['tokenize', [tokenize, ([payload]) => ({ payload })]],

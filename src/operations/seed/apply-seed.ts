@@ -28,8 +28,7 @@ import { createProxy } from '../proxy/noun.js'
 import { createReactor } from '../reactor/reactor.js'
 import { updateTenant } from '../tenant/noun.js'
 import { createTenant } from '../tenant/tenant-create.js'
-import { linkTokens } from '../token/association.js'
-import { createToken } from '../token/noun.js'
+import { createToken, linkTokens } from '../token/noun.js'
 
 const ITEMS_IN_A_TURN = 50
 export const MOST_SEEDED_TOKENS = 10_000

@@ -1,7 +1,7 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
-import { toLogRecord } from '../../framework/unit.js'
+import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
 const MOST_TENANTS = 65_535
@@ -36,8 +36,7 @@ export async function createTenant(
   await store.insert('member', number, member)
   const as = { operation: 'create', message: 'Tenant created' } as const
   const entry = { type: 'tenant', id: tenant_id, as, actor: { type: 'user', id: owner_id } } as const
-  const ids = { id: createUuid(), trace_id: createUuid() }
-  await store.log(number, toLogRecord(tenant_id, entry, made.created_at, ids))
+  await writeEntries({ store, createUuid }, tenant, [entry], createUuid())
   return tenant
 }
 

@@ -1,12 +1,11 @@
 /** The life of tokens: in which months they are active, and their removal with all that belongs to them. */
-import { formatDate, monthOf } from '../../domain/dates.js'
+import { monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
-import { type EventTools, storeEvents } from '../../framework/events.js'
+import { type EventTools, writeEntries } from '../../framework/events.js'
 import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
-import { toLogRecord } from '../../framework/unit.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
 
@@ -159,13 +158,12 @@ export async function purgeToken(
     await removeLinks(store, tenant, id)
     await recordDeletion(store, tenant, record)
   }
-  const as = { operation: 'delete', message: messageAbout(record, 'Token expired') } as const
-  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' } } as const
-  const ids = { id: createUuid(), trace_id: createUuid() }
-  await store.log(tenant, toLogRecord(record.tenant_id, entry, formatDate(store.now), ids))
-  const owner = kind === 'token' ? await store.get('tenant', 0, String(tenant)) : undefined
-  const told = { type: 'token.expired', about: { id } } as const
-  return owner === undefined ? [] : storeEvents(tools, owner, [{ ...entry, told }], ids.trace_id)
+  const owner = await store.get('tenant', 0, String(tenant))
+  if (owner === undefined) return []
+  const as = { operation: 'delete', message: messageAbout(record, 'Token expired'), isTold: true } as const
+  const told = kind === 'token' && { told: { type: 'token.expired', about: { id } } as const }
+  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' }, ...told } as const
+  return writeEntries(tools, owner, [entry], createUuid())
 }
 
 export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {

@@ -1,9 +1,11 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
+import type { TokenRecord } from '../../domain/records/records.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import { onVault, operation } from '../../framework/operation.js'
-import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
+import { anyJson, boolean, count, object, text, texts, uuid } from '../../framework/output.js'
 import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
-import { adviseTokens } from './advise.js'
+import { readAll } from '../../storage/store.js'
 import * as offline from './offline.js'
 
 const describeVault = operation({
@@ -101,6 +103,55 @@ const replaceHeader = operation({
     return undefined
   },
 })
+
+/** A typed id is compared with so many ids, the newest. */
+const MOST_READ = 200
+const MOST_TENANTS = 50
+
+/** Advises a person who did not find a token. It tells ids and names alone, so it is not in the log. */
+const adviseTokens = operation({
+  name: 'vault advise-tokens',
+  audience: 'owner',
+  isInternal: true,
+  summary: 'Tell what helps to find a token.',
+  input: closedInput([], { ids: { type: 'array', items: { type: 'string' }, maxItems: 10 } }),
+  output: object({
+    tokens: count,
+    /** Those that are not the id of a token. */
+    missing: texts,
+    /** `; did you mean …?`, or nothing. */
+    nearest: text,
+    /** The names of others that have a token with one of the ids. */
+    tenants: texts,
+    /** The newest token that no search of data finds. */
+    'unindexed?': object({ id: text, index: text }),
+  }),
+  examples: [],
+  async run({ store, caller }, { ids = [] }) {
+    const { records, total } = await store.find('token', caller.tenant, { page: 1, size: MOST_READ })
+    const missing: string[] = []
+    for (const id of ids) if ((await store.get('token', caller.tenant, id)) === undefined) missing.push(id)
+    const names = records.map(({ id }) => id)
+    const tenants: string[] = []
+    for (const { number, name } of (await readAll(store, 'tenant', 0)).slice(0, MOST_TENANTS))
+      for (const id of missing)
+        if (number !== caller.tenant && (await store.get('token', number, id)) !== undefined)
+          tenants.push(name)
+    const others = records.filter(({ search_indexes = [] }) => search_indexes.length === 0)
+    const unindexed = others.find(({ type }) => type === 'card') ?? others[0]
+    return {
+      ...{ tokens: total, missing, tenants: [...new Set(tenants)] },
+      nearest: missing.length === 0 ? '' : suggestName(missing[0]!, names),
+      ...(unindexed && { unindexed: { id: unindexed.id, index: chooseIndex(unindexed) } }),
+    }
+  },
+})
+
+function chooseIndex({ type, data }: TokenRecord): string {
+  if (type === 'card') return '{{ data.number | last4 }}'
+  if (type === 'bank') return '{{ data.account_number | last4 }}'
+  return typeof data === 'object' ? '{{ data.NAME }}' : '{{ data }}'
+}
 
 export const noun = {
   name: 'vault',

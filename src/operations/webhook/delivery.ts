@@ -7,10 +7,11 @@ import { readList } from '../../framework/list.js'
 import { operation } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
-import { closedInput, type Infer } from '../../framework/schema.js'
+import { closedInput, type Infer, idOf } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { Condition } from '../../storage/store.js'
-import { webhookId } from './webhook.js'
+
+export const webhookId = idOf('webhook', 'The id of the webhook, or its name.')
 
 const STATES = ['waiting', 'sent', 'failed', 'dropped'] as const
 

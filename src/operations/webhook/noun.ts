@@ -1,17 +1,189 @@
-import * as delivery from './delivery.js'
-import * as webhook from './webhook.js'
+/** Webhooks: addresses that are told of events. */
+import { checkEmail } from '../../domain/invitation/mail-server.js'
+import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
+import { readDestination } from '../../domain/proxy/proxy.js'
+import type { WebhookRecord } from '../../domain/records/records.js'
+import { EVENT_TYPES } from '../../domain/webhook/events.js'
+import { CofferError, type PropertyErrors } from '../../errors.js'
+import { readListByCursor } from '../../framework/list.js'
+import { operation } from '../../framework/operation.js'
+import { audit, component, enumOf, text, texts, uuid } from '../../framework/output.js'
+import { cursorOutput } from '../../framework/page.js'
+import { type Infer, inputSchema } from '../../framework/schema.js'
+import { manage } from '../manage.js'
+import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
+import { subscribe } from './subscription.js'
+
+const MOST_WEBHOOKS = 5
+const REMOVED_AT_ONCE = 100
+const MOST_REMOVED = 10_000
+const STATUSES = ['enabled', 'disabled'] as const
+
+const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'status', 'created_at'], {
+  id: uuid,
+  tenant_id: uuid,
+  status: enumOf(...STATUSES),
+  name: text,
+  url: text,
+  'notify_email?': text,
+  events: texts,
+  ...audit,
+})
+
+const body = {
+  name: { type: 'string', minLength: 1, maxLength: 200, description: 'A display name.' },
+  url: { type: 'string', flag: 'address', description: 'Where events are sent: https://example.com/events.' },
+  events: {
+    type: 'array',
+    items: { type: 'string', suggestions: EVENT_TYPES },
+    maxItems: 100,
+    flag: 'event',
+    description: 'The type of an event, such as token.created; see coffer webhook event-types.',
+  },
+  notify_email: { type: 'string', description: 'Who is told by mail when the webhook is disabled.' },
+} as const
+const REQUIRED = ['name', 'url', 'events'] as const
+
+const webhooks = manage({
+  name: 'webhook',
+  kind: 'webhook',
+  path: '/webhooks',
+  permission: 'webhooks',
+  alsoPermission: 'webhook',
+  id: webhookId,
+  output: webhookOutput,
+  view: (_, record) => view(record),
+})
+
+const CREATE =
+  'coffer webhook create --name billing --address https://example.com/events --event token.created'
+const CREATED = `"$(${CREATE} -o id)"`
+
+const createWebhook = operation({
+  ...webhooks.creating,
+  summary: 'Have events sent to an address.',
+  details:
+    'Each event is a signed POST of JSON. Without a 2xx answer within 10 s it is sent again, at most 10 times in about 2½\n' +
+    'hours; then the webhook is disabled. The server sends only to hosts of --allow-net.',
+  input: inputSchema(REQUIRED, body),
+  examples: [CREATE],
+  check: readBody,
+  async run(context, _, attributes) {
+    const { webhooks: known = {} } = await context.tenant()
+    if (Object.keys(known).length >= MOST_WEBHOOKS)
+      throw new CofferError(
+        'unprocessable',
+        `A tenant has at most ${MOST_WEBHOOKS} webhooks. Delete one first.`,
+      )
+    const enabled = { status: 'enabled', enabled_at: context.date } as const
+    const record = await webhooks.add(context, { ...attributes, ...enabled })
+    await subscribe(context.store, context.caller.tenant, record)
+    return view(record)
+  },
+})
+
+const listWebhooks = operation({
+  ...webhooks.listing,
+  summary: 'List webhooks, newest first.',
+  input: inputSchema([], {}),
+  output: cursorOutput(webhookOutput),
+  examples: ['coffer webhook list'],
+  runDetached: (session) =>
+    readListByCursor(
+      session,
+      { about: 'webhook list', kind: 'webhook', show: (_, record) => view(record) },
+      {},
+    ),
+})
+
+const updateWebhook = operation({
+  ...webhooks.updating,
+  summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
+  input: inputSchema(['id', ...REQUIRED], {
+    id: webhookId,
+    ...body,
+    status: {
+      type: 'string',
+      enum: STATUSES,
+      default: 'enabled',
+      description: `One of ${STATUSES.join(', ')}. Nothing is sent to a disabled one, not even later.`,
+    },
+  }),
+  examples: [
+    `coffer webhook update ${CREATED} --name billing --address https://example.com/v2 --event token.read`,
+  ],
+  check: readBody,
+  async run(context, { id, status = 'enabled' }, attributes) {
+    const before = await webhooks.require(context, id)
+    const enabled_at = before.status === 'enabled' ? before.enabled_at : context.date
+    const record = await webhooks.change(context, before, { ...attributes, status, enabled_at })
+    await subscribe(context.store, context.caller.tenant, record)
+    return view(record)
+  },
+})
+
+const deleteWebhook = webhooks.delete({
+  summary: 'Delete a webhook, with what waits to be sent to it.',
+  examples: [`coffer webhook delete ${CREATED} --yes`],
+  destroys: 'This deletes the webhook and its deliveries,',
+  async before({ store, caller: { tenant } }, { id }) {
+    await subscribe(store, tenant, { id })
+    const query = { where: { field: 'webhook', value: id }, page: 1, size: REMOVED_AT_ONCE }
+    // The rest is not sent, and expires.
+    for (let removed = 0; removed < MOST_REMOVED; removed += REMOVED_AT_ONCE) {
+      const { records } = await store.find('delivery', tenant, query)
+      if (records.length === 0) break
+      for (const delivery of records) await store.remove('delivery', tenant, delivery.id)
+    }
+  },
+})
+
+const listEventTypes = operation({
+  name: 'webhook event-types',
+  summary: 'List the types of events.',
+  permissions: webhooks.listing.permissions,
+  needsOnePermission: true,
+  route: 'GET /webhooks/event-types',
+  input: inputSchema([], {}),
+  output: texts,
+  examples: ['coffer webhook event-types'],
+  run: async () => [...EVENT_TYPES],
+})
+
+const view = ({ enabled_at: _, ...shown }: WebhookRecord): Infer<typeof webhookOutput> => shown
+
+type Given = Partial<Record<'name' | 'url' | 'notify_email', string> & { events: (string | undefined)[] }>
+
+/** The attributes as stored. Empty text is no address. @throws CofferError `validation` */
+function readBody({ name = '', url = '', events = [], notify_email: email }: Given) {
+  const notify_email = email === '' ? undefined : email
+  const errors: PropertyErrors = {}
+  // Samples of the documentation have colons.
+  const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
+  if (events.length === 0 || !types.every((type) => EVENT_TYPES.includes(type)))
+    addError(errors, 'events', 'must be types of events, at least one: see GET /webhooks/event-types')
+  if (readDestination(url, /[#\\]/) === undefined)
+    addError(
+      errors,
+      'url',
+      'must be an https or http URL without user and fragment, of at most 2000 characters',
+    )
+  if (notify_email !== undefined) collect(errors, 'notify_email', () => checkEmail(notify_email))
+  refuseErrors(errors)
+  return { name, url, events: [...new Set(types)], notify_email }
+}
 
 export const noun = {
   name: 'webhook',
   summary: 'Have events sent to an address',
   operations: [
-    webhook.createWebhook,
-    webhook.listWebhooks,
-    webhook.getWebhook,
-    webhook.updateWebhook,
-    webhook.deleteWebhook,
-    webhook.listEventTypes,
-    delivery.listDeliveries,
-    delivery.resendDelivery,
+    createWebhook,
+    listWebhooks,
+    webhooks.get(`coffer webhook get ${CREATED}`),
+    updateWebhook,
+    deleteWebhook,
+    listEventTypes,
+    listDeliveries,
+    resendDelivery,
   ],
 }
