@@ -157,7 +157,10 @@ export class ExpressionParser {
     if (end === null || end.index > from + MAX_REFERENCE_LENGTH) throw this.#refuse(open, UNCLOSED)
     this.#at = end.index
     const given = text.slice(from, end.index).trim()
-    if (this.#use === 'header' && given === 'proxy') return { path: [{ constant: 'proxy' }] }
+    if (this.#use === 'header' && /^proxy(?![^.[])/.test(given)) {
+      this.#at = from
+      return undefined
+    }
     if (UNSUPPORTED_REFERENCE.test(given))
       throw this.#refuse(
         text.indexOf(given, from),
