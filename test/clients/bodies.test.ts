@@ -78,6 +78,79 @@ t.test('each property that the client sends is declared, refused, or listed as i
   }
 })
 
+/** By the type of the client: an operation that answers it. */
+const ANSWERS: Record<string, string> = {
+  Token: 'token get',
+  TokenIntent: 'intent get',
+  CreateTokenIntentResponse: 'intent create',
+  Application: 'app get',
+  ApplicationKey: 'app key get',
+  AsyncReactResponse: 'reactor react-async',
+  ReactResponse: 'reactor react',
+  Reactor: 'reactor get',
+  ReactorFormula: 'formula get',
+  Proxy: 'proxy get',
+  Tenant: 'tenant get',
+  TenantUsageReport: 'tenant usage',
+  TenantInvitationResponse: 'invite get',
+  TenantMemberResponse: 'member update',
+  Webhook: 'webhook get',
+  WebhookList: 'webhook list',
+  CreateSessionResponse: 'session create',
+  LogPaginatedList: 'log list',
+  LogEntityType: 'log entity-types',
+  Permission: 'app permissions',
+  Role: 'member roles',
+  TokenCursorPaginatedList: 'token list-after',
+  ApplicationPaginatedList: 'app list',
+}
+/** Attributes that are never there: those of areas that are not emulated, and what the specification leaves out. */
+const NEVER = {
+  Token: 'enrichments network_token aliases authentication',
+  TokenExtras: 'tsp_details network_token_ids decrypted_payload',
+  CardDetails: 'funding authentication issuer issuer_country segment product additional',
+  TokenIntent: 'network_token authentication _extras',
+  CreateTokenIntentResponse: 'network_token authentication _extras',
+  ApplicationKey: 'version',
+  // Applications have rules with a container alone.
+  AccessRule: 'conditions',
+  Reactor: 'requested',
+  ReactResponse: 'body headers',
+  Proxy: 'proxy_host timeout client_certificate requested',
+  User: 'provider mfa_enrolled',
+  // Lists by page have no cursor.
+  Pagination: 'after next',
+}
+/** These are shown in part, or as given. */
+const IN_PART = ['Reactor.application', 'ProxyTransformOptions.token']
+
+t.test('each attribute that the client reads is declared, or listed as never there', async (t) => {
+  const found = new Set<string>()
+  for (const [type, operation] of Object.entries(ANSWERS)) {
+    const { output } = registry.find(operation)!
+    t.ok(output, operation)
+    for (const absent of listAbsent(type, output ?? {})) found.add(absent)
+  }
+  const never = Object.entries(NEVER).flatMap(([type, names]) =>
+    names.split(' ').map((name) => `${type}.${name}`),
+  )
+  t.strictSame([...found].sort(), never.sort())
+})
+
+/** Attributes of a type of the client, and of the types in it, that a schema lacks, or that only the client requires. */
+function* listAbsent(type: string, given: Schema): Generator<string> {
+  const declaration = readAll(`serialization/types/${type}.d.ts`)[0]?.split('interface Raw {')[1] ?? ''
+  const schema = memberOf(given)
+  const { properties = {}, required = [] } = schema.type === 'object' ? (schema as ObjectSchema) : {}
+  for (const [, name = '', optional, value = ''] of declaration.matchAll(/^ {8}"?(\w+)"?(\??): (.*);$/gm)) {
+    const inner = properties[name]
+    if (inner === undefined || (optional === '' && !required.includes(name))) yield `${type}.${name}`
+    const [, innerType] = /([A-Z]\w+)\.Raw/.exec(value) ?? []
+    if (inner !== undefined && innerType !== undefined && !IN_PART.includes(`${type}.${name}`))
+      yield* listAbsent(innerType, inner)
+  }
+}
+
 /** What a body brings that no answer of its noun shows under the same name, because it is done instead. */
 const DONE: Record<string, string[]> = {
   // Becomes the data.
