@@ -166,6 +166,16 @@ t.test('a unit that only reads, or fails, has read one moment', async (t) => {
     await reading.catch(({ message }) => t.equal(message, 'refused'))
     t.match(seen.at(-1), /^(\d+) \1$/)
   }
+  let runs = 0
+  const failing = one.write(async (writer) => {
+    for (const id of [1, 2]) await replace(id, 9)(writer)
+    if ((await writer.get(KIND, 1, idOf(1)))?.sealed[0] !== 9) throw new Error('not its own')
+    runs++
+    throw new Error('refused')
+  })
+  await t.rejects(failing, { message: 'refused' })
+  t.equal(runs, 1, 'a unit that nobody meets')
+  t.not(await textOf(one, 1), 9)
 })
 
 t.test('of units that put what they searched for and did not find, one does', async (t) => {

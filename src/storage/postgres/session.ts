@@ -106,11 +106,19 @@ export class Session {
       this.#compare((await this.#watch(this.#shared.pool.query(READ_STATE))).rows)
   }
 
-  /** Undoes what was written. */
-  async abandon(): Promise<void> {
-    // The error that broke the connection has ended the unit too, so that error is reported.
-    if (this.#connection !== undefined) await this.#send(ROLLBACK).catch(() => undefined)
-    await this.#release()
+  /** Undoes what was written. With `checks` it compares what was read before. @throws Collision */
+  async abandon(checks?: Commit): Promise<void> {
+    if (checks !== undefined && !this.isTransaction) return this.commit(checks)
+    if (checks === undefined) this.#held.length = 0
+    else this.hold(checks)
+    try {
+      if (this.#connection !== undefined || this.#held.length > 0) await this.#send(ROLLBACK)
+    } catch (error) {
+      // The error that broke the connection has ended the unit too, so that error is reported.
+      if (checks !== undefined) throw error
+    } finally {
+      await this.#release()
+    }
   }
 
   async #end(): Promise<void> {

@@ -161,14 +161,13 @@ export class Unit implements port.EngineWriter {
   async commit(): Promise<void> {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
-    if (this.#changedKinds.size === 0 && session.moments > 1) throw session.collide('moments')
     const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
     if (entries.length > 0) this.#batches = this.#logs.begin(entries, await this.#logs.claim())
     for (const batch of this.#batches) await this.storePending(batch)
-    if (!this.hasWritten && !this.#isNoted) return session.endReading()
+    const compares = this.#changedKinds.size > 0 || session.moments > 1
+    if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
     const { remembered, random } = this.#shared
-    if (this.#changedKinds.size > 0)
-      for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
+    if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
     const step = isCached ? randomNumber(random, MOST_STEP) : undefined
     await session.commit({ ...this.#takeWrites(), times: this.#isNoted ? this.#times : undefined, step })
@@ -181,14 +180,18 @@ export class Unit implements port.EngineWriter {
   async fail(error: unknown): Promise<Collision | undefined> {
     const session = this.#session
     this.#isOver = true
-    await session.abandon()
     // A work may have taken the collision for an error of its own.
     if (error instanceof Collision) session.collision ??= error
-    if (session.collision !== undefined || isUnavailable(error)) return session.collision
-    if (session.moments > 1) return session.collide('moments')
-    await session.endReading().catch((failure) => {
+    const isKnown = session.collision !== undefined || isUnavailable(error)
+    for (const [name, change] of this.#changes)
+      this.#unchanged.set(name, writes.createCheck(change, change.was))
+    const checks = { changes: this.#unchanged, counted: [...this.#counted.values()] }
+    try {
+      await session.abandon(isKnown || session.moments <= 1 ? undefined : checks)
+      if (!isKnown) await session.endReading()
+    } catch (failure) {
       if (!(failure instanceof Collision)) throw failure
-    })
+    }
     return session.collision
   }
 
@@ -240,9 +243,8 @@ export class Unit implements port.EngineWriter {
 
   #change(change: writes.Change): void {
     this.#write()
-    const { isChange, isTransaction } = this.#options
-    // A unit that logs reads has not kept what it read; one that reads one moment cannot compare what there is now.
-    if (!isChange || isTransaction) {
+    // A unit that logs reads has not kept what it read.
+    if (!this.#options.isChange) {
       Object.assign(this.#options, { isChange: true, isTransaction: false })
       throw this.#session.collide('stale')
     }
