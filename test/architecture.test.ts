@@ -266,22 +266,22 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 459,
-  cli: 6996,
+  '.': 461,
+  cli: 7006,
   client: 589,
   control: 1329,
-  crypto: 667,
+  crypto: 673,
   delivery: 539,
-  domain: 5412,
-  framework: 2904,
+  domain: 5415,
+  framework: 2876,
   http: 2250,
   ipc: 214,
   library: 379,
-  operations: 7449,
+  operations: 7421,
   page: 3657,
   reactor: 3704,
-  storage: 8824,
-  vault: 1703,
+  storage: 8851,
+  vault: 1701,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {
