@@ -13,6 +13,8 @@ const BATCH = 200
 /** Blocks of a tenant's log that are dropped in one unit of work. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
+/** The time of the last creation of a type may be earlier by less than this once that token is deleted. */
+const NOTED_MS = 1000
 
 /** Counts the use of a token in its month. In the month of its creation it is counted already. */
 export async function recordUse(
@@ -29,15 +31,26 @@ export async function recordUse(
 export async function settleCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
-  state: 'new' | 'changed' | 'gone',
+  state: 'new' | 'changed',
 ): Promise<void> {
   const { id, type, created_at, expires_at } = token
   const activity = { ...activityOf(id, created_at), ...(state === 'new' && { created: type }) }
-  if (state === 'gone' || expires_at !== undefined) await putActivity(store, tenant, activity)
+  if (expires_at !== undefined) await putActivity(store, tenant, activity)
   else if ((await store.get('activity', tenant, activity.id)) !== undefined)
     await store.remove('activity', tenant, activity.id)
   if (state === 'changed') await recordCreation(store, tenant, token)
-  if (state === 'gone') await recordDeletion(store, tenant, token)
+}
+
+/** Removes what belongs to a token that is deleted, and keeps its creation counted. */
+export async function settleDeletion({ store, caller: { tenant } }: Context, token: TokenRecord) {
+  const { id, created_at } = token
+  // What is read for this is asked for at once.
+  await Promise.all([
+    putActivity(store, tenant, activityOf(id, created_at)),
+    recordDeletion(store, tenant, token),
+    removeLinks(store, tenant, id),
+    removeAnswersAbout(store, tenant, 'token', id),
+  ])
 }
 
 /** Keeps the time of the last creation of a type for the usage report, also when that token is gone. */
@@ -45,14 +58,18 @@ function recordCreation(store: StoreWriter, tenant: number, { type, created_at: 
   return putActivity(store, tenant, { id: `last/${type}`, month: '', at })
 }
 
-/** Stores the newest creation of all tokens of the type, so that few deletions write this record. */
+/**
+ * Records the time of a last creation, unless a newer token of the type exists or a time less than a second older is noted.
+ * So deletions at the same time rarely write this one record. Contract: the token may exist still.
+ */
 async function recordDeletion(store: StoreWriter, tenant: number, token: TokenRecord): Promise<void> {
-  const { type: value, created_at } = token
-  const noted = await store.get('activity', tenant, `last/${value}`)
-  if (noted !== undefined && noted.at >= created_at) return
+  const { id, type: value, created_at } = token
   const [location] = await store.seek('token', tenant, { size: 1, where: { field: 'type', value } })
   const newest = location && (await store.open(location))
-  await recordCreation(store, tenant, newest === undefined || newest.created_at < created_at ? token : newest)
+  if (newest !== undefined && newest.id !== id && newest.created_at >= created_at) return
+  const noted = await store.get('activity', tenant, `last/${value}`)
+  if (noted === undefined || Date.parse(created_at) - Date.parse(noted.at) >= NOTED_MS)
+    await recordCreation(store, tenant, token)
 }
 
 async function putActivity(store: StoreWriter, tenant: number, activity: ActivityRecord): Promise<void> {
@@ -166,7 +183,7 @@ export async function purgeToken(
   return writeEntries(tools, owner, [entry], createUuid())
 }
 
-export async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
+async function removeLinks(store: StoreWriter, tenant: number, tokenId: string): Promise<void> {
   const where = { or: ['parent', 'child'].map((field) => ({ field, value: tokenId })) }
   for (const { id } of await readAll(store, 'association', tenant, where))
     await store.remove('association', tenant, id)

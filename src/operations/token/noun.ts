@@ -10,7 +10,7 @@ import { requireRecord } from '../../framework/unit.js'
 import { readAll } from '../../storage/store.js'
 import { detokenizeTokens } from './detokenize.js'
 import { importTokens } from './import.js'
-import { isLinked, removeLinks, settleCreation } from './lifetime.js'
+import { isLinked, settleDeletion } from './lifetime.js'
 import * as search from './search.js'
 import { filterConditions, listGranted, recordAccess, recordToken, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
@@ -120,9 +120,8 @@ export const deleteToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record)
-    const { store, caller } = context
-    await Promise.all([settleCreation(context, record, 'gone'), removeLinks(store, caller.tenant, record.id)])
-    await store.remove('token', caller.tenant, record.id)
+    await settleDeletion(context, record)
+    await context.store.remove('token', context.caller.tenant, record.id)
     recordToken(context, record)
     return undefined
   },
