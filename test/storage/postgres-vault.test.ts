@@ -89,23 +89,69 @@ t.test('what one server takes away, every other refuses in the very next request
   await t.rejects(two.tenant('other'), { code: 'not_found' })
 })
 
-/** What the store is sent during `work`, by the names of statements: one list for each round trip. */
-async function roundTripsOf<T>(work: () => Promise<T>): Promise<{ result: T; sent: string[][] }> {
+/**
+ * What the store is sent during `work`, by the names of statements: one list for each time; and the number of round trips one
+ * after another.
+ */
+async function roundTripsOf<T>(work: () => Promise<T>) {
   const sent: string[][] = []
+  let trips = 0
   const isOwn = new AsyncLocalStorage<boolean>()
   const { send } = Connection.prototype
-  Connection.prototype.send = function (statements) {
-    if (isOwn.getStore()) sent.push(statements.map(({ name = '', text }) => name || text))
-    return send.call(this, statements)
+  Connection.prototype.send = async function (statements) {
+    if (!isOwn.getStore()) return send.call(this, statements)
+    sent.push(statements.map(({ name = '', text }) => name || text))
+    const trip = trips + 1
+    const results = await send.call(this, statements)
+    trips = Math.max(trips, trip)
+    return results
   }
   const result = await isOwn.run(true, work).finally(() => {
     Connection.prototype.send = send
   })
-  return { result, sent }
+  return { result, sent, trips }
 }
 
 /** As `coffer serve` puts it together. */
 const openService = (app: App) => createVaultAnswerer({}, { control: new ControlState(app), prefix: 'svc' })
+
+t.test('a DELETE is at most four round trips, and rarely writes what other ones write', async (t) => {
+  const { apps } = await openVaults(t, 1)
+  const [one] = apps as [App]
+  const { key } = await ask(one, 'app create', {
+    name: 'app',
+    type: 'private',
+    permissions: ['token:delete'],
+  })
+  const ids = ['newest', 'last', 'old', 'older', 'oldest'].reverse()
+  for (const [at, id] of ids.entries())
+    await ask(one, 'token create', { ...token(id, `424242424242${4240 + at}`), type: 'token' })
+  const answer = openService(one)
+  const remove = async (id: string) => {
+    const { result, trips } = await roundTripsOf(() =>
+      answer({
+        method: 'DELETE',
+        target: `/tokens/${id}`,
+        headers: { 'svc-api-key': key },
+        readBody: async () => undefined,
+      }),
+    )
+    t.equal(result.status, 204)
+    return trips
+  }
+  const { number } = await one.tenant()
+  const noted = async () =>
+    (await one.store.read((reader) => reader.get('activity', number, 'last/token')))?.at
+  const trips: number[] = []
+  for (const id of ids.slice(0, 3)) trips.push(await remove(id))
+  t.ok(trips[2]! <= 3, `${trips} round trips`)
+  t.equal(await noted(), undefined, 'a newer one exists')
+  t.ok((await remove('newest')) <= 4)
+  const first = await noted()
+  t.ok(first)
+  t.ok((await remove('last')) <= 4)
+  t.equal(await noted(), first, 'a later time is noted')
+})
 
 t.test('a GET is one round trip, and the refusal of what was taken away elsewhere too', async (t) => {
   const { apps } = await openVaults(t, 2)

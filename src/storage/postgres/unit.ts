@@ -223,8 +223,10 @@ export class Unit implements port.EngineWriter {
     const statement = sql.searchStatement(query, this.now)
     if (keys.length === 0) return this.#read(statement, sees, isCached)
     const counting = keys.map(async (id) => {
-      const [{ keyed: count }] = await this.#read({ kind, tenant, id }, sees, isCached)
-      this.#counted.set(rowName(kind, tenant, id), { kind, tenant, id, count })
+      const name = rowName(kind, tenant, id)
+      const known = this.#changedKinds.has(kind) ? undefined : this.#counted.get(name)
+      const count = known?.count ?? (await this.#read({ kind, tenant, id }, sees, isCached))[0].keyed
+      this.#counted.set(name, { kind, tenant, id, count })
       return count
     })
     const isNone = (await Promise.all(counting)).every((count) => count === 0)
