@@ -171,11 +171,12 @@ export class DeliveryQueue implements DeliveryPort {
   async #claim(waiting: Waiting, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      return this.#store.read(async (reader) => {
+      // Readers do not see the events of a read before they are synced. Writers do.
+      return this.#store.write(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
         return record && isDue(record, reader.now) ? record : undefined
-      })
+      }, 'soon')
     let leased: Queued | undefined
     await this.#change([waiting], async (found, { now }) => {
       leased = isDue(found, now) ? found : undefined

@@ -84,6 +84,33 @@ t.test('a server says once that a host is not allowed, and sends when it is', as
   t.equal(receiver.received.length, 1, 'a command sends before it ends')
 })
 
+t.test('the event of a read is sent at once, though a read is answered before it is synced', async (t) => {
+  const receiver = await startReceiver()
+  const place = createWorkplace()
+  t.teardown(() => {
+    receiver.close()
+    place.remove()
+  })
+  await runCommand(place, ['init', '--quiet'])
+  const { announcement, child, ended } = await startProcess(place, [
+    ...['--starter-apps', '--allow-net', '127.0.0.1'],
+  ])
+  const { management, private: backend } = announcement.applications
+  const hook = { name: 'hook', url: receiver.url, events: ['token.read'] }
+  await request(announcement, management?.key, 'POST /webhooks', hook)
+  const token = { id: 'token-1', type: 'token', data: 'x' }
+  await request(announcement, backend?.key, 'POST /tokens', token)
+  const beganMs = performance.now()
+  for (let count = 1; count <= OF_ROUND; count++) {
+    const path = count % 2 === 0 ? '/tokens' : '/tokens/token-1'
+    await request(announcement, backend?.key, `GET ${path}`)
+    await receiver.waitFor(count)
+  }
+  t.ok(performance.now() - beganMs < 20_000, 'none waits for what the server resumes every 30 s')
+  child.kill('SIGTERM')
+  await ended
+})
+
 t.test('a command shows one delivery with its payload', async (t) => {
   const place = createWorkplace()
   t.teardown(() => place.remove())
