@@ -12,6 +12,8 @@ interface SettingEntry<T> {
 }
 
 const MIB = 1024 * 1024
+const MOST_CHARACTERS = 256 * 1024
+const CERTIFICATES = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/
 
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
 
@@ -33,14 +35,12 @@ export const VAULT_SETTINGS = {
   },
   'mail.ca': {
     description: 'Additional PEM certificates to trust for the mail server: @ca.pem',
-    read: readCertificates,
+    read: matching(CERTIFICATES, 'must be PEM certificates; give the file as @ca.pem'),
   },
-  'sessions.beyond_authorizer': {
-    description:
-      'Whether a session may do what the application that authorized it cannot: true or false; serve --ephemeral and --demo begin with true',
-    default: false,
-    read: readBoolean,
-  },
+  'sessions.beyond_authorizer': boolean(
+    false,
+    'Whether a session may do what the application that authorized it cannot: true or false; serve --ephemeral and --demo begin with true',
+  ),
   'tokens.included_monthly_active': {
     description: 'The number of monthly active tokens that the usage report shows as included',
     default: 0,
@@ -49,37 +49,25 @@ export const VAULT_SETTINGS = {
   'token_intents.ttl': {
     description: 'How long a token intent lives: whole hours from 1h to 48h',
     default: '24h',
-    read: (text: string) => {
-      if (/^(?:[1-9]|[1-3]\d|4[0-8])h$/.test(text)) return text
-      throw validationError('must be whole hours from 1h to 48h')
-    },
+    read: matching(/^(?:[1-9]|[1-3]\d|4[0-8])h$/, 'must be whole hours from 1h to 48h'),
   },
   'logs.keep': {
     description: 'How long log records are kept at least: days such as 90d, or forever',
     default: 'forever',
-    read: (text: string) => {
-      if (text === 'forever' || /^[1-9]\d{0,4}d$/.test(text)) return text
-      throw validationError('must be a number of days such as 90d, or forever')
-    },
+    read: matching(/^(?:forever|[1-9]\d{0,4}d)$/, 'must be a number of days such as 90d, or forever'),
   },
-  'search.masked_data': {
-    description:
-      'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',
-    default: true,
-    read: readBoolean,
-  },
-  'deduplicate.reveals_existing': {
-    description:
-      'Whether deduplication answers with a token that the caller may not read, redacted, instead of making a new one: true or false',
-    default: true,
-    read: readBoolean,
-  },
-  no_reveal: {
-    description:
-      'Whether commands are in no-reveal mode, in which none shows data or new keys: true or false; see docs/agents.md',
-    default: false,
-    read: readBoolean,
-  },
+  'search.masked_data': boolean(
+    true,
+    'Whether the search terms data: and fingerprint: match tokens whose data the caller sees masked: true or false',
+  ),
+  'deduplicate.reveals_existing': boolean(
+    true,
+    'Whether deduplication answers with a token that the caller may not read, redacted, instead of making a new one: true or false',
+  ),
+  no_reveal: boolean(
+    false,
+    'Whether commands are in no-reveal mode, in which none shows data or new keys: true or false; see docs/agents.md',
+  ),
   'reactors.undeclared_args': {
     description: 'What to do with arguments that a formula does not declare: forward or strip',
     default: 'forward',
@@ -137,19 +125,19 @@ function readPublicUrl(text: string): string {
   return url.href.replace(/\/+$/, '')
 }
 
-const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/
-
-function readCertificates(text: string): string {
-  if (CERTIFICATE.test(text) && text.length <= 256 * 1024) return text
-  throw validationError('must be PEM certificates; give the file as @ca.pem')
+function matching(pattern: RegExp, rule: string): (text: string) => string {
+  return (text) => {
+    if (pattern.test(text) && text.length <= MOST_CHARACTERS) return text
+    throw validationError(rule)
+  }
 }
 
 function limit(description: string, usual: number, least: number, most: number) {
   return { description, default: usual, read: integer(least, most) } as const
 }
 
-function readBoolean(text: string): boolean {
-  return choice('true', 'false')(text) === 'true'
+function boolean(usual: boolean, description: string) {
+  return { description, default: usual, read: (text: string) => choice('true', 'false')(text) === 'true' }
 }
 
 function integer(least: number, most: number): (text: string) => number {

@@ -1,6 +1,6 @@
 /** What of keys and sessions the cases of `fixtures/operations` cannot show: what is stored, purged, limited and explained. */
 import t from 'tap'
-import { API_KEY, MOST_LIVE_SESSIONS } from '../../src/domain/access/application.js'
+import { API_KEY } from '../../src/domain/access/application.js'
 import type { SessionRecord } from '../../src/domain/records/records.js'
 import { isKey, randomKey } from '../../src/domain/text/base58.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -8,6 +8,7 @@ import { CallerCache } from '../../src/framework/caller/caller.js'
 import { explain } from '../../src/framework/caller/explain.js'
 import { perform } from '../../src/framework/perform.js'
 import { inspectLink } from '../../src/operations/invite/accept-invitation.js'
+import { MOST_LIVE_SESSIONS } from '../../src/operations/session/noun.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import {
   openTestVault,

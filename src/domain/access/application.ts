@@ -7,25 +7,11 @@ import { isContainerPath } from './container.js'
 import { type ApplicationType, PERMISSIONS, type Permission, permissionsOf } from './permissions.js'
 
 export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
-export const MAX_RULES = 100
-export const MAX_KEYS = 20
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
 
-/** Sessions are short-lived keys for browsers: a public application creates one, a private one says what it may do. */
-export const SESSION_MINUTES = 3
-export const LONGEST_SESSION_HOURS = 24
-/** The most live sessions that one application may create, or authorize. */
-export const MOST_LIVE_SESSIONS = 10_000
-export const MOST_CONDITIONS = 20
-
 /** A holder of permissions; a session may have the permissions of private applications. */
 type Holder = ApplicationType | 'session'
-
-export function mayHold(holder: Holder, permission: string): boolean {
-  const type = holder === 'session' ? 'private' : holder
-  return permissionsOf(type).includes(permission as Permission)
-}
 
 export interface RequestedGrants<R extends Rule = ContainerRule> {
   permissions?: string[]
@@ -70,13 +56,14 @@ function checkPermissions(
   permissions: readonly (string | undefined)[],
 ): void {
   const names = Object.keys(PERMISSIONS)
+  const held = holder && permissionsOf(holder === 'session' ? 'private' : holder)
   const named = holder === 'session' ? holder : `${holder} application`
   permissions.forEach((permission, index) => {
     if (permission === undefined) return
     const at = `${path}[${index}]`
     if (!names.includes(permission))
       addError(errors, at, `is not a permission${suggestName(permission, names)}`)
-    else if (holder !== undefined && !mayHold(holder, permission))
+    else if (held?.includes(permission as Permission) === false)
       addError(errors, at, `may not be held by a ${named}: ${permission}`)
   })
 }

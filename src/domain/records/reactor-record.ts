@@ -1,12 +1,10 @@
 import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
 import type { RuntimeOptions } from '../reactor/reactor.js'
-import type { Audit } from './token-record.js'
+import type { Made } from './token-record.js'
 
 /** If the application of `application_id` no longer exists, the reactor is unbound. */
-export interface ReactorRecord extends Audit {
-  id: string
-  tenant_id: string
+export interface ReactorRecord extends Made {
   name: string
   /** Absent if the reactor has its own `code`. */
   formula_id?: string

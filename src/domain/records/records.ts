@@ -7,7 +7,7 @@ import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
-import type { Audit, ImportRecord, IntentRecord, OwnAudit, TokenRecord } from './token-record.js'
+import type { Audit, ImportRecord, IntentRecord, Made, OwnAudit, TokenRecord } from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
@@ -97,9 +97,7 @@ export interface MemberRecord extends OwnAudit {
 }
 
 /** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
-export interface InvitationRecord extends Audit {
-  id: string
-  tenant_id: string
+export interface InvitationRecord extends Made {
   email: string
   role: GivenRole
   expires_at: string
@@ -137,9 +135,7 @@ export interface MailRecord {
   sent_at?: string
 }
 
-export interface ApplicationRecord extends Audit {
-  id: string
-  tenant_id: string
+export interface ApplicationRecord extends Made {
   name: string
   type: ApplicationType
   permissions: Permission[]
@@ -186,9 +182,7 @@ export interface FormulaRecord extends FormulaBody, Audit {
 }
 
 /** If the application of `application_id` no longer exists, the proxy is unbound. */
-export interface ProxyRecord extends Audit {
-  id: string
-  tenant_id: string
+export interface ProxyRecord extends Made {
   name: string
   /** Chooses the proxy of a call; grants nothing unless `require_auth` is false. */
   key: string
@@ -204,9 +198,7 @@ export interface ProxyRecord extends Audit {
   response_reactor_id?: string
 }
 
-export interface WebhookRecord extends Audit {
-  id: string
-  tenant_id: string
+export interface WebhookRecord extends Made {
   name: string
   url: string
   events: string[]

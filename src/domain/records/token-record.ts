@@ -1,7 +1,21 @@
-/** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
-export interface TokenRecord {
+export interface Audit {
+  created_by: string
+  created_at: string
+  modified_by?: string
+  modified_at?: string
+}
+
+/** The audit attributes of a record that the vault may have made itself. */
+export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
+
+/** What a caller made in a tenant. */
+export interface Made extends Audit {
   id: string
   tenant_id: string
+}
+
+/** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
+export interface TokenRecord extends Made {
   type: string
   data: unknown
   mask?: unknown
@@ -13,10 +27,6 @@ export interface TokenRecord {
   search_indexes?: string[]
   deduplicate_token?: boolean
   expires_at?: string
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
   is_intent?: true | undefined
 }
 
@@ -39,13 +49,3 @@ export interface ImportRecord {
     errors?: Record<string, string[]>
   }[]
 }
-
-export interface Audit {
-  created_by: string
-  created_at: string
-  modified_by?: string
-  modified_at?: string
-}
-
-/** The audit attributes of a record that the vault may have made itself. */
-export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>

@@ -60,6 +60,12 @@ export class Secrets {
     return this.#finder.find(leaves.map(plain).join(''), 0).size > 0 ? WITHHELD : (scrubbed as T)
   }
 
+  /** The members of `value`, without what tells a secret; none if too much does. */
+  scrubMembers<T extends object>(value: T): T | Record<string, never> {
+    const scrubbed = this.scrub(value)
+    return typeof scrubbed === 'string' ? {} : scrubbed
+  }
+
   /** The status of an answer, without its last two digits where these may be a secret. */
   scrubStatus(status: number): number {
     return this.#lengths.has(3) ? Math.floor(status / 100) * 100 : status

@@ -73,11 +73,7 @@ export function isExpiredApplication({ expires_at }: ApplicationRecord, now: num
 }
 
 /** The caller that an application is with its key. @throws CofferError `not_found`, `unauthenticated` if it has expired */
-export async function readApplicationCaller(
-  reader: StoreReader,
-  tenant: number,
-  id: string,
-): Promise<Caller> {
+export async function readApplicationCaller(reader: StoreReader, tenant: number, id: string) {
   const application = await reader.get('application', tenant, id)
   if (application === undefined)
     throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')

@@ -1,4 +1,5 @@
 import type { HeaderMap } from '../../domain/proxy/code-answer.js'
+import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import { CofferError } from '../../errors.js'
 
 /** From the start of a call to the headers of the answer, and then between two pieces of its body. */
@@ -59,14 +60,7 @@ export function leftError(): CofferError {
 }
 
 /** A call that is passed on to another server: any method of a list, any path below the operation's, any body. */
-export interface RelayRequest {
-  method: string
-  /** After that of the operation, as sent: empty, or beginning with a slash. */
-  path: string
-  /** Without the question mark, as sent. */
-  query: string
-  /** Names in lower case. */
-  headers: HeaderMap
+export interface RelayRequest extends Omit<ProxyRequest, 'body'> {
   /** The prefix of the names of our own headers. */
   prefix: string
   /** @throws CofferError `too_large` */

@@ -72,12 +72,8 @@ export const holderOutput = object({
 })
 export type Holder = Infer<typeof holderOutput>
 
-/** The counts of rows that a copy of a damaged vault left out. */
-export interface CopyDamage {
-  findings: Verification['findings']
-  /** By kind: rows and log records that cannot be read. */
-  skipped: Record<string, number>
-}
+/** The counts of rows that a copy of a damaged vault left out; `skipped`: those that cannot be read, by kind. */
+export type CopyDamage = Required<Pick<Infer<typeof copiedOutput>, 'findings' | 'skipped'>>
 
 /** A new key slot: `file` is the path of the new key file, or of a file that contains the new passphrase. */
 export interface NewSlot {
@@ -88,20 +84,31 @@ export interface NewSlot {
 /** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
 export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
 
-type Place = { directory: string } | { store: string }
+const place = { 'directory?': text, 'store?': text } as const
+export const restoredOutput = object({ ...place, restored_from: text })
+export const copiedOutput = object({
+  ...place,
+  copied_from: text,
+  rows: count,
+  digest: text,
+  'findings?': findings,
+  'skipped?': { type: 'object', additionalProperties: count },
+})
+export const rekeyedOutput = object({ ...place, resealed: count, dropped_slots: texts })
+type Rekeyed = Omit<Infer<typeof rekeyedOutput>, 'dropped_slots'>
 
 /** The vault of this run and the secret that opens it. */
 export interface OfflineVault {
   /** @throws CofferError if the header cannot be opened */
   verify(): Promise<Verification>
-  restore(file: string): Promise<Place & { restored_from: string }>
+  restore(file: string): Promise<Infer<typeof restoredOutput>>
   /** Copies all, or all that can be read, to a directory or the address of a store. */
   copy(
     to: string,
     options: { passwordFile: string | undefined; skipsDamaged: boolean },
-  ): Promise<Place & { copied_from: string; rows: number; digest: string } & Partial<CopyDamage>>
+  ): Promise<Infer<typeof copiedOutput>>
   /** Changes every key of the vault. After an interruption, another call completes it. */
-  rekey(): Promise<Place & { resealed: number; dropped: { id: string; kind: string }[] }>
+  rekey(): Promise<Rekeyed & { dropped: { id: string; kind: string }[] }>
   listSlots(): Promise<SlotFacts[]>
   /** Writes only the header and a log record; works while a server runs. @throws CofferError `conflict` */
   changeSlots(added: NewSlot | undefined, choose: ChooseSlots): Promise<SlotFacts[]>

@@ -1,11 +1,5 @@
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access/access.js'
-import {
-  API_KEY,
-  APPLICATION_TYPES,
-  checkGrants,
-  MAX_RULES,
-  MOST_CONDITIONS,
-} from '../../domain/access/application.js'
+import { API_KEY, APPLICATION_TYPES, checkGrants } from '../../domain/access/application.js'
 import { PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/access/permissions.js'
 import { parseExpiry } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -16,6 +10,9 @@ import type { CheckTools, Context } from '../../framework/operation.js'
 import { arrayOf, audit, component, date, text, texts, uuid } from '../../framework/output.js'
 import type { Infer } from '../../framework/schema.js'
 import type { StoreWriter } from '../../storage/store.js'
+
+const MOST_RULES = 100
+const MOST_CONDITIONS = 20
 
 const shownOnce = {
   ...text,
@@ -75,7 +72,7 @@ export function ruleList<
     ...needed,
     additionalProperties: false,
   } as const
-  return { type: 'array', maxItems: MAX_RULES, flag: 'rule', description, items } as const
+  return { type: 'array', maxItems: MOST_RULES, flag: 'rule', description, items } as const
 }
 
 const ruleOutput = component('Rule', [], {

@@ -4,20 +4,13 @@ import * as rules from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
-import {
-  arrayOf,
-  boolean,
-  component,
-  enumOf,
-  object,
-  optionalAudit,
-  text,
-  uuid,
-} from '../../framework/output.js'
+import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll, type StoreReader } from '../../storage/store.js'
 import { manage } from '../manage.js'
+
+const { arrayOf, boolean, component, enumOf, object, text, uuid } = output
 
 export const VAULT_TENANT = 0
 
@@ -74,7 +67,7 @@ export const formulaOutput = component('Formula', ['id', 'name', 'type', 'status
   code: text,
   configuration: arrayOf(object(elementOutput)),
   request_parameters: arrayOf(object({ ...elementOutput, 'optional?': { type: 'boolean' } })),
-  ...optionalAudit,
+  ...output.optionalAudit,
 })
 
 const formulas = manage({

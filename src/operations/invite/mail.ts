@@ -8,7 +8,6 @@ import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/reco
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import type { EventTools } from '../../framework/events.js'
 import type { Context } from '../../framework/operation.js'
-import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../tenant/tenant-create.js'
 
@@ -44,11 +43,7 @@ export async function mailLink(
 type Facts = Pick<MailRecord, 'secret' | 'invitation_id' | 'to' | 'link_expires_at' | 'webhook'>
 
 /** Returns what is to be enqueued after the commit. */
-export async function addMail(
-  { store, createUuid }: EventTools,
-  tenant: number,
-  facts: Facts,
-): Promise<Waiting> {
+export async function addMail({ store, createUuid }: EventTools, tenant: number, facts: Facts) {
   const { url } = await readMailSettings(store)
   const { name: tenant_name } = (await store.get('tenant', 0, String(tenant)))!
   const created_at = formatDate(store.now)
@@ -56,7 +51,7 @@ export async function addMail(
     url === undefined ? ({ state: 'outbox' } as const) : ({ state: 'waiting', due_at: created_at } as const)
   const mail: MailRecord = { id: createUuid(), tenant_name, ...facts, attempts: 0, created_at, ...state }
   await store.insert('mail', tenant, mail, { fresh: true })
-  return { kind: 'mail', tenant, lane: '', id: mail.id }
+  return { kind: 'mail' as const, tenant, lane: '', id: mail.id }
 }
 
 /** 256 random bits in base64url (RFC 4648, 5), without a leading hyphen, which a command would read as an option. */

@@ -105,17 +105,13 @@ async function relay(
 }
 
 /** The answer without what tells the data that the call had. A body that is no text cannot be examined. */
-async function scrubAnswer(
-  { status, headers, collect }: OutboundAnswer,
-  secrets: Secrets,
-): Promise<OutboundAnswer> {
+async function scrubAnswer({ status, headers, collect }: OutboundAnswer, secrets: Secrets) {
   const text = textOfBody(headers, await collect(MOST_TRANSFORMED_BYTES))
   const value = text === undefined ? WITHHELD : secrets.scrub(readBodyValue(headers, text) ?? '')
   const isText = typeof value === 'string'
   const { 'content-encoding': _, ...rest } = headers
   const type = { 'content-type': isText ? 'text/plain; charset=utf-8' : 'application/json' }
-  const scrubbed = secrets.scrub(rest)
-  const shown = typeof scrubbed === 'string' ? {} : scrubbed
+  const shown = secrets.scrubMembers(rest)
   const body = Buffer.from(isText ? value : canonicalJson(value))
   return answerWhole(secrets.scrubStatus(status), { ...shown, ...type }, body)
 }

@@ -78,12 +78,7 @@ async function create(session: Session, bound: Caller | undefined, token: Record
   return session.inUnit(run)
 }
 
-function append(
-  transform: ProxyTransform,
-  value: unknown,
-  message: TransformInput,
-  prefix: string,
-): TransformInput {
+function append(transform: ProxyTransform, value: unknown, message: TransformInput, prefix: string) {
   const { headers, direction } = message
   const { location = '' } = (transform as { options: { location?: string } }).options
   const kind = kindOf(transform)
@@ -115,10 +110,7 @@ function withBody(message: TransformInput, text: string): TransformInput {
 }
 
 /** @throws CofferError `validation` or `bad_gateway` if it is no text; `unprocessable` if it is larger than `most` */
-export function textOfMessage(
-  { direction, headers, body }: TransformInput,
-  most = Number.POSITIVE_INFINITY,
-): string {
+export function textOfMessage({ direction, headers, body }: TransformInput, most = Number.POSITIVE_INFINITY) {
   if (body.length > most) throw refused(`The body has more than ${most} bytes.`)
   const text = textOfBody(headers, body)
   if (text !== undefined) return text

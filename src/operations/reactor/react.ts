@@ -135,18 +135,12 @@ function scrubResult({ tokens, raw }: Response, secrets: Secrets | undefined): R
 function scrubAnswer(answer: CodeAnswer, secrets: Secrets | undefined): CodeAnswer {
   if (secrets === undefined) return answer
   const { statusCode, headers, body } = answer
-  const scrubbed = secrets.scrub(headers)
-  const shown = typeof scrubbed === 'string' ? {} : scrubbed
-  return {
-    statusCode: secrets.scrubStatus(statusCode),
-    headers: shown,
-    ...omitUndefined({ body: secrets.scrub(body) }),
-  }
+  const shown = { statusCode: secrets.scrubStatus(statusCode), headers: secrets.scrubMembers(headers) }
+  return { ...shown, ...omitUndefined({ body: secrets.scrub(body) }) }
 }
 
 export function scrubError({ code, message, status, errors }: CofferError, secrets: Secrets): CofferError {
-  const shown = secrets.scrub(errors)
-  const details = typeof shown === 'string' ? {} : omitUndefined({ errors: shown })
+  const details = secrets.scrubMembers(omitUndefined({ errors }))
   return new CofferError(code, secrets.scrub(message), { status: secrets.scrubStatus(status), ...details })
 }
 
@@ -247,10 +241,7 @@ export function callerKey({ actor: { type, id } }: Caller): string {
 }
 
 /** The caller with the permissions of `runtime` instead of its own, on every container; undefined without any. */
-export function grantedCaller(
-  { tenant, actor }: Caller,
-  { permissions = [] }: Partial<RuntimeOptions>,
-): Caller | undefined {
+export function grantedCaller({ tenant, actor }: Caller, { permissions = [] }: Partial<RuntimeOptions>) {
   return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
 }
 

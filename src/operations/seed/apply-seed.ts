@@ -135,7 +135,7 @@ export const applySeed = operation({
 })
 
 type Item = Readonly<Record<string, unknown>>
-type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
+export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
 
 interface List {
   /** Checks each item, and says how its creation is logged. */

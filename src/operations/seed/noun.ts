@@ -1,6 +1,6 @@
 import { mapScalars } from '../../domain/json/find-texts.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { TokenRecord } from '../../domain/records/records.js'
+import type { RecordOf, TokenRecord } from '../../domain/records/records.js'
 import { createDraw, replaceData } from '../../domain/token/synthetic.js'
 import type { TokenTypeName } from '../../domain/token/token-types.js'
 import { CofferError } from '../../errors.js'
@@ -10,18 +10,7 @@ import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
 import { recordAccess } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
-import { applySeed, MOST_SEEDED_TOKENS } from './apply-seed.js'
-
-/** The attributes of records that a seed has; those that refer to other records are names. */
-const ATTRIBUTES = {
-  application: 'name type permissions rules expires_at',
-  formula: 'name description type icon code configuration request_parameters',
-  association: 'parent_id child_id',
-  reactor: 'name formula code runtime application configuration',
-  proxy:
-    'name destination_url application configuration require_auth disable_detokenization request_transforms response_transforms request_reactor_id response_reactor_id',
-  invitation: 'email role',
-} as const
+import { applySeed, type ListName, MOST_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
 
 const exportSeed = operation({
   name: 'seed export',
@@ -46,7 +35,7 @@ const exportSeed = operation({
       for (const kind of ['application', 'formula', 'reactor'] as const)
         for (const { id, name } of await readAll(store, kind, tenant)) names.set(id, name)
     // Oldest first, so that they are created in the same order.
-    const read = async (kind: keyof typeof ATTRIBUTES) =>
+    const read = async (kind: keyof RecordOf, list: ListName) =>
       (await readAll(store, kind, caller.tenant)).reverse().map((record) => {
         const given = record as unknown as Readonly<Record<string, unknown>>
         const { application_id, formula_id, configuration } = given
@@ -59,8 +48,8 @@ const exportSeed = operation({
           response_reactor_id: names.get(given.response_reactor_id),
           configuration: isHidden ? mapScalars(configuration, () => 'REDACTED') : configuration,
         }
-        const entries = ATTRIBUTES[kind].split(' ').map((name) => [name, values[name]])
-        return omitUndefined(Object.fromEntries(entries) as object)
+        const attributes = Object.keys(seedSchema.properties[list].items.properties)
+        return omitUndefined(Object.fromEntries(attributes.map((name) => [name, values[name]])) as object)
       })
     const { name, settings } = await context.tenant()
     const tokens: unknown[] = []
@@ -69,14 +58,14 @@ const exportSeed = operation({
     return {
       name,
       settings,
-      applications: await read('application'),
-      formulas: await read('formula'),
+      applications: await read('application', 'applications'),
+      formulas: await read('formula', 'formulas'),
       tokens,
-      associations: await read('association'),
-      reactors: await read('reactor'),
-      proxies: await read('proxy'),
+      associations: await read('association', 'associations'),
+      reactors: await read('reactor', 'reactors'),
+      proxies: await read('proxy', 'proxies'),
       members: await exportMembers(context),
-      invitations: await read('invitation'),
+      invitations: await read('invitation', 'invitations'),
     }
   },
 })

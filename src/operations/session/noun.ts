@@ -1,9 +1,5 @@
-import {
-  LONGEST_SESSION_HOURS,
-  MOST_LIVE_SESSIONS,
-  SESSION_KEY,
-  SESSION_MINUTES,
-} from '../../domain/access/application.js'
+/** Sessions are short-lived keys for browsers: a public application creates one, a private one says what it may do. */
+import { SESSION_KEY } from '../../domain/access/application.js'
 import { formatDate, parseLogDate } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { SessionRecord } from '../../domain/records/records.js'
@@ -16,6 +12,10 @@ import { inputSchema } from '../../framework/schema.js'
 import { findNewest } from '../../storage/store.js'
 import { checkRights, permissionList, readRights, ruleList } from '../application/application-record.js'
 
+const SESSION_MINUTES = 3
+const LONGEST_HOURS = 24
+/** The most live sessions that one application may create, or authorize. */
+export const MOST_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =
   'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin'
@@ -81,7 +81,7 @@ export const authorizeSession = operation({
       }),
       expires_at: {
         type: 'string',
-        description: `When the session expires, at most ${LONGEST_SESSION_HOURS} hours ahead; by default as created.`,
+        description: `When the session expires, at most ${LONGEST_HOURS} hours ahead; by default as created.`,
       },
     }),
     needsOneOf: ['permissions', 'rules'],
@@ -103,11 +103,7 @@ export const authorizeSession = operation({
   },
 })
 
-async function tell(
-  { store, caller, audit }: Context,
-  type: EventType,
-  record: SessionRecord,
-): Promise<void> {
+async function tell({ store, caller, audit }: Context, type: EventType, record: SessionRecord) {
   const { told_as, created_at, application_id: id, expires, authorized = {} } = record
   const { name } = (await store.get('application', caller.tenant, id)) ?? {}
   const issued = { created_by: id, created_at, issued_to_application: { id, name } }
@@ -118,8 +114,8 @@ async function tell(
 function readExpiry(text: string, now: number): number {
   const expires = parseLogDate(text)
   const ahead = expires - now
-  if (ahead > 0 && ahead <= LONGEST_SESSION_HOURS * 60 * MINUTE_MS) return expires
-  throw validationError(`must be in the future, at most ${LONGEST_SESSION_HOURS} hours ahead`)
+  if (ahead > 0 && ahead <= LONGEST_HOURS * 60 * MINUTE_MS) return expires
+  throw validationError(`must be in the future, at most ${LONGEST_HOURS} hours ahead`)
 }
 
 /** @throws CofferError `not_found`, also for the session of another tenant */

@@ -3,7 +3,7 @@ import type { Lenient } from '../../domain/omit-undefined.js'
 import { associationId, type TokenRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { readList } from '../../framework/list.js'
-import { type Context, Existing, operation } from '../../framework/operation.js'
+import { type CheckTools, type Context, Existing, operation } from '../../framework/operation.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
@@ -19,7 +19,18 @@ import { generateTokens, tokenize } from './tokenize.js'
 
 const { showingTokens, tokenId, tokenOutput, viewToken } = attributes
 
+const creating = {
+  success: 201,
+  output: tokenOutput,
+  isExplainable: true,
+  mayAnswerExisting: true,
+  isRevealable: true,
+  log: attributes.CREATED,
+  check: (input: Readonly<Record<string, unknown>>, tools: CheckTools) => checkNewToken(input, tools),
+} as const
+
 export const createToken = operation({
+  ...creating,
   name: 'token create',
   summary: 'Store a value and return its token.',
   details:
@@ -27,19 +38,12 @@ export const createToken = operation({
     'Put nothing sensitive into metadata: every caller who may read the token sees it.',
   permissions: ['token:create'],
   route: 'POST /tokens',
-  success: 201,
   input: inputSchema([], attributes.createAttributes),
-  output: tokenOutput,
-  isExplainable: true,
-  mayAnswerExisting: true,
-  isRevealable: true,
   examples: [
     `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create`,
     `echo 000707279 > ssn.txt && coffer token create --type social_security_number --data @ssn.txt --metadata customer=42 --expires-at 72h`,
     `echo '{"type":"token","data":{"name":"Ada"},"mask":{"name":"{{ data.name | slice: 0 }}…"}}' | coffer token create`,
   ],
-  log: attributes.CREATED,
-  check: checkNewToken,
   run: (context, _, draft) => createFrom(context, draft),
 })
 
@@ -166,19 +170,13 @@ export const unlinkTokens = operation({
 })
 
 export const createChild = operation({
+  ...creating,
   name: 'token create-child',
   summary: 'Store a value as the child of a token.',
   permissions: ['token:create', 'token:read'],
   route: 'POST /tokens/{parent_id}/children',
-  success: 201,
   input: inputSchema(['parent_id'], { parent_id, ...attributes.createAttributes }),
-  output: tokenOutput,
-  isExplainable: true,
-  mayAnswerExisting: true,
-  isRevealable: true,
   examples: [`echo '{"type":"token","data":"a note"}' | coffer token create-child card-1`],
-  log: attributes.CREATED,
-  check: checkNewToken,
   async run(context, { parent_id }, draft) {
     const parent = await requireRecord(context, 'token', parent_id)
     requireTransform(context, 'token:read', parent)

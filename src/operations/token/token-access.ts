@@ -25,12 +25,7 @@ const RULE_STEPS = 20
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 
 /** Records an access to the token or intent for the log alone: it does not count as a use in the usage report. */
-export function recordToken(
-  { audit }: Context,
-  record: Recorded,
-  as?: LogEntry,
-  transform?: Transform,
-): void {
+export function recordToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   audit.record(entityTypeOf(record), record.id, entry, transform)
 }

@@ -74,9 +74,7 @@ const backUpVault = operation({
   details:
     'A server may keep running. The key slots of the vault at this time open the backup, even if they change later;\n' +
     'data deleted later from the vault stays in it.',
-  input: closedInput(['file'], {
-    file: pathOf('The path of a new file.'),
-  }),
+  input: closedInput(['file'], { file: pathOf('The path of a new file.') }),
   positionals: ['file'],
   output: object({ file: text, bytes: count }),
   examples: ['coffer vault backup vault.backup'],

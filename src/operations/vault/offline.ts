@@ -1,19 +1,17 @@
 /** Operations that need exclusive access to a vault or run before it is opened, for its owner. */
 import { CofferError, conflict, usage } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
-import { arrayOf, count, object, text, texts } from '../../framework/output.js'
-import { findings, slotOutput } from '../../framework/ports/vault.js'
+import { arrayOf } from '../../framework/output.js'
+import { copiedOutput, rekeyedOutput, restoredOutput, slotOutput } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
 
 export const restoreVault = operation({
   name: 'vault restore',
   audience: 'owner',
   summary: 'Create a vault from a backup here, at --vault or --store.',
-  input: closedInput(['file'], {
-    file: pathOf('A backup.'),
-  }),
+  input: closedInput(['file'], { file: pathOf('A backup.') }),
   positionals: ['file'],
-  output: object({ 'directory?': text, 'store?': text, restored_from: text }),
+  output: restoredOutput,
   examples: [
     'coffer vault backup vault.backup && coffer vault restore vault.backup --vault restored --key-file .coffer-demo/vault.key',
   ],
@@ -43,15 +41,7 @@ export const copyVault = operation({
       description: 'Copy what can be read of a damaged vault, to a directory.',
     },
   }),
-  output: object({
-    'directory?': text,
-    'store?': text,
-    copied_from: text,
-    rows: count,
-    digest: text,
-    'findings?': findings,
-    'skipped?': { type: 'object', additionalProperties: count } as const,
-  }),
+  output: copiedOutput,
   examples: ['coffer vault copy --to copied', 'coffer vault copy --skip-damaged --to recovered'],
   runOffline: async ({ vault, notice }, { to, to_password_file: passwordFile, skip_damaged }) => {
     const copied = await vault.copy(to, { passwordFile, skipsDamaged: skip_damaged === true })
@@ -74,7 +64,7 @@ export const changeKeys = operation({
     'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
     'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
   input: closedInput([], {}),
-  output: object({ 'directory?': text, 'store?': text, resealed: count, dropped_slots: texts }),
+  output: rekeyedOutput,
   examples: ['coffer vault rekey --yes'],
   destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
