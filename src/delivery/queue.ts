@@ -2,7 +2,14 @@
 import { formatDate } from '../domain/dates.js'
 import type { RecordOf } from '../domain/records/records.js'
 import type { DeliveryPort, Waiting } from '../framework/ports/deliveries.js'
-import { eachRecord, type PutOptions, readAll, type Store, type StoreWriter } from '../storage/store.js'
+import {
+  eachRecord,
+  type PutOptions,
+  readAll,
+  type Store,
+  type StoreReader,
+  type StoreWriter,
+} from '../storage/store.js'
 
 /** ms that a stopping server waits for deliveries under way. */
 const STOP_MS = 2_000
@@ -120,7 +127,7 @@ export class DeliveryQueue implements DeliveryPort {
 
   /** Oldest first. */
   async #findDue(kind: Kind, tenant: number): Promise<void> {
-    const { records, now } = await this.#store.read(async (reader) => {
+    const { records, now } = await this.#look(async (reader) => {
       const waiting: Queued[] = await readAll(reader, kind, tenant, WAITING)
       return { records: waiting.reverse(), now: reader.now }
     })
@@ -171,18 +178,22 @@ export class DeliveryQueue implements DeliveryPort {
   async #claim(waiting: Waiting, { leaseMs }: AnyChannel): Promise<Queued | undefined> {
     const { kind, tenant, id } = waiting
     if (!this.#store.isShared)
-      // Readers do not see the events of a read before they are synced. Writers do.
-      return this.#store.write(async (reader) => {
+      return this.#look(async (reader) => {
         const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
         const record = isThere ? await reader.get(kind, tenant, id) : undefined
         return record && isDue(record, reader.now) ? record : undefined
-      }, 'soon')
+      })
     let leased: Queued | undefined
     await this.#change([waiting], async (found, { now }) => {
       leased = isDue(found, now) ? found : undefined
       return leased && { ...found, due_at: formatDate(now + leaseMs) }
     })
     return leased
+  }
+
+  /** A unit that reads. On disk only writers see what is not synced yet, such as the event of a read. */
+  #look<T>(work: (reader: StoreReader) => Promise<T>): Promise<T> {
+    return this.#store.isShared ? this.#store.read(work) : this.#store.write(work, 'soon')
   }
 
   /** Stores what `change` makes of each; undefined leaves it. What was deleted meanwhile is ignored. */

@@ -123,6 +123,10 @@ t.test('a command shows one delivery with its payload', async (t) => {
   await run('webhook create --name hook --address https://example.com/a --event token.created --quiet')
   await run('token create --type token --data text --quiet')
   const id = (await run('webhook deliveries hook -o id')).trim()
+  await run('webhook update hook --name hook --address https://example.com/a --event token.read --quiet')
+  await run('token list')
+  const [read] = JSON.parse(await run('webhook deliveries hook')).data
+  t.match(read, { payload: { event: { type: 'token.read' } }, failure: /cannot be called/ }, 'it was tried')
   const shown = await run(`webhook deliveries ${id} -o table`)
   t.match(shown, /^id: +[0-9a-f-]{36}\n/)
   t.match(shown, /payload: +\{"event":\{.*"type":"token\.created"/)
