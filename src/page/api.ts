@@ -5,6 +5,7 @@ import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import type { Access, Facts, News, PageSession } from '../framework/ports/page.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
+import type { Route } from './route.js'
 
 const POLL_MS = 1000
 
@@ -20,14 +21,6 @@ export type Sent = Pick<RequestRecord, 'method'> & {
   key?: string | undefined
 }
 
-class Refused extends Error {
-  readonly status: number
-  constructor(status: number, message: string) {
-    super(message)
-    this.status = status
-  }
-}
-
 async function send(path: string, body?: object): Promise<unknown> {
   const headers = { 'content-type': 'application/json' }
   const init = body === undefined ? {} : { method: 'POST', body: JSON.stringify(body), headers }
@@ -36,7 +29,8 @@ async function send(path: string, body?: object): Promise<unknown> {
   const result: unknown = text === '' ? undefined : JSON.parse(text)
   if (answer.ok) return result
   const { detail, title } = (result ?? {}) as Partial<Problem>
-  throw new Refused(answer.status, detail ?? title ?? `The server answered ${answer.status}.`)
+  const message = detail ?? title ?? `The server answered ${answer.status}.`
+  throw Object.assign(new Error(message), { status: answer.status })
 }
 
 export const signIn = (login: string) => send('session', { login })
@@ -45,7 +39,7 @@ export const readSession = () => send('session') as Promise<PageSession | { is_s
 function createServer(place: Place) {
   const ask = (body: object) => send('ask', { ...body, ...place })
   return {
-    ask: <Name extends OperationName>(operation: Name, input: object = {}) =>
+    read: <Name extends OperationName>(operation: Name, input: object = {}) =>
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
@@ -62,14 +56,25 @@ interface Known {
   lost?: { since: number; isSignedOut: boolean }
 }
 
-export type Live = ReturnType<typeof createServer> &
-  Known & { session: PageSession; place: Place; setPlace(place: Place): void }
+type Server = ReturnType<typeof createServer>
+
+export type Live = Server &
+  Known & {
+    /** Reads; afterwards all that is shown is read again. */
+    ask: Server['read']
+    /** How often `ask` was called. */
+    round: number
+    session: PageSession
+    place: Place
+    setPlace(place: Place): void
+  }
 
 /** Asks the server once a second for everything that is new, while the page is visible. */
 export function useNews(session: PageSession): Live {
   const [place, setPlace] = useState<Place>({})
   const server = useMemo(() => createServer(place), [place])
   const [known, setKnown] = useState<Known>({})
+  const [round, setRound] = useState(0)
   useEffect(() => {
     const state = { count: 0, isOver: false, isBusy: false, version: undefined as string | undefined }
     setKnown({})
@@ -91,12 +96,12 @@ export function useNews(session: PageSession): Live {
           return { requests: isSame ? old : [...made, ...kept], news, facts: news.facts ?? facts } as Known
         })
       } catch (caught) {
-        const isSignedOut = caught instanceof Refused && caught.status === 401
-        if (!state.isOver)
-          setKnown((before) => ({
-            ...before,
-            lost: { since: before.lost?.since ?? Date.now(), isSignedOut },
-          }))
+        const isSignedOut = (caught as { status?: number }).status === 401
+        const lose = ({ lost, ...before }: Known): Known => ({
+          ...before,
+          lost: { since: lost?.since ?? Date.now(), isSignedOut },
+        })
+        if (!state.isOver) setKnown(lose)
       } finally {
         state.isBusy = false
       }
@@ -108,12 +113,18 @@ export function useNews(session: PageSession): Live {
       clearInterval(timer)
     }
   }, [server])
-  return { ...server, ...known, session, place, setPlace }
+  const ask: Live['ask'] = (operation, input) =>
+    server.read(operation, input).finally(() => setRound((now) => now + 1))
+  return { ...server, ...known, ask, round, session, place, setPlace }
 }
 
 const LiveContext = createContext<Live>(undefined as never)
 export const LiveProvider = LiveContext.Provider
 export const useLive = () => useContext(LiveContext)
+
+const RouteContext = createContext<Route>(undefined as never)
+export const RouteProvider = RouteContext.Provider
+export const useRoute = () => useContext(RouteContext)
 
 /** The name of who acted; a deleted application has none any more. */
 export function useNameOf(): (id?: string, type?: string) => string {
@@ -128,44 +139,43 @@ export interface Asked<T> {
 }
 
 /** The answer of the operation; asked again when the input, the place or what is stored changes. */
-export function useAsked<Name extends OperationName>(
-  operation: Name,
-  input: object = {},
-): Asked<ResultOf<Name>> {
-  const { ask, news } = useLive()
+export function useAsked<Name extends OperationName>(operation: Name, input: object = {}) {
+  const { read, news, round } = useLive()
   const [state, setState] = useState<Asked<ResultOf<Name>>>({})
   const version = operation === 'log list' ? `${news?.version} ${news?.count}` : news?.version
   useEffect(() => {
     let isOver = false
-    ask(operation, input).then(
+    read(operation, input).then(
       (result) => isOver || setState({ result }),
       (error: Error) => isOver || setState({ error: error.message }),
     )
     return () => {
       isOver = true
     }
-  }, [ask, operation, JSON.stringify(input), version])
+  }, [read, operation, JSON.stringify(input), version, round])
   return state
 }
 
 /** Performs something, and says what failed. */
 export function useAction() {
   const [error, setError] = useState<string>()
-  const act = async (work: () => Promise<unknown>): Promise<boolean> => {
-    const failed = await work().then(
-      () => undefined,
-      (caught: Error) => caught.message,
-    )
-    setError(failed)
-    return failed === undefined
+  const act = async (work: () => unknown): Promise<boolean> => {
+    try {
+      await work()
+      setError(undefined)
+      return true
+    } catch (caught) {
+      setError((caught as Error).message)
+      return false
+    }
   }
   return { act, error }
 }
 
 /** Hears an event of the window, with the present state. */
-export function useEvent(name: string, hear: (event: Event) => void): void {
+export function useEvent(name: string, hear: (event: never) => void): void {
   useEffect(() => {
-    addEventListener(name, hear)
-    return () => removeEventListener(name, hear)
+    addEventListener(name, hear as (event: Event) => void)
+    return () => removeEventListener(name, hear as (event: Event) => void)
   })
 }

@@ -1,103 +1,92 @@
 import { useState } from 'preact/hooks'
 import type { Access } from '../framework/ports/page.js'
-import { useAction, useAsked, useLive, useNameOf } from './api.js'
+import { useAsked, useLive } from './api.js'
 import { type Application, describeAccess, describePermissions, RuleText } from './decision.js'
-import { Button, Choose, Confirm, EditDialog, Failure, Field, type Fields, Form, TextArea } from './forms.js'
 import {
-  Badge,
-  Detail,
-  Empty,
-  Facts,
-  formatJson,
-  Method,
-  Note,
-  Seeing,
-  Status,
-  Table,
-  Terminal,
-  Time,
-} from './parts.js'
-import { linkTo, type Route } from './route.js'
-import { ItemScreen } from './screen.js'
+  Button,
+  Choose,
+  Confirm,
+  EditDialog,
+  Field,
+  type Fields,
+  Form,
+  Submit,
+  TextArea,
+  useDialog,
+} from './forms.js'
+import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
+import { linkTo } from './route.js'
+import { Detail, Item, ItemScreen } from './screen.js'
+import { formatJson, RequestLink, Time } from './text.js'
 
 const SHOWN_REQUESTS = 10
 
 const rules = [
   { priority: 1, container: '/', transform: 'mask', permissions: ['token:create', 'token:read'] },
 ]
-const SAMPLE = { name: 'backend', type: 'private', permissions: [], rules }
+const SAMPLE = { name: 'backend', type: 'private', permissions: [], rules } as Partial<Application>
 
-export function Applications({ route }: { route: Route }) {
-  const { requests = [], ask } = useLive()
-  /** An application, or what a new one begins with. */
-  const [edited, setEdited] = useState<Partial<Application>>()
-  const { result, error } = useAsked('app list', { size: 100 })
-  const start = (
-    <Button class="primary" text="New application" act={() => setEdited(SAMPLE as Partial<Application>)} />
+export function Applications() {
+  const { requests = [] } = useLive()
+  const show = useDialog()
+  const countOf = (id: string) => requests.filter(({ application_id }) => application_id === id).length
+  return (
+    <ItemScreen
+      thing="application"
+      find="Name, type"
+      asked={useAsked('app list', { size: 100 })}
+      actions={<Button class="primary" text="New application" act={() => show(<Edit of={SAMPLE} />)} />}
+      textOf={({ name, type }) => `${name} ${type}`}
+      item={({ id, name, type }) => (
+        <Item name={name} tag={<Badge kind="push">{type}</Badge>} about={`${countOf(id)} requests`} />
+      )}
+      detail={ApplicationDetail}
+      empty={[
+        'No application yet',
+        'An application has a key, and rules for what the key may do.',
+        'coffer serve --starter-apps',
+      ]}
+    />
   )
-  const id = edited?.id
-  const { name, type, permissions, rules, expires_at } = edited ?? {}
+}
+
+/** `of`: an application, or what a new one begins with. */
+function Edit({ of: { id, name, type, permissions, rules, expires_at } }: { of: Partial<Application> }) {
+  const { ask } = useLive()
   const grants = { name, ...(id === undefined && { type }), permissions, rules, expires_at }
   const save = ({ json = '' }: Fields) => {
     const input = JSON.parse(json) as object
     return id === undefined ? ask('app create', input) : ask('app update', { ...input, id })
   }
   return (
-    <ItemScreen
-      title="Applications"
-      screen="applications"
-      thing="application"
-      route={route}
-      placeholder="Name, type"
-      error={error}
-      actions={start}
-      all={result?.data}
-      textOf={(each) => `${each.name} ${each.type}`}
-      item={(each) => (
-        <>
-          <span class="row">
-            <b>{each.name}</b>
-            <Badge kind="push">{each.type}</Badge>
-          </span>
-          <span class="dim">
-            {requests.filter(({ application_id }) => application_id === each.id).length} requests
-          </span>
-        </>
-      )}
-      detail={(each) => <ApplicationDetail key={each.id} application={each} edit={() => setEdited(each)} />}
-      empty={
-        <Empty title="No application yet">
-          <p>An application has a key, and rules for what the key may do.</p>
-          <Terminal text="coffer serve --starter-apps" />
-          {start}
-        </Empty>
-      }
+    <EditDialog
+      title={id ? `Rules of ${name}` : 'New application'}
+      verb={id ? 'Save' : 'Create'}
+      send={async (fields) => save(fields)}
     >
-      {edited && (
-        <EditDialog
-          title={id ? `Rules of ${name}` : 'New application'}
-          verb={id ? 'Save' : 'Create'}
-          send={save}
-          close={() => setEdited(undefined)}
-        >
-          <TextArea label="Grants (JSON)" name="json" rows={16} text={formatJson(grants)} />
-          <p class="dim small">The rule with the lowest priority decides. A key is made in a terminal.</p>
-        </EditDialog>
-      )}
-    </ItemScreen>
+      <TextArea label="Grants (JSON)" name="json" rows={16} text={formatJson(grants)} />
+      <p class="dim small">The rule with the lowest priority decides. A key is made in a terminal.</p>
+    </EditDialog>
   )
 }
 
-function ApplicationDetail({ application, edit }: { application: Application; edit(): void }) {
-  const nameOf = useNameOf()
+function ApplicationDetail({ of: application }: { of: Application }) {
+  const show = useDialog()
   const { id, name, type, permissions = [], rules = [] } = application
-  const head = [
-    <h2 key="name">{name}</h2>,
-    <Badge key="type">{type}</Badge>,
-    <Button key="edit" class="push" text="Edit rules" act={edit} />,
-  ]
+  const edit = () => show(<Edit of={application} />)
+  const facts = {
+    Id: <code>{id}</code>,
+    Created: <Time of={application.created_at} by={application.created_by} />,
+    Expires: <Time of={application.expires_at} />,
+  }
   return (
-    <Detail back="#/applications" head={head}>
+    <Detail
+      title={name}
+      head={[
+        <Badge key="type">{type}</Badge>,
+        <Button key="edit" class="push" text="Edit rules" act={edit} />,
+      ]}
+    >
       <div class="columns">
         <div class="stack">
           <h3>What it may do</h3>
@@ -118,16 +107,7 @@ function ApplicationDetail({ application, edit }: { application: Application; ed
       <div class="columns">
         <div class="stack">
           <h3>About</h3>
-          <Facts
-            of={{
-              Id: <code>{id}</code>,
-              Created: [
-                <Time key="at" of={application.created_at} />,
-                ` by ${nameOf(application.created_by)}`,
-              ],
-              Expires: <Time of={application.expires_at} />,
-            }}
-          />
+          <Facts of={facts} />
         </div>
         <Keys application={application} />
       </div>
@@ -140,25 +120,23 @@ function ApplicationDetail({ application, edit }: { application: Application; ed
 function DryRun({ id }: { id: string }) {
   const { dryRun, session } = useLive()
   const [found, setFound] = useState<Access>()
-  const { act, error } = useAction()
   const can = found?.transform !== undefined
-  const names = Object.fromEntries(session.permissions.map((name) => [name, name]))
-  const ask = (fields: Fields) => act(async () => setFound((await dryRun({ ...fields, application: id }))[0]))
+  const ask = async (fields: Fields) => {
+    setFound(undefined)
+    setFound((await dryRun({ ...fields, application: id }))[0])
+  }
   return (
     <Form class="card stack" send={ask}>
       <h2>Would it be allowed?</h2>
       <div class="form">
-        <Choose label="Permission" name="permission" isShown of={names} value="token:read" />
+        <Choose label="Permission" name="permission" isShown of={session.permissions} value="token:read" />
         <Field label="Container or token" name="target" defaultValue="/pci/high/" required grows />
-        <button type="submit">Ask</button>
+        <Submit text="Ask" />
       </div>
-      <Failure text={error} />
       <div role="status">
-        {found && error === undefined && (
+        {found && (
           <Note kind={can ? 'good' : 'bad'} title={can ? 'Yes' : 'No'}>
-            <p>
-              {can && <Seeing transform={found.transform} />} Because: {describeAccess(found)}.
-            </p>
+            {can && <Seeing transform={found.transform} />} Because: {describeAccess(found)}.
           </Note>
         )}
       </div>
@@ -168,48 +146,51 @@ function DryRun({ id }: { id: string }) {
 
 function Keys({ application: { id, name, keys } }: { application: Application }) {
   const { ask } = useLive()
-  const [leaving, setLeaving] = useState<string>()
-  const rows = keys.map((key) => {
-    const short = key.id.slice(0, 8)
-    const label = `Delete key ${short} of ${name}`
-    const remove = <Button class="danger" text="Delete …" aria-label={label} act={() => setLeaving(key.id)} />
-    return [<code key="id">{short}…</code>, <Time key="at" of={key.created_at} />, remove]
-  })
+  const show = useDialog()
+  const leave = (key: string) =>
+    show(
+      <Confirm
+        title="Delete the key?"
+        text={`Requests with this key of ${name} are refused from then on.`}
+        verb="Delete"
+        act={() => ask('app key delete', { application_id: id, id: key })}
+      />,
+    )
   return (
     <div class="stack">
       <h3>Keys</h3>
-      {keys.length > 0 && <Table head={['Key id', 'Created', 'Actions']} rows={rows} right={2} />}
+      <Table
+        rows={keys}
+        columns={[
+          ['Key id', '', (key) => <code>{key.id.slice(0, 8)}…</code>],
+          ['Created', '', (key) => <Time of={key.created_at} />],
+        ]}
+        actions={(key) => [
+          ['Delete …', ` key ${key.id.slice(0, 8)} of ${name}`, () => leave(key.id), 'danger'],
+        ]}
+      />
       <p class="dim small">
         Keys never come to this page. Make one in a terminal:{' '}
         <code>coffer app key create {JSON.stringify(name)}</code>
       </p>
-      {leaving && (
-        <Confirm
-          title="Delete the key?"
-          text={`Requests with this key of ${name} are refused from then on.`}
-          verb="Delete"
-          act={() => ask('app key delete', { application_id: id, id: leaving })}
-          close={() => setLeaving(undefined)}
-        />
-      )}
     </div>
   )
 }
 
 function LastRequests({ id, name }: { id: string; name: string }) {
   const own = (useLive().requests ?? []).filter((each) => each.application_id === id)
-  const rows = own.slice(0, SHOWN_REQUESTS).map(({ at, method, path, status, trace_id }) => [
-    <code key="at">{at.slice(11, 23)}</code>,
-    <Method key="method" name={method} />,
-    <a key="path" class="mono" href={linkTo('requests', trace_id.slice(0, 8))}>
-      {path}
-    </a>,
-    <Status key="status" status={status} />,
-  ])
   return (
     <div class="stack">
       <h3>Last requests</h3>
-      {rows.length > 0 && <Table head={['Time UTC', 'Method', 'Path', 'Status']} rows={rows} right={3} />}
+      <Table
+        rows={own.slice(0, SHOWN_REQUESTS)}
+        columns={[
+          ['Time UTC', '', ({ at }) => <code>{at.slice(11, 23)}</code>],
+          ['Method', '', ({ method }) => <Method name={method} />],
+          ['Path', '', ({ path, trace_id }) => <RequestLink of={trace_id} text={path} />],
+          ['Status', 'number', ({ status }) => <Status status={status} />],
+        ]}
+      />
       <p>
         <a href={linkTo('requests', undefined, { application: name })}>All {own.length} requests</a>,{' '}
         {own.filter(({ status }) => status >= 400).length} refused

@@ -1,26 +1,17 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import type { CountedRule, FaultRule } from '../framework/ports/control.js'
-import type { OperationName } from '../operations/all.js'
-import { useAction, useAsked, useLive } from './api.js'
-import { Button, Choose, Confirm, Field, type Fields, Form } from './forms.js'
-import { Badge, Empty, formatTime, Table, Terminal } from './parts.js'
-import type { Route } from './route.js'
+import type { CountedRule } from '../framework/ports/control.js'
+import { useAsked, useLive } from './api.js'
+import { describeFault, KINDS, OWN_FIELDS, PRESETS, readRule } from './faults.js'
+import { Button, Choose, Confirm, Field, type Fields, Form, Submit, useDialog } from './forms.js'
+import { Badge, Empty, Table } from './parts.js'
 import { Screen } from './screen.js'
+import { formatTime } from './text.js'
 
-type Act = (operation: OperationName, input?: object) => Promise<boolean>
-
-export function Controls({ route }: { route: Route }) {
-  const { session, ask } = useLive()
-  const [round, setRound] = useState(0)
-  const { act, error } = useAction()
-  const perform: Act = (operation, input) =>
-    act(() => ask(operation, input)).finally(() => setRound((now) => now + 1))
+export function Controls() {
+  const { controls } = useLive().session
   return (
     <Screen
-      title="Controls"
-      route={route}
-      error={error}
       kind="page"
       filters={
         <span class="dim small">
@@ -30,20 +21,21 @@ export function Controls({ route }: { route: Route }) {
     >
       <div class="columns">
         <div class="stack">
-          {session.controls.state ? (
-            <ClockCard act={perform} />
+          {controls.state ? (
+            <ClockCard />
           ) : (
-            <Empty title="This vault has no clock and no snapshots">
-              <p>It lies on a disk, and a clock or a reset would damage it. Serve one in memory:</p>
-              <Terminal text="coffer serve --ephemeral" />
-            </Empty>
+            <Empty
+              title="This vault has no clock and no snapshots"
+              text="It lies on a disk, and a clock or a reset would damage it. Serve one in memory:"
+              command="coffer serve --ephemeral"
+            />
           )}
-          <Faults key={`faults ${round}`} act={perform} />
+          <Faults />
         </div>
-        {session.controls.state && (
+        {controls.state && (
           <div class="stack">
-            <State key={`state ${round}`} act={perform} />
-            <Forks act={perform} />
+            <State />
+            <Forks />
           </div>
         )}
       </div>
@@ -51,11 +43,7 @@ export function Controls({ route }: { route: Route }) {
   )
 }
 
-interface CardProps {
-  title: string
-  actions?: ComponentChildren
-  children: ComponentChildren
-}
+type CardProps = { title: string; actions?: ComponentChildren; children: ComponentChildren }
 
 function Card({ title, actions, children }: CardProps) {
   return (
@@ -71,18 +59,18 @@ function Card({ title, actions, children }: CardProps) {
 
 const STEPS: Record<string, string> = { '15m': '+ 15 min', '1h': '+ 1 h', '1d': '+ 1 d', '30d': '+ 30 d' }
 
-function ClockCard({ act }: { act: Act }) {
-  const { news } = useLive()
+function ClockCard() {
+  const { news, ask } = useLive()
   const { mode = 'real', now = '' } = news?.clock ?? {}
-  const set = (input: object) => act('control clock set', input)
+  const set = (input: object) => ask('control clock set', input)
   return (
     <Card title="Clock" actions={<Badge kind={mode === 'real' ? 'push' : 'push warn'}>{mode}</Badge>}>
       <p class="big">
-        <time dateTime={now}>{formatTime(now)}</time>
+        <time dateTime={now}>{formatTime(now)} UTC</time>
       </p>
       <div class="row">
         {Object.entries(STEPS).map(([by, text]) => (
-          <Button key={by} text={text} act={() => act('control clock advance', { by })} />
+          <Button key={by} text={text} act={() => ask('control clock advance', { by })} />
         ))}
         {mode === 'frozen' ? (
           <Button text="Let it run" act={() => set({ mode: 'offset' })} />
@@ -96,214 +84,149 @@ function ClockCard({ act }: { act: Act }) {
         send={({ at }) => set({ mode: mode === 'frozen' ? 'frozen' : 'offset', at: `${at}Z` })}
       >
         <Field label="Or go to (UTC)" name="at" type="datetime-local" step="1" required grows />
-        <button type="submit">Go to this time</button>
+        <Submit text="Go to this time" />
       </Form>
       <p class="dim small">Expiry, invitations and sessions follow this clock.</p>
     </Card>
   )
 }
 
-const PRESETS: Record<string, FaultRule> = {
-  '503, once': { kind: 'status', status: 503, times: 1 },
-  '503, always': { kind: 'status', status: 503 },
-  '429 with Retry-After': { kind: 'status', status: 429, retry_after: 2 },
-  'Slow: 2 s': { kind: 'delay', delay_ms: 2000 },
-  'Every third fails': { kind: 'status', status: 500, every: 3 },
-  'Times out': { kind: 'delay', delay_ms: 60_000 },
-  'Drop before the work': { kind: 'drop', times: 1 },
-  'Lose the answer': { kind: 'lose', times: 1 },
-  'Cut the answer': { kind: 'cut', times: 1 },
-}
-
-const KINDS: Record<string, string> = {
-  status: 'answers with a status',
-  delay: 'waits',
-  drop: 'drops the connection',
-  cut: 'cuts the answer',
-  lose: 'loses the answer',
-  destination: 'the destination fails',
-}
-
-/** `Answers 503 to token create, the first 3 requests` */
-function describeFault({
-  kind,
-  status,
-  delay_ms = 0,
-  retry_after,
-  bytes,
-  destination,
-  operation,
-  method,
-  path,
-  headers,
-  body,
-  times,
-  every,
-}: FaultRule): string {
-  const whose = [operation, method, path].filter(Boolean).join(' ') || 'any request'
-  const conditions = Object.entries({ ...headers, ...body }).map(
-    ([name, value]) => ` with ${name} = ${value}`,
-  )
-  const what: Record<FaultRule['kind'], string> = {
-    status: `Answers ${status}${retry_after ? `, Retry-After ${retry_after} s,` : ''} to `,
-    delay: `Waits ${delay_ms / 1000} s before `,
-    drop: 'Drops the connection, before the work, of ',
-    cut: `Cuts the answer${bytes === undefined ? '' : ` after ${bytes} bytes`} of `,
-    lose: 'Loses the answer, after the work, of ',
-    destination: `The destination answers ${JSON.stringify(destination)} to `,
-  }
-  const how = times
-    ? `, the first ${times === 1 ? 'request' : `${times} requests`}`
-    : every
-      ? `, one of ${every} requests`
-      : ', always'
-  return what[kind] + whose + conditions.join('') + how
-}
-
-function readRule({ kind, operation, path, status, delay_ms, destination, times }: Fields): object {
-  return {
-    kind,
-    ...(operation && { operation }),
-    ...(path && { path }),
-    ...(kind === 'status' && { status: Number(status ?? 503) }),
-    ...(kind === 'delay' && { delay_ms: Number(delay_ms ?? 1000) }),
-    ...(kind === 'destination' && { destination: destination ?? 'timeout' }),
-    ...(times && { times: Number(times) }),
-  }
-}
-
-function Faults({ act }: { act: Act }) {
+function Faults() {
+  const { ask } = useLive()
   const [kind, setKind] = useState('status')
+  const own = OWN_FIELDS[kind]
   const rules = (useAsked('control fault list').result ?? []) as CountedRule[]
   const bare = rules.map(({ matched: _, applied: __, ...rule }) => rule)
-  const set = (all: object[]) => act('control fault set', { rules: all })
-  const rows = rules.map((rule, at) => {
-    const remove = () => set(bare.toSpliced(at, 1))
-    const button = <Button class="quiet" text="Remove" aria-label={`Remove fault ${at + 1}`} act={remove} />
-    return [describeFault(rule), rule.matched, rule.applied, button]
-  })
+  const set = (all: object[]) => ask('control fault set', { rules: all })
   const actions = [
     <Badge key="on" kind="warn">
       {rules.length} on
     </Badge>,
-    <Button key="none" class="push" text="Remove all" act={() => act('control fault clear')} />,
+    <Button key="none" class="push" text="Remove all" act={() => ask('control fault clear')} />,
   ]
   return (
     <Card title="Faults" actions={rules.length > 0 && actions}>
-      {rules.length > 0 && (
-        <Table head={['What happens', 'Fits', 'Applied', 'Actions']} rows={rows} right={1} />
-      )}
+      <Table
+        rows={rules}
+        columns={[
+          ['What happens', '', describeFault],
+          ['Fits', 'number', ({ matched }) => matched],
+          ['Applied', 'number', ({ applied }) => applied],
+        ]}
+        actions={(_, at) => [['Remove', ` fault ${at + 1}`, () => set(bare.toSpliced(at, 1)), 'quiet']]}
+      />
       <h3>Add one</h3>
       <div class="row">
         {Object.entries(PRESETS).map(([text, rule]) => (
           <Button key={text} text={text} act={() => set([...bare, rule])} />
         ))}
       </div>
-      <Form class="form" send={(fields) => set([...bare, readRule(fields)])}>
+      <Form key={rules.length} class="form" send={(fields) => set([...bare, readRule(fields)])}>
         <Choose label="Kind" name="kind" isShown of={KINDS} value={kind} choose={setKind} />
-        {kind === 'status' && (
-          <Field label="Status" name="status" type="number" min={400} max={599} placeholder="503" />
-        )}
-        {kind === 'delay' && (
-          <Field label="Delay in ms" name="delay_ms" type="number" min={1} placeholder="1000" />
-        )}
-        {kind === 'destination' && (
-          <Field label="It answers" name="destination" placeholder="timeout" size={10} />
-        )}
+        {own && <Field key={kind} {...own} />}
         <Field label="Operation" name="operation" placeholder="token create" size={12} />
         <Field label="Path" name="path" placeholder="/tokens/*" size={10} />
         <Field label="First requests" name="times" type="number" min={1} placeholder="all" />
-        <button type="submit" class="primary">
-          Add fault
-        </button>
+        <Submit text="Add fault" kind="primary" />
       </Form>
     </Card>
   )
 }
 
-function State({ act }: { act: Act }) {
-  const [isResetting, setResetting] = useState(false)
-  const { facts, requests = [] } = useLive()
+interface NameFormProps {
+  label: string
+  sample: string
+  verb: string
+  required?: boolean
+  send(fields: Fields): unknown
+}
+
+const NameForm = ({ label, sample, verb, required = false, send }: NameFormProps) => (
+  <Form class="form" send={send}>
+    <Field label={label} name="name" maxLength={100} placeholder={sample} required={required} grows />
+    <Submit text={verb} />
+  </Form>
+)
+
+function State() {
+  const { facts, requests = [], ask } = useLive()
+  const show = useDialog()
   const names = useAsked('control snapshot list').result ?? []
-  const rows = names.map((name) => [
-    name,
-    <span key="actions" class="row end">
-      <Button
-        text="Return"
-        aria-label={`Return to ${name}`}
-        act={() => act('control snapshot restore', { name })}
-      />
-      <Button
-        class="quiet"
-        text="Delete"
-        aria-label={`Delete ${name}`}
-        act={() => act('control snapshot delete', { name })}
-      />
-    </span>,
-  ])
   const counts = `${facts?.counts.tokens ?? 0} tokens, ${requests.length} requests`
+  const reset = (
+    <Confirm
+      title="Reset the vault?"
+      text={`${counts}, the faults and the time of the clock go. Snapshots stay.`}
+      verb="Reset"
+      act={() => ask('control reset')}
+    />
+  )
   return (
     <Card title="State">
-      <Form class="form" send={(fields) => act('control snapshot create', fields)}>
-        <Field
-          label="Name of a snapshot"
-          name="name"
-          required
-          maxLength={100}
-          placeholder="after-sign-up"
-          grows
-        />
-        <button type="submit">Keep a snapshot</button>
-      </Form>
-      {rows.length > 0 && <Table head={['Snapshot', 'Actions']} rows={rows} right={1} />}
+      <NameForm
+        key={names.length}
+        label="Name of a snapshot"
+        sample="after-sign-up"
+        verb="Keep a snapshot"
+        required
+        send={(fields) => ask('control snapshot create', fields)}
+      />
+      <Table
+        rows={names}
+        columns={[['Snapshot', '', (name) => name]]}
+        actions={(name) => [
+          ['Return', ` to ${name}`, () => ask('control snapshot restore', { name })],
+          ['Delete', ` ${name}`, () => ask('control snapshot delete', { name }), 'quiet'],
+        ]}
+      />
       <hr />
       <div class="row">
-        <Button class="danger" text="Reset …" act={() => setResetting(true)} />
+        <Button class="danger" text="Reset …" act={() => show(reset)} />
         <span class="dim">Back to the state in which the vault began.</span>
       </div>
-      {isResetting && (
-        <Confirm
-          title="Reset the vault?"
-          text={`${counts}, the faults and the time of the clock go. Snapshots stay.`}
-          verb="Reset"
-          act={() => act('control reset')}
-          close={() => setResetting(false)}
-        />
-      )}
     </Card>
   )
 }
 
-function Forks({ act }: { act: Act }) {
-  const { news, place, setPlace } = useLive()
+function Forks() {
+  const { news, place, setPlace, ask } = useLive()
+  const forks = (news?.forks ?? []).map(({ name, ...each }) => ({
+    name: name ?? each.id.slice(0, 8),
+    ...each,
+  }))
+  const isShown = (id: string) => place.fork === id
   const remove = (id: string) => {
-    if (place.fork === id) setPlace({})
-    return act('control fork delete', { id })
+    if (isShown(id)) setPlace({})
+    return ask('control fork delete', { id })
   }
-  const rows = (news?.forks ?? []).map(({ id, name = id.slice(0, 8), requests }) => [
-    <span key="name" class="row">
-      <code title={id}>{name}</code> {place.fork === id && <Badge kind="info">shown</Badge>}
-    </span>,
-    requests,
-    <span key="actions" class="row end">
-      {place.fork !== id && (
-        <Button text="Show" aria-label={`Show fork ${name}`} act={() => setPlace({ fork: id })} />
-      )}
-      <Button class="quiet" text="Delete" aria-label={`Delete fork ${name}`} act={() => remove(id)} />
-    </span>,
-  ])
-  const create = (fields: Fields) => act('control fork create', fields)
+  const label = ({ id, name }: { id: string; name: string }) => (
+    <span class="row">
+      <code title={id}>{name}</code> {isShown(id) && <Badge kind="info">shown</Badge>}
+    </span>
+  )
   return (
     <Card title="Forks">
       <p class="dim">
         A copy of the vault for each parallel test worker. The page shows the one that you choose.
       </p>
-      {rows.length > 0 && <Table head={['Fork', 'Requests', 'Actions']} rows={rows} right={1} />}
+      <Table
+        rows={forks}
+        columns={[
+          ['Fork', '', label],
+          ['Requests', 'number', ({ requests }) => requests],
+        ]}
+        actions={({ id, name }) => [
+          !isShown(id) && ['Show', ` fork ${name}`, () => setPlace({ fork: id })],
+          ['Delete', ` fork ${name}`, () => remove(id), 'quiet'],
+        ]}
+      />
       {place.fork === undefined && (
-        <Form class="form" send={create}>
-          <Field label="Name of a fork" name="name" maxLength={100} placeholder="worker-2" grows />
-          <button type="submit">New fork</button>
-        </Form>
+        <NameForm
+          label="Name of a fork"
+          sample="worker-2"
+          verb="New fork"
+          send={(fields) => ask('control fork create', fields)}
+        />
       )}
     </Card>
   )

@@ -1,13 +1,14 @@
 /** Which rule decided, as sentences. */
-
+import type { ComponentChildren } from 'preact'
 import type { Problem } from '../errors.js'
 import type { ExplainedDecision } from '../framework/caller/decisions.js'
 import type { RequestRecord } from '../framework/ports/control.js'
 import type { Access } from '../framework/ports/page.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useNameOf } from './api.js'
-import { ApplicationLink, Facts, Json, Note, Seeing } from './parts.js'
+import { Facts, Note, Seeing } from './parts.js'
 import { linkTo } from './route.js'
+import { ApplicationLink, Json } from './text.js'
 
 export type Application = ResultOf<'app list'>['data'][number]
 export type Rule = NonNullable<Application['rules']>[number]
@@ -44,18 +45,16 @@ export function RuleText({ rule }: { rule: Rule }) {
   )
 }
 
-/** The steps of one decision: each rule in its order, and why it was passed over. */
-export function Steps({
-  decision,
-  application,
-}: {
+interface StepsProps {
   decision: ExplainedDecision
   application: Application | undefined
-}) {
+}
+
+/** The steps of one decision: each rule in its order, and why it was passed over. */
+function Steps({ decision, application }: StepsProps) {
   const { permission, container, token, decided_by, transform, passed_over } = decision
-  const ruleOf = (priority: number) => application?.rules?.find((rule) => rule.priority === priority)
-  const textOf = ({ priority, description }: { priority: number; description?: string | undefined }) => {
-    const rule = ruleOf(priority)
+  const textOf = ({ priority, description }: Pick<Rule, 'priority' | 'description'>) => {
+    const rule = application?.rules?.find((each) => each.priority === priority)
     return rule === undefined ? <span>{description}</span> : <RuleText rule={rule} />
   }
   const deciders: Record<string, string> = {
@@ -69,13 +68,8 @@ export function Steps({
         {decision.of === 'authorizer' && 'Who authorized the session: '}
         May <b>{application?.name ?? 'the application'}</b> do <code>{permission}</code> on{' '}
         <code>{container}</code>
-        {token !== undefined && [
-          ' of ',
-          <a key="token" href={linkTo('tokens', token)}>
-            {token}
-          </a>,
-        ]}
-        ?
+        {token && ' of '}
+        {token && <a href={linkTo('tokens', token)}>{token}</a>}?
       </p>
       <ol class="steps">
         {passed_over.map((each) => (
@@ -107,49 +101,30 @@ export function Steps({
   )
 }
 
-export function useApplication(id: string | undefined): Application | undefined {
-  const { result } = useAsked('app list', { id: [id ?? '-'], size: 1 })
-  return result?.data[0]
-}
-
-export function Decisions({
-  decisions,
-  id,
-  none,
-}: {
+interface DecisionsProps {
   decisions: readonly ExplainedDecision[]
+  /** The application. */
   id: string | undefined
   none: string
-}) {
-  const application = useApplication(id)
+}
+
+export function Decisions({ decisions, id, none }: DecisionsProps) {
+  const application = useAsked('app list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const nameOf = useNameOf()
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
   if (decisions.length === 0) return <p class="dim">{none}</p>
   const priority = Math.max(0, ...(application?.rules ?? []).map((rule) => rule.priority)) + 1
+  const { container, permission } = refused ?? {}
+  const rule = { priority, container, transform: 'mask', permissions: [permission] }
   return (
     <>
-      {decisions.map((decision) => (
-        <Steps
-          key={JSON.stringify([decision.of, decision.permission, decision.container, decision.token])}
-          decision={decision}
-          application={application}
-        />
+      {decisions.map((decision, at) => (
+        <Steps key={at} decision={decision} application={application} />
       ))}
-      {refused !== undefined && (
+      {refused && (
         <>
-          <Note kind="bad" title="Refused">
-            <p>No rule and no permission grants it.</p>
-          </Note>
-          <Json
-            label="A rule that would allow it, masked"
-            isCopied
-            value={{
-              priority,
-              container: refused.container,
-              transform: 'mask',
-              permissions: [refused.permission],
-            }}
-          />
+          <Note title="Refused">No rule and no permission grants it.</Note>
+          <Json label="A rule that would allow it, masked" isCopied value={rule} />
         </>
       )}
       {id !== undefined && (
@@ -169,6 +144,7 @@ export function Why({ request, problem }: { request: RequestRecord; problem: Par
   const { detail, errors = {} } = problem
   const refused = decisions.find(({ decided_by }) => decided_by === undefined)
   const facts = Object.entries(errors).map(([name, texts]) => [name, texts.join(', ')])
+  const note = (title: string, text: ComponentChildren) => <Note title={title}>{text}</Note>
   if (fault !== undefined)
     return (
       <Note kind="warn" title={`Failed on purpose, by a fault: ${fault}`}>
@@ -177,27 +153,17 @@ export function Why({ request, problem }: { request: RequestRecord; problem: Par
     )
   if (status !== 0 && status < 400) return null
   if (facts.length > 0)
-    return (
-      <Note kind="bad" title="Refused: the request is not valid">
-        <Facts of={Object.fromEntries(facts)} />
-      </Note>
-    )
+    return note('Refused: the request is not valid', <Facts of={Object.fromEntries(facts)} />)
   if (refused === undefined || status !== 403)
-    return (
-      <Note kind="bad" title={status >= 500 || status === 0 ? 'Failed' : 'Refused'}>
-        {detail}
-      </Note>
-    )
+    return note(status >= 500 || status === 0 ? 'Failed' : 'Refused', detail)
   const { passed_over, permission, container, token } = refused
   const many =
     ['no rule, and does', 'one rule, which does'][passed_over.length] ??
     `${passed_over.length} rules, which do`
   return (
-    <Note kind="bad" title={`Refused: nothing grants ${permission} here`}>
-      <p>
-        <ApplicationLink id={id} /> has {many} not grant it on <code>{container}</code>
-        {token && ` of ${token}`}.
-      </p>
+    <Note title={`Refused: nothing grants ${permission} here`}>
+      <ApplicationLink id={id} /> has {many} not grant it on <code>{container}</code>
+      {token && ` of ${token}`}.
     </Note>
   )
 }

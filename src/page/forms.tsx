@@ -1,6 +1,12 @@
 /** Buttons, fields and dialogs. */
-import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import {
+  type ButtonHTMLAttributes,
+  type ComponentChildren,
+  createContext,
+  type FormHTMLAttributes,
+  type InputHTMLAttributes,
+} from 'preact'
+import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useAction } from './api.js'
 
 type Children = { children?: ComponentChildren }
@@ -12,36 +18,63 @@ export const Failure = ({ text }: { text: string | undefined }) =>
     </div>
   )
 
-type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { text: ComponentChildren; act(): unknown }
+const ActContext = createContext<(work: () => unknown) => unknown>((work) => work())
+/** Performs what the buttons in it do, and shows what failed. */
+export const ActProvider = ActContext.Provider
 
-export function Button({ text, act, ...rest }: ButtonProps) {
+type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & {
+  text: ComponentChildren
+  of?: string | undefined
+  act(): unknown
+}
+
+/** `of`: what a screen reader adds to the text. */
+export function Button({ text, of, act, ...rest }: ButtonProps) {
+  const perform = useContext(ActContext)
   return (
-    <button type="button" {...rest} onClick={act}>
+    <button
+      type="button"
+      aria-label={of && `${text}${of}`.replace(' …', '')}
+      {...rest}
+      onClick={() => perform(act)}
+    >
       {text}
     </button>
   )
 }
 
-export type Fields = Record<string, string>
+type CopyProps = { text: string; label?: string; of?: string; class?: string }
 
-/** Sends the fields that are not empty. */
-export function Form({
-  send,
-  ...rest
-}: FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): unknown }) {
+export function Copy({ text, label = 'Copy', ...rest }: CopyProps) {
+  const [isDone, setDone] = useState(false)
+  useEffect(() => {
+    const timer = isDone ? setTimeout(() => setDone(false), 2000) : undefined
+    return () => clearTimeout(timer)
+  }, [isDone])
+  const copy = () => navigator.clipboard.writeText(text).then(() => setDone(true))
+  return <Button {...rest} text={isDone ? 'Copied' : label} act={copy} />
+}
+
+export type Fields = Record<string, string>
+type FormProps = FormHTMLAttributes<HTMLFormElement> & { send(fields: Fields): unknown }
+
+/** Sends the fields that are not empty, and shows what failed. */
+export function Form({ send, children, ...rest }: FormProps) {
+  const { act, error } = useAction()
+  const submit = (event: SubmitEvent & { currentTarget: HTMLFormElement }) => {
+    event.preventDefault()
+    const fields = [...new FormData(event.currentTarget)].filter(([, value]) => value !== '')
+    void act(() => send(Object.fromEntries(fields) as Fields))
+  }
   return (
-    <form
-      {...rest}
-      onSubmit={(event) => {
-        event.preventDefault()
-        const fields = [...new FormData(event.currentTarget)].filter(([, value]) => value !== '')
-        send(Object.fromEntries(fields) as Fields)
-      }}
-    />
+    <form {...rest} onSubmit={submit}>
+      {children}
+      <Failure text={error} />
+    </form>
   )
 }
 
-type FieldProps = InputHTMLAttributes<HTMLInputElement> & {
+export type FieldProps = InputHTMLAttributes<HTMLInputElement> & {
   label: string
   grows?: boolean
   change?(value: string): void
@@ -67,15 +100,11 @@ interface TextAreaProps {
 /** With `change`, `text` is what is written in it, else what it begins with. */
 export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
   const value = change === undefined ? { defaultValue: text } : { value: text }
+  const input = (event: { currentTarget: HTMLTextAreaElement }) => change?.(event.currentTarget.value)
   return (
     <label>
       {label}
-      <textarea
-        spellcheck={false}
-        {...rest}
-        {...value}
-        onInput={(event) => change?.(event.currentTarget.value)}
-      />
+      <textarea spellcheck={false} {...rest} {...value} onInput={input} />
     </label>
   )
 }
@@ -93,29 +122,25 @@ export const Check = ({ label, isOn, turn }: CheckProps) => (
   </label>
 )
 
-interface Choice {
-  /** Values and their words. */
-  of: Record<string, string>
-  value?: string
+/** Values, with their words if these are others. */
+export type Choices = Record<string, string> | readonly string[]
+export const wordsOf = (of: Choices): Record<string, string> =>
+  Array.isArray(of) ? Object.fromEntries(of.map((each) => [each, each])) : (of as Record<string, string>)
+
+interface ChooseProps {
+  label: string
+  name?: string
+  isShown?: boolean
+  of: Choices
+  value: string
   choose?(value: string): void
 }
 
-export function Choose({
-  label,
-  name,
-  of,
-  value,
-  choose,
-  isShown = false,
-}: Choice & { label: string; name?: string; isShown?: boolean }) {
+export function Choose({ label, name, of, value, choose, isShown = false }: ChooseProps) {
+  const change = (event: { currentTarget: HTMLSelectElement }) => choose?.(event.currentTarget.value)
   const select = (
-    <select
-      name={name}
-      value={value}
-      aria-label={label}
-      onChange={(event) => choose?.(event.currentTarget.value)}
-    >
-      {Object.entries(of).map(([each, text]) => (
+    <select name={name} value={value} aria-label={label} onChange={change}>
+      {Object.entries(wordsOf(of)).map(([each, text]) => (
         <option key={each} value={each} selected={each === value}>
           {text}
         </option>
@@ -127,13 +152,19 @@ export function Choose({
   return <label>{[label, select]}</label>
 }
 
-/** Opens when it is there. Any of its buttons of type `reset` closes it. */
-export function Dialog({ title, close, children }: Children & { title: string; close(): void }) {
+const DialogContext = createContext<(dialog?: ComponentChildren) => void>(() => undefined)
+export const DialogProvider = DialogContext.Provider
+/** Shows a dialog over the page; without one, closes it. */
+export const useDialog = () => useContext(DialogContext)
+
+/** Any of its buttons of type `reset` closes it. */
+export function Dialog({ title, children }: Children & { title: string }) {
   const dialog = useRef<HTMLDialogElement>(null)
+  const show = useDialog()
   const id = useId()
   useEffect(() => dialog.current!.showModal(), [])
   return (
-    <dialog ref={dialog} aria-labelledby={id} onClose={close} onReset={() => dialog.current!.close()}>
+    <dialog ref={dialog} aria-labelledby={id} onClose={() => show()} onReset={() => dialog.current!.close()}>
       <div class="stack">
         <h2 id={id}>{title}</h2>
         {children}
@@ -142,54 +173,78 @@ export function Dialog({ title, close, children }: Children & { title: string; c
   )
 }
 
-/** Asks before something is lost. */
-export function Confirm({
-  title,
-  text,
-  verb,
-  act,
-  close,
-}: Record<'title' | 'text' | 'verb', string> & { act(): unknown; close(): void }) {
+export const Submit = ({ text, kind = '' }: { text: string; kind?: string }) => (
+  <button type="submit" class={kind}>
+    {text}
+  </button>
+)
+
+interface EditDialogProps extends Children {
+  title: string
+  verb: string
+  send(fields: Fields): Promise<unknown>
+  kind?: 'primary' | 'danger'
+}
+
+/** A form that closes when what it asks for is done. */
+export function EditDialog({ title, verb, send, kind = 'primary', children }: EditDialogProps) {
+  const show = useDialog()
   return (
-    <Dialog title={title} close={close}>
-      <p>{text}</p>
-      <Form
-        class="row"
-        send={() => {
-          act()
-          close()
-        }}
-      >
-        <button type="submit" class="danger">
-          {verb}
-        </button>
-        <button type="reset">Cancel</button>
+    <Dialog title={title}>
+      <Form class="stack" send={async (fields) => [await send(fields), show()]}>
+        {children}
+        <div class="row">
+          <Submit text={verb} kind={kind} />
+          <button type="reset">Cancel</button>
+        </div>
       </Form>
     </Dialog>
   )
 }
 
-/** A form that closes when what it asks for is done. */
-export function EditDialog({
-  title,
-  verb,
-  send,
-  close,
-  children,
-}: Children & { title: string; verb: string; send(fields: Fields): Promise<unknown>; close(): void }) {
-  const { act, error } = useAction()
+type ConfirmProps = Record<'title' | 'text' | 'verb', string> & { act(): Promise<unknown> }
+
+/** Asks before something is lost. */
+export const Confirm = ({ text, act, ...rest }: ConfirmProps) => (
+  <EditDialog kind="danger" send={act} {...rest}>
+    <p>{text}</p>
+  </EditDialog>
+)
+
+/** Tabs by their names, and what makes the panel of each. */
+export function Tabs({ label, tabs }: { label: string; tabs: Record<string, () => ComponentChildren> }) {
+  const [chosen, setChosen] = useState('')
+  const id = useId()
+  const names = Object.keys(tabs)
+  const current = Math.max(0, names.indexOf(chosen))
+  const turn = (event: KeyboardEvent & { currentTarget: HTMLElement }) => {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
+    if (by === undefined) return
+    const next = (current + by + names.length) % names.length
+    setChosen(names[next]!)
+    event.currentTarget.querySelectorAll('button')[next]?.focus()
+  }
   return (
-    <Dialog title={title} close={close}>
-      <Form class="stack" send={async (fields) => (await act(() => send(fields))) && close()}>
-        {children}
-        <Failure text={error} />
-        <div class="row">
-          <button type="submit" class="primary">
-            {verb}
+    <>
+      <div class="tabs" role="tablist" aria-label={label} onKeyDown={turn}>
+        {names.map((name, at) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            id={`${id}-${at}`}
+            aria-controls={id}
+            aria-selected={at === current}
+            tabIndex={at === current ? 0 : -1}
+            onClick={() => setChosen(name)}
+          >
+            {name}
           </button>
-          <button type="reset">Cancel</button>
-        </div>
-      </Form>
-    </Dialog>
+        ))}
+      </div>
+      <div class="stack" role="tabpanel" id={id} aria-labelledby={`${id}-${current}`}>
+        {tabs[names[current]!]!()}
+      </div>
+    </>
   )
 }

@@ -2,12 +2,10 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { PageSession } from '../framework/ports/page.js'
-import type { Live } from './api.js'
-import { Choose } from './forms.js'
-import { formatSpan } from './parts.js'
-import { linkTo } from './route.js'
-
-export const titleOf = (name: string) => name[0]!.toUpperCase() + name.slice(1)
+import { useEvent, useLive } from './api.js'
+import { Button, Choose } from './forms.js'
+import { linkTo, titleOf } from './route.js'
+import { formatSpan } from './text.js'
 
 /** The browser keeps the theme, and whether single keys act. */
 export function useKept(name: string, usual: string) {
@@ -28,25 +26,21 @@ function isField(target: EventTarget | null): target is HTMLElement {
 
 /** Single keys act outside of fields and dialogs only. */
 export function useKeys(keys: Record<string, () => unknown>, areOn: boolean) {
-  useEffect(() => {
-    const press = (event: KeyboardEvent) => {
-      const { key, target } = event
-      if (document.querySelector('dialog[open]') !== null) return
-      if (key === 'Escape' && isField(target)) {
-        if (target instanceof HTMLInputElement && target.type === 'search') {
-          target.value = ''
-          target.dispatchEvent(new InputEvent('input', { bubbles: true }))
-        }
-        return target.blur()
+  useEvent('keydown', (event: KeyboardEvent) => {
+    const { key, target } = event
+    if (document.querySelector('dialog[open]') !== null) return
+    if (key === 'Escape' && isField(target)) {
+      if (target instanceof HTMLInputElement && target.type === 'search') {
+        target.value = ''
+        target.dispatchEvent(new InputEvent('input', { bubbles: true }))
       }
-      if (isField(target) || event.ctrlKey || event.metaKey || event.altKey) return
-      const act = key === 'Escape' || areOn ? keys[key] : undefined
-      if (act === undefined) return
-      event.preventDefault()
-      act()
+      return target.blur()
     }
-    addEventListener('keydown', press)
-    return () => removeEventListener('keydown', press)
+    if (isField(target) || event.ctrlKey || event.metaKey || event.altKey) return
+    const act = key === 'Escape' || areOn ? keys[key] : undefined
+    if (act === undefined) return
+    event.preventDefault()
+    act()
   })
 }
 
@@ -60,9 +54,7 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
   }
   return (
     <>
-      <button type="button" class="skip" onClick={() => document.getElementById('main')?.focus()}>
-        Skip to the content
-      </button>
+      <Button class="skip" text="Skip to the content" act={() => document.getElementById('main')?.focus()} />
       <header class="top">
         <div class="brand">
           <svg
@@ -97,15 +89,15 @@ export function Header({ about, children }: { about: Partial<PageSession>; child
 }
 
 /** Chips tell states that are not normal and easily forgotten. */
-export function Chips({ live: { news } }: { live: Live }) {
-  const { clock, faults = 0 } = news ?? {}
-  const frozen = {
+export function Chips() {
+  const { clock, faults = 0 } = useLive().news ?? {}
+  const states = {
     real: undefined,
     frozen: 'Clock frozen',
     offset: `Clock ${clock && clock.offset_ms < 0 ? '−' : '+'} ${formatSpan(clock?.offset_ms ?? 0)}`,
   }
   const chips = [
-    clock && frozen[clock.mode],
+    clock && states[clock.mode],
     faults > 0 && `${faults} ${faults === 1 ? 'fault' : 'faults'} on`,
   ]
   return (
@@ -119,25 +111,29 @@ export function Chips({ live: { news } }: { live: Live }) {
   )
 }
 
-export function Places({ live: { session, news, place, setPlace } }: { live: Live }) {
+export function Places() {
+  const { session, news, place, setPlace } = useLive()
   // The server lists the newest tenant first, but its default is the oldest.
   const tenants = session.tenants.toReversed().map(({ id, name }) => [`tenant ${id}`, name])
   const forks = (news?.forks ?? []).map(({ id, name }) => [`fork ${id}`, `fork ${name ?? id.slice(0, 8)}`])
-  if (tenants.length + forks.length < 2) return null
-  const value = place.fork ? `fork ${place.fork}` : place.tenant ? `tenant ${place.tenant}` : tenants[0]?.[0]
-  const choose = (chosen: string) => {
-    const [kind = '', id = ''] = chosen.split(' ')
-    setPlace({ [kind]: id })
-  }
+  const places = [...tenants, ...forks]
+  if (places.length < 2) return null
+  const [current] = Object.entries(place).map((each) => each.join(' '))
+  const choose = (chosen: string) => setPlace(Object.fromEntries([chosen.split(' ')]))
   return (
     <Choose
       label="Tenant or fork"
-      of={Object.fromEntries([...tenants, ...forks])}
-      value={value ?? ''}
+      of={Object.fromEntries(places)}
+      value={current ?? places[0]![0]!}
       choose={choose}
     />
   )
 }
+
+/** A quiet button with a picture or a sign. */
+export const Tool = ({ name, text, act }: { name: string; text: ComponentChildren; act(): void }) => (
+  <Button class="quiet" aria-label={name} title={name} text={text} act={act} />
+)
 
 const THEMES = ['system', 'light', 'dark']
 
@@ -147,41 +143,21 @@ export function Theme() {
     document.documentElement.dataset.theme = theme
   }, [theme])
   const turn = () => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]!)
-  return (
-    <button
-      type="button"
-      class="quiet"
-      aria-label={`Theme: ${theme}`}
-      title={`Theme: ${theme}`}
-      onClick={turn}
-    >
-      <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
-        <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" />
-        <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />
-      </svg>
-    </button>
+  const picture = (
+    <svg width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
+      <circle cx="8" cy="8" r="6" fill="none" stroke="currentColor" stroke-width="1.5" />
+      <path d="M8 2a6 6 0 0 1 0 12z" fill="currentColor" />
+    </svg>
   )
+  return <Tool name={`Theme: ${theme}`} text={picture} act={turn} />
 }
 
-export function Navigation({
-  names,
-  current,
-  live: { requests, facts },
-}: {
-  names: string[]
-  current: string
-  live: Live
-}) {
-  const counts: Record<string, number> = {
-    ...facts?.counts,
-    ...(requests && { requests: requests.length }),
-  }
-  const seen = useRef<Record<string, number>>({})
-  for (const name of names) {
-    const count = counts[name]
-    if (count !== undefined && (name === current || seen.current[name] === undefined))
-      seen.current[name] = count
-  }
+export function Navigation({ names, current }: { names: string[]; current: string }) {
+  const { requests, facts } = useLive()
+  const counts: Record<string, number | undefined> = { ...facts?.counts, requests: requests?.length }
+  const seen = useRef<typeof counts>({})
+  for (const [name, count] of Object.entries(counts))
+    if (name === current || seen.current[name] === undefined) seen.current[name] = count
   const nav = useRef<HTMLElement>(null)
   useEffect(() => {
     nav.current!.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })

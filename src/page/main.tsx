@@ -1,19 +1,19 @@
-import { render } from 'preact'
+import { type ComponentChildren, render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { PageSession } from '../framework/ports/page.js'
-import { type Live, LiveProvider, readSession, signIn, useNews } from './api.js'
+import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, useNews } from './api.js'
 import { Applications } from './applications.js'
 import { Controls } from './controls.js'
-import { Dialog, Failure } from './forms.js'
-import { Chips, Header, Navigation, Places, Theme, titleOf, useKept, useKeys } from './frame.js'
+import { Check, Dialog, DialogProvider, Failure } from './forms.js'
+import { Chips, Header, Navigation, Places, Theme, Tool, useKept, useKeys } from './frame.js'
 import { Log, Outbox, Webhooks } from './lists.js'
-import { Facts, formatTime, Terminal } from './parts.js'
+import { Facts } from './parts.js'
 import { Reactors } from './reactors.js'
 import { type Document, DocumentProvider, Reference } from './reference.js'
-import { EDIT } from './request.js'
-import { Requests } from './requests.js'
-import { go, linkTo, readRoute } from './route.js'
+import { EDIT, Requests } from './requests.js'
+import { go, linkTo, readRoute, titleOf } from './route.js'
 import { MOVE } from './rows.js'
+import { formatTime, Terminal } from './text.js'
 import { NEW, Tokens } from './tokens.js'
 
 const SCREENS = {
@@ -27,19 +27,7 @@ const SCREENS = {
   controls: Controls,
   reference: Reference,
 }
-type Name = keyof typeof SCREENS
-const NAMES = Object.keys(SCREENS) as Name[]
-
-function useRoute() {
-  const [route, setRoute] = useState(readRoute)
-  useEffect(() => {
-    const read = () => setRoute(readRoute())
-    addEventListener('hashchange', read)
-    return () => removeEventListener('hashchange', read)
-  }, [])
-  const screen = (NAMES as string[]).includes(route.screen) ? (route.screen as Name) : 'requests'
-  return { ...route, screen }
-}
+const NAMES = Object.keys(SCREENS) as (keyof typeof SCREENS)[]
 
 const KEYS: Record<string, string> = {
   'j k': 'Next row, row before',
@@ -53,85 +41,88 @@ const KEYS: Record<string, string> = {
   '?': 'This list',
 }
 
+function useRoute() {
+  const [route, setRoute] = useState(readRoute)
+  useEvent('hashchange', () => setRoute(readRoute()))
+  return route
+}
+
 function Page({ session }: { session: PageSession }) {
   const live = useNews(session)
   const route = useRoute()
   const [single, setSingle] = useKept('keys', 'on')
-  const [areKeysShown, setKeysShown] = useState(false)
-  const { screen, id, filters } = route
+  const [dialog, show] = useState<ComponentChildren>()
+  const screen = NAMES.find((name) => name === route.screen) ?? 'requests'
   const names = NAMES.filter((name) => name !== 'controls' || session.controls.faults)
   const move = (by: number) => dispatchEvent(new CustomEvent(MOVE, { detail: by }))
+  const showKeys = () =>
+    show(<Keys areOn={single === 'on'} turn={(isOn) => setSingle(isOn ? 'on' : 'off')} />)
   const keys: Record<string, () => unknown> = {
     j: () => move(1),
     k: () => move(-1),
     '/': () => document.querySelector<HTMLElement>('main [type=search]')?.focus(),
-    '?': () => setKeysShown(true),
+    '?': showKeys,
     e: () => dispatchEvent(new Event(EDIT)),
     n: () => dispatchEvent(new Event(NEW)),
-    Escape: () => id !== undefined && go(linkTo(screen, undefined, filters)),
+    Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
   }
   useKeys(keys, single === 'on')
   useEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
-  }, [screen])
+    show(undefined)
+  }, [screen, route.id])
   const View = SCREENS[screen]
   return (
     <LiveProvider value={live}>
-      <Header about={session}>
-        <Chips live={live} />
-        <div class="row">
-          <Places live={live} />
-          <Theme />
-          <button
-            type="button"
-            class="quiet"
-            aria-label="Keyboard keys"
-            title="Keyboard keys"
-            onClick={() => setKeysShown(true)}
-          >
-            ?
-          </button>
-        </div>
-      </Header>
-      <Navigation names={names} current={screen} live={live} />
-      <main id="main" tabIndex={-1}>
-        <Lost live={live} />
-        <View key={screen + JSON.stringify(live.place)} route={route} />
-      </main>
-      {areKeysShown && (
-        <Dialog title="Keyboard keys" close={() => setKeysShown(false)}>
-          <Facts of={KEYS} />
-          <label>
-            <input
-              type="checkbox"
-              checked={single === 'on'}
-              onChange={(event) => setSingle(event.currentTarget.checked ? 'on' : 'off')}
-            />
-            Keys without Ctrl or Alt act
-          </label>
-          <form>
-            <button type="reset" class="primary">
-              Close
-            </button>
-          </form>
-        </Dialog>
-      )}
+      <RouteProvider value={{ ...route, screen }}>
+        <DialogProvider value={show}>
+          <Header about={session}>
+            <Chips />
+            <div class="row">
+              <Places />
+              <Theme />
+              <Tool name="Keyboard keys" text="?" act={showKeys} />
+            </div>
+          </Header>
+          <Navigation names={names} current={screen} />
+          <main id="main" tabIndex={-1}>
+            <Lost />
+            <View key={screen + JSON.stringify(live.place)} />
+          </main>
+          {dialog}
+        </DialogProvider>
+      </RouteProvider>
     </LiveProvider>
   )
 }
 
-function Lost({ live: { lost } }: { live: Live }) {
+function Keys({ areOn, turn }: { areOn: boolean; turn(isOn: boolean): void }) {
+  const [isOn, setOn] = useState(areOn)
+  return (
+    <Dialog title="Keyboard keys">
+      <Facts of={KEYS} />
+      <Check label="Keys without Ctrl or Alt act" isOn={isOn} turn={(to) => [setOn(to), turn(to)]} />
+      <form>
+        <button type="reset" class="primary">
+          Close
+        </button>
+      </form>
+    </Dialog>
+  )
+}
+
+function Lost() {
+  const { lost } = useLive()
   if (lost === undefined) return null
   const from = formatTime(new Date(lost.since).toISOString())
   const text = lost.isSignedOut
     ? 'You are signed out. Open an address of: coffer control page'
-    : `The server does not answer. The page tries again. What is below is from ${from}.`
+    : `The server does not answer. The page tries again. What is below is from ${from} UTC.`
   return <Failure text={text} />
 }
 
 function Alone({ fault }: { fault?: string | undefined }) {
-  const route = useRoute()
   return (
     <>
       <Header about={{}}>
@@ -148,7 +139,9 @@ function Alone({ fault }: { fault?: string | undefined }) {
         </div>
       </nav>
       <main id="main" tabIndex={-1}>
-        <Reference route={{ ...route, screen: 'reference' }} isAlone />
+        <RouteProvider value={{ ...useRoute(), screen: 'reference' }}>
+          <Reference />
+        </RouteProvider>
       </main>
     </>
   )

@@ -1,11 +1,13 @@
 /** The reference, made of the OpenAPI document: operations by noun, what they take and answer, a form to try them. */
 import { createContext } from 'preact'
 import { useContext, useEffect, useRef, useState } from 'preact/hooks'
-import { Badge, CodeTabs, Detail, Facts, Method, Table, Tabs } from './parts.js'
-import type { Route } from './route.js'
+import { useLive } from './api.js'
+import { Tabs } from './forms.js'
+import { Badge, Facts, Method, Table } from './parts.js'
 import type { Call } from './samples.js'
-import { ItemScreen } from './screen.js'
+import { Detail, ItemScreen } from './screen.js'
 import { Composer } from './send.js'
+import { CodeTabs } from './text.js'
 
 interface Schema {
   type?: string | string[]
@@ -18,17 +20,16 @@ interface Schema {
   required?: string[]
 }
 
+type Content = Record<string, { schema?: Schema; example?: unknown }>
+
 interface Described {
   operationId: string
   tags: string[]
   summary: string
   description: string
   parameters: { name: string; in: string; required?: boolean; description?: string; schema: Schema }[]
-  requestBody?: { content: Record<string, { schema?: Schema; example?: unknown }> }
-  responses: Record<
-    string,
-    { $ref?: string; description?: string; content?: Record<string, { schema?: Schema }> }
-  >
+  requestBody?: { content: Content }
+  responses: Record<string, { $ref?: string; description?: string; content?: Content }>
   security: Record<string, string[]>[]
   'x-code-samples': { source: string }[]
 }
@@ -73,104 +74,86 @@ export function useOperation(name: string | undefined) {
 
 const GUIDES: Record<string, string> = { clients: 'Clients', fidelity: 'What is emulated' }
 
-/** `isAlone`: nobody is signed in, so nothing can be sent. */
-export function Reference({ route, isAlone = false }: { route: Route; isAlone?: boolean }) {
+export function Reference() {
   const document = useContext(DocumentContext)
   const guides = Object.keys(GUIDES).map((id): Guided => ({ id }))
-  const all: (Operation | Guided)[] = [...listOperations(document), ...guides]
+  const all = [...listOperations(document), ...guides]
   return (
-    <ItemScreen
-      title="Reference"
-      screen="reference"
+    <ItemScreen<Operation | Guided>
       thing="operation"
-      route={route}
-      placeholder="Path, operation"
+      find="Path, operation"
       actions={
         <a class="button" href="/openapi.json">
           OpenAPI document
         </a>
       }
-      all={document && all}
+      asked={document ? { result: { data: all } } : {}}
       textOf={(row) =>
         row.path ? `${row.method} ${row.path} ${row.id.replaceAll('-', ' ')} ${row.summary}` : ''
       }
       groupOf={(row) => (row.path ? row.tags[0]! : 'about')}
-      item={(row) => [
-        <span key="method">{row.path && <Method name={row.method} />}</span>,
-        <span key="path" class="mono">
-          {row.path ? row.path : GUIDES[row.id]}
-        </span>,
-      ]}
-      detail={(row) =>
-        row.path ? (
-          <OperationDetail key={row.id} operation={row} isAlone={isAlone} />
-        ) : (
-          <Guide key={row.id} id={row.id} />
-        )
-      }
+      item={(row) => (
+        <>
+          <span>{row.path && <Method name={row.method} />}</span>
+          <span class="mono">{row.path ?? GUIDES[row.id]}</span>
+        </>
+      )}
+      detail={ReferenceDetail}
     />
   )
 }
+
+const ReferenceDetail = ({ of }: { of: Operation | Guided }) =>
+  of.path === undefined ? <Guide id={of.id} /> : <OperationDetail operation={of} />
 
 /** A section that the server wrote. */
 function Guide({ id }: { id: string }) {
   const place = useRef<HTMLDivElement>(null)
   useEffect(() => place.current!.append(document.getElementById(id)!.cloneNode(true)), [])
   return (
-    <Detail back="#/reference" head={<h2>{GUIDES[id]}</h2>}>
+    <Detail title={GUIDES[id]!}>
       <div class="guide stack" ref={place} />
     </Detail>
   )
 }
 
-function OperationDetail({ operation, isAlone }: { operation: Operation; isAlone: boolean }) {
+function OperationDetail({ operation }: { operation: Operation }) {
   const document = useContext(DocumentContext)!
+  // Who is not signed in cannot send anything.
+  const isAlone = useLive() === undefined
   const { method, path, summary, description, parameters, security } = operation
-  const body = bodyOf(operation)
-  const example = body && (body.example === undefined ? '{}' : JSON.stringify(body.example, undefined, 2))
-  const [call, setCall] = useState<Omit<Call, 'header'>>({ method, path, type: body?.type, body: example })
+  const { type, schema, example } = bodyOf(operation) ?? {}
+  const body = type && JSON.stringify(example ?? {}, undefined, 2)
+  const [call, setCall] = useState<Omit<Call, 'header'>>({ method, path, type, body })
   const inside = (place: string) => parameters.filter((each) => each.in === place)
-  const headers = Object.fromEntries(inside('header').map((each) => [each.name, each.description]))
-  const needed = security.flatMap((each) => Object.values(each)).flat()
+  const headers = inside('header').map((each) => [each.name, each.description])
+  const named = [...inside('path'), ...inside('query')]
   const header = Object.values(document.components.securitySchemes)[0]!.name
-  const draft = {
-    method,
-    path,
-    query: inside('query').map(({ name }) => name),
-    type: body?.type,
-    body: example,
-  }
+  const head = (
+    <>
+      <span class="dim">{summary}</span>
+      <span class="push row">
+        {security
+          .flatMap(Object.values)
+          .flat()
+          .map((name) => (
+            <Badge key={name}>{name}</Badge>
+          ))}
+      </span>
+    </>
+  )
   return (
-    <Detail
-      back="#/reference"
-      kind="doc"
-      head={
-        <>
-          <Method name={method} />
-          <h2 class="mono">{path}</h2>
-          <span class="dim">{summary}</span>
-          <span class="push row">
-            {needed.map((name) => (
-              <Badge key={name}>{name}</Badge>
-            ))}
-          </span>
-        </>
-      }
-    >
+    <Detail kind="doc" title={path} method={method} head={head}>
       <div class="stack">
         {description.split('\n\n').map((text) => (
           <p key={text}>{text}</p>
         ))}
-        {inside('header').length > 0 && [<h3 key="title">Header</h3>, <Facts key="facts" of={headers} />]}
-        {[...inside('path'), ...inside('query')].length > 0 && (
-          <>
-            <h3>Parameters</h3>
-            <Properties
-              of={[...inside('path'), ...inside('query')].map((each) => ({ ...each, about: each.schema }))}
-            />
-          </>
-        )}
-        {body?.schema && [<h3 key="title">Body</h3>, <SchemaTable key="table" schema={body.schema} />]}
+        {headers.length > 0 && <h3>Header</h3>}
+        {headers.length > 0 && <Facts of={Object.fromEntries(headers)} />}
+        {named.length > 0 && <h3>Parameters</h3>}
+        <Properties of={named.map((each) => ({ ...each, about: each.schema }))} />
+        {schema && <h3>Body</h3>}
+        {schema && <SchemaTable schema={schema} />}
         <h3>Answers</h3>
         <Answers responses={operation.responses} />
         <h3>On the command line</h3>
@@ -180,7 +163,10 @@ function OperationDetail({ operation, isAlone }: { operation: Operation; isAlone
         {!isAlone && !path.startsWith('/proxy') && (
           <div class="card stack">
             <h2>Try it</h2>
-            <Composer draft={draft} change={setCall} />
+            <Composer
+              draft={{ method, path, query: inside('query').map(({ name }) => name), type, body }}
+              change={setCall}
+            />
           </div>
         )}
         <CodeTabs call={{ ...call, header }} />
@@ -210,29 +196,23 @@ const MEANINGS: Record<string, string> = {
 
 function Answers({ responses }: Pick<Described, 'responses'>) {
   const { schemas } = useContext(DocumentContext)!.components
-  const done = Object.entries(responses).filter(([, { $ref }]) => $ref === undefined)
-  const refused = Object.keys(responses).filter(
-    (status) => MEANINGS[status] !== undefined && responses[status]?.$ref,
-  )
-  const tabs = done.map(([status, { description, content = {} }]) => {
-    const schema = content['application/json']?.schema
-    return [
-      status,
-      () => (schema === undefined ? <p>{description}</p> : <SchemaTable schema={schema} />),
-    ] as const
+  const all = Object.entries(responses)
+  const tabs = all.flatMap(([status, { $ref, description, content }]) => {
+    const schema = content?.['application/json']?.schema
+    const show = () => (schema === undefined ? <p>{description}</p> : <SchemaTable schema={schema} />)
+    return $ref === undefined ? [[status, show]] : []
   })
+  const refused = all.flatMap(([status, { $ref }]) =>
+    $ref && MEANINGS[status] ? [[status, MEANINGS[status]]] : [],
+  )
   const problems = () => (
     <>
-      <Facts of={Object.fromEntries(refused.map((status) => [status, MEANINGS[status]]))} />
+      <Facts of={Object.fromEntries(refused)} />
       <SchemaTable schema={schemas.Problem ?? {}} />
     </>
   )
-  return (
-    <Tabs
-      label="Answers"
-      tabs={{ ...Object.fromEntries(tabs), ...(refused.length > 0 && { Problems: problems }) }}
-    />
-  )
+  const last = refused.length > 0 && { Problems: problems }
+  return <Tabs label="Answers" tabs={{ ...Object.fromEntries(tabs), ...last }} />
 }
 
 function SchemaTable({ schema }: { schema: Schema }) {
@@ -255,20 +235,29 @@ function SchemaTable({ schema }: { schema: Schema }) {
   )
 }
 
-function Properties({
-  of,
-}: {
-  of: { name: string; about: Schema; required?: boolean; description?: string }[]
-}) {
-  const rows = of.map(({ name, about, required, description = about.description }) => [
-    <span key="name">
-      <code>{name}</code> {required && <Badge>required</Badge>}
-    </span>,
-    describeType(about),
-    description,
-  ])
-  return <Table head={['Property', 'Type', 'About']} rows={rows} />
+interface Property {
+  name: string
+  about: Schema
+  required?: boolean
+  description?: string
 }
+
+const nameProperty = ({ name, required }: Property) => (
+  <>
+    <code>{name}</code> {required && <Badge>required</Badge>}
+  </>
+)
+
+const Properties = ({ of }: { of: Property[] }) => (
+  <Table
+    rows={of}
+    columns={[
+      ['Property', '', nameProperty],
+      ['Type', '', ({ about }) => describeType(about)],
+      ['About', '', ({ about, description = about.description }) => description],
+    ]}
+  />
+)
 
 function describeType({ type, enum: choices, items, $ref, default: usual, description }: Schema): string {
   if ($ref !== undefined) return $ref.split('/').at(-1)!

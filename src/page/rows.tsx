@@ -2,10 +2,8 @@
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { useEvent } from './api.js'
+import { Cells, type Column, Heads } from './parts.js'
 import { go } from './route.js'
-
-/** Heading, classes (with `link`, the cell has the link of the row), and what a cell shows. */
-export type Column<R> = [head: string, kind: string, cell: (row: R) => ComponentChildren]
 
 interface Listed<R> {
   rows: readonly R[]
@@ -26,10 +24,10 @@ function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at
   /** The row that was moved to, until it is the chosen one. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
-  useEvent(MOVE, (event) => {
+  useEvent(MOVE, ({ detail }: CustomEvent<number>) => {
     const from = moved.current ?? current
     const at = rows.findIndex((row) => linkOf(row) === from)
-    const next = Math.max(0, Math.min(rows.length - 1, at + (event as CustomEvent<number>).detail))
+    const next = Math.max(0, Math.min(rows.length - 1, at + detail))
     if (rows[next] === undefined) return
     moved.current = linkOf(rows[next])
     reveal(next)
@@ -94,20 +92,37 @@ function useFresh<R>(list: Box, rows: readonly R[], height: { current: number })
   return [fresh, () => setFresh(0)] as const
 }
 
+/** Without a chosen row, the first is in the order of Tab. */
+function linkProps<R>({ rows, chosen, linkOf }: Listed<R>, row: R) {
+  const isChosen = row === chosen
+  const isFirst = chosen === undefined && row === rows[0]
+  const current = isChosen ? ('true' as const) : undefined
+  return {
+    href: linkOf(row),
+    'data-link': true,
+    'aria-current': current,
+    tabIndex: isChosen || isFirst ? 0 : -1,
+  }
+}
+
 type RowsProps<R> = Listed<R> & { caption: string; columns: Column<R>[]; empty: ComponentChildren }
 
 export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
-  const { rows, chosen, linkOf } = given
+  const { rows } = given
   const list = useRef<HTMLDivElement>(null)
   const { first, count, height, reveal } = useView(list, rows.length === 0, () => forget())
   const [fresh, forget] = useFresh(list, rows, height)
   useMoves(list, given, reveal)
   const shown = rows.slice(first, first + count)
-  const heads = columns.map(([head, kind]) => (
-    <th key={head} scope="col" class={kind}>
-      {head}
-    </th>
-  ))
+  const drawn = shown.map((row, at) => {
+    const link = linkProps(given, row)
+    const open = ({ target }: Event) => (target as Element).closest('a') === null && go(link.href)
+    return (
+      <tr key={link.href} aria-rowindex={first + at + 2} onClick={open}>
+        <Cells {...{ columns, row, at, link }} />
+      </tr>
+    )
+  })
   return (
     <div class="list" ref={list}>
       {fresh > 0 && (
@@ -120,16 +135,10 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
       ) : (
         <table aria-rowcount={rows.length + 1}>
           <caption class="only-screen-reader">{caption}</caption>
-          <thead>
-            <tr>{heads}</tr>
-          </thead>
+          <Heads columns={columns} />
           <tbody>
             <Spacer height={first * height.current} width={columns.length} />
-            {shown.map((row, at) => {
-              const link = { isChosen: row === chosen, isFirst: first + at === 0 && chosen === undefined }
-              const href = linkOf(row)
-              return <Row key={href} index={first + at + 2} {...{ columns, row, href, link }} />
-            })}
+            {drawn}
             <Spacer height={(rows.length - first - shown.length) * height.current} width={columns.length} />
           </tbody>
         </table>
@@ -147,41 +156,6 @@ function Spacer({ height, width }: Record<'height' | 'width', number>) {
   )
 }
 
-interface RowProps<R> {
-  index: number
-  columns: Column<R>[]
-  row: R
-  href: string
-  link: Pick<LinkProps, 'isChosen' | 'isFirst'>
-}
-
-function Row<R>({ index, columns, row, href, link }: RowProps<R>) {
-  const open = ({ target }: Event) => (target as Element).closest('a') === null && go(href)
-  return (
-    <tr aria-rowindex={index} onClick={open}>
-      {columns.map(([head, kind, cell]) => (
-        <td key={head} class={kind}>
-          {kind.includes('link') ? <RowLink {...{ href, ...link }}>{cell(row)}</RowLink> : cell(row)}
-        </td>
-      ))}
-    </tr>
-  )
-}
-
-interface LinkProps {
-  href: string
-  isChosen: boolean
-  /** Without a chosen row, the first is in the order of Tab. */
-  isFirst: boolean
-  class?: string | undefined
-  children: ComponentChildren
-}
-
-function RowLink({ isChosen, isFirst, ...rest }: LinkProps) {
-  const current = isChosen ? 'true' : undefined
-  return <a data-link aria-current={current} tabIndex={isChosen || isFirst ? 0 : -1} {...rest} />
-}
-
 type ItemsProps<R> = Listed<R> & {
   children(row: R): ComponentChildren
   /** The heading under which an item stands. */
@@ -190,29 +164,24 @@ type ItemsProps<R> = Listed<R> & {
 }
 
 export function Items<R>({ children, groupOf, empty, ...given }: ItemsProps<R>) {
-  const { rows, chosen, linkOf } = given
+  const { rows, linkOf } = given
   const list = useRef<HTMLDivElement>(null)
   useMoves(list, given, () => undefined)
-  const group = (at: number) => groupOf?.(rows[at]!)
+  const group = (at: number) => rows[at] && groupOf?.(rows[at])
   return (
     <div class="list" ref={list}>
       {rows.length === 0 && empty}
       <ul class="items" hidden={rows.length === 0}>
         {rows.map((row, at) => [
-          groupOf && (at === 0 || group(at) !== group(at - 1)) && (
+          group(at) !== group(at - 1) && (
             <li key={`${group(at)}?`}>
               <h2>{group(at)}</h2>
             </li>
           ),
           <li key={linkOf(row)}>
-            <RowLink
-              class={groupOf && 'op'}
-              href={linkOf(row)}
-              isChosen={row === chosen}
-              isFirst={at === 0 && chosen === undefined}
-            >
+            <a class={groupOf && 'op'} {...linkProps(given, row)}>
               {children(row)}
-            </RowLink>
+            </a>
           </li>,
         ])}
       </ul>

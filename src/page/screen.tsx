@@ -1,74 +1,70 @@
 /** A screen: a bar over a list beside its detail. */
-import type { ComponentChildren } from 'preact'
-import { Choose, Failure } from './forms.js'
-import { NoneFits } from './parts.js'
-import { linkTo, type Route, setFilter } from './route.js'
+import type { ComponentChildren, FunctionComponent } from 'preact'
+import { type Asked, useAction, useRoute } from './api.js'
+import { ActProvider, type Choices, Choose, Failure, wordsOf } from './forms.js'
+import { Empty, Method, NoneFits } from './parts.js'
+import { linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
-  title: string
-  route: Route
-  /** Shown in an empty search field. */
-  placeholder?: string
+  /** What the search finds; shown in its field while it is empty. */
+  find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
-  /** Why something failed. */
+  /** Why what is shown could not be read. */
   error?: string | undefined
 }
 
-export function Screen({
-  title,
-  route,
-  placeholder,
-  filters,
-  actions,
-  error,
-  kind = 'split',
-  children,
-}: Bar & { kind?: string; children: ComponentChildren }) {
+type ScreenProps = Bar & { kind?: string; children: ComponentChildren }
+
+export function Screen({ find, filters, actions, error, kind = 'split', children }: ScreenProps) {
+  const route = useRoute()
+  const { act, error: failed } = useAction()
+  const title = titleOf(route.screen)
   return (
-    <section class="screen" aria-labelledby="title">
-      <div class="bar">
-        <h1 id="title">{title}</h1>
-        {placeholder && (
-          <input
-            type="search"
-            aria-label={`Find in ${title}`}
-            placeholder={`${placeholder}  /`}
-            value={route.filters.find ?? ''}
-            onInput={(event) => setFilter(route, 'find', event.currentTarget.value)}
-          />
-        )}
-        {filters}
-        {actions && <span class="push row">{actions}</span>}
-      </div>
-      <Failure text={error} />
-      <div class={kind} data-open={route.id === undefined ? undefined : ''}>
-        {children}
-      </div>
-    </section>
+    <ActProvider value={act}>
+      <section class="screen" aria-labelledby="title">
+        <div class="bar">
+          <h1 id="title">{title}</h1>
+          {find && (
+            <input
+              type="search"
+              aria-label={`Find in ${title}`}
+              placeholder={`${find}  /`}
+              value={route.filters.find ?? ''}
+              onInput={(event) => setFilter(route, 'find', event.currentTarget.value)}
+            />
+          )}
+          {filters}
+          {actions && <span class="push row">{actions}</span>}
+        </div>
+        <Failure text={failed ?? error} />
+        <div class={kind} data-open={route.id === undefined ? undefined : ''}>
+          {children}
+        </div>
+      </section>
+    </ActProvider>
   )
 }
 
-/** A filter that is in the address. `any`: the words for none. */
-export function Filter({
-  route,
-  name,
-  any,
-  of,
-}: {
-  route: Route
+interface FilterProps {
   name: string
+  label?: string
+  /** The words for no filter. */
   any: string
-  of: readonly string[]
-}) {
-  const words = Object.fromEntries([...new Set(of)].map((word) => [word, word]))
+  of: Choices
+}
+
+/** A filter that is in the address. */
+export function Filter({ name, label = name, any, of }: FilterProps) {
+  const route = useRoute()
+  const choose = (value: string) => setFilter(route, name, value)
   return (
     <Choose
-      label={name}
-      of={{ '': any, ...words }}
+      label={label}
+      of={{ '': any, ...wordsOf(of) }}
       value={route.filters[name] ?? ''}
-      choose={(value) => setFilter(route, name, value)}
+      choose={choose}
     />
   )
 }
@@ -76,50 +72,83 @@ export function Filter({
 export const fits = ({ filters: { find = '' } }: Route, text: string) =>
   text.toLowerCase().includes(find.toLowerCase())
 
-interface ItemsOf<R> {
-  screen: string
+interface DetailProps {
+  title: string
+  method?: string
+  /** Shown beside the title. */
+  head?: ComponentChildren
+  kind?: string
+  children: ComponentChildren
+}
+
+/** Shows the chosen row, and what failed of its actions. */
+export function Detail({ title, method, head, kind = 'stack', children }: DetailProps) {
+  const { screen, filters } = useRoute()
+  const { act, error } = useAction()
+  return (
+    <ActProvider value={act}>
+      <article class={`detail ${kind}`} aria-label="Detail">
+        <div class="head">
+          <a class="button back" href={linkTo(screen, undefined, filters)}>
+            Back
+          </a>
+          {method && <Method name={method} />}
+          <h2 class={method && 'mono'}>{title}</h2>
+          {head}
+        </div>
+        <Failure text={error} />
+        {children}
+      </article>
+    </ActProvider>
+  )
+}
+
+interface ItemProps {
+  name: string
+  tag?: ComponentChildren
+  about: string
+}
+
+export const Item = ({ name, tag, about }: ItemProps) => (
+  <>
+    <span class="row">
+      <b>{name}</b>
+      {tag}
+    </span>
+    <span class="dim">{about}</span>
+  </>
+)
+
+interface ItemsOf<R> extends Bar {
+  /** What one row is. */
   thing: string
-  all: readonly R[] | undefined
+  asked: Asked<{ data: readonly R[] }>
   /** Returns the text of a row that the search reads. */
   textOf(row: R): string
   item(row: R): ComponentChildren
-  detail(row: R): ComponentChildren
+  detail: FunctionComponent<{ of: R }>
   groupOf?(row: R): string
-  empty?: ComponentChildren
-  /** A dialog. */
-  children?: ComponentChildren
+  /** While there is nothing: title, text and command. */
+  empty?: [string, string, string]
 }
 
 /** A screen of things to read. */
-export function ItemScreen<R extends { id: string }>({
-  screen,
-  thing,
-  all,
-  textOf,
-  item,
-  detail,
-  groupOf,
-  empty,
-  children,
-  ...bar
-}: ItemsOf<R> & Bar) {
-  const { route } = bar
+export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
+  const { thing, asked, textOf, item, detail: Shown, groupOf, empty, ...bar } = given
+  const route = useRoute()
+  const all = asked.result?.data
   const rows = (all ?? []).filter((row) => fits(route, textOf(row)))
   const chosen = useChosen(rows, ({ id }) => id, route.id)
-  const none = all && (all.length === 0 ? empty : <NoneFits thing={thing} />)
+  const [title, text, command] = empty ?? []
+  const nothing = title && <Empty {...{ title, text, command }}>{bar.actions}</Empty>
+  const none = all && (all.length === 0 ? nothing : <NoneFits thing={thing} />)
+  const linkOf = ({ id }: R) => linkTo(route.screen, id, route.filters)
   return (
-    <Screen {...bar} kind="split reader">
-      <Items
-        rows={rows}
-        chosen={chosen}
-        linkOf={({ id }) => linkTo(screen, id, route.filters)}
-        groupOf={groupOf}
-        empty={none}
-      >
+    <Screen {...bar} error={asked.error} kind="split reader">
+      <Items {...{ rows, chosen, linkOf, groupOf }} empty={none}>
         {item}
       </Items>
-      {chosen && detail(chosen)}
-      {children}
+      {chosen && <Shown key={chosen.id} of={chosen} />}
     </Screen>
   )
 }

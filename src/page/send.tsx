@@ -1,11 +1,12 @@
 /** Sends a request with the grants of an application; the server performs it and answers without data. */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
-import { type Sent, useAction, useLive } from './api.js'
-import { Choose, Dialog, Failure, Field, type Fields, Form, TextArea } from './forms.js'
-import { Json, Status } from './parts.js'
-import { linkTo } from './route.js'
+import { type Sent, useLive } from './api.js'
+import { Choose, Dialog, Field, type Fields, Form, Submit, TextArea } from './forms.js'
+import { Status } from './parts.js'
+import { linkToRequest } from './route.js'
 import type { Call } from './samples.js'
+import { Json } from './text.js'
 
 export interface Draft {
   method: string
@@ -22,6 +23,7 @@ export const NOBODY = 'no key'
 const OWN_KEY = 'a key of mine …'
 const PLACE = /\{(\w+)\}/g
 const LONGEST = 14
+const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
 interface ComposerProps {
   draft: Draft
@@ -38,7 +40,6 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   const { facts, sendRequest } = useLive()
   const [edited, setEdited] = useState<Edited>({ ...draft, values: {} })
   const [answer, setAnswer] = useState<RequestRecord>()
-  const { act, error } = useAction()
   const set = (more: Partial<Edited>) => setEdited({ ...edited, ...more })
   const { query = [], type = 'application/json' } = draft
   const { method, path, body, values } = edited
@@ -53,20 +54,14 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   useEffect(() => change?.({ method, path: target, ...sent }), [method, target, body])
   const identify = (key: string | undefined): Pick<Sent, 'key' | 'application'> =>
     whose === OWN_KEY ? { key } : whose === NOBODY ? {} : { application: whose }
-  const send = ({ key }: Fields) =>
-    act(async () => setAnswer(await sendRequest({ method, target, ...sent, ...identify(key) })))
+  const send = async ({ key }: Fields) =>
+    setAnswer(await sendRequest({ method, target, ...sent, ...identify(key) }))
   const names = Object.fromEntries(applications.map(({ id, name, type: kind }) => [id, `${name} (${kind})`]))
   const callers = { ...names, [NOBODY]: NOBODY, [OWN_KEY]: OWN_KEY }
   return (
     <Form class="stack" send={send}>
       <div class="form">
-        <Choose
-          label="As"
-          isShown
-          of={callers}
-          value={whose}
-          choose={(application) => set({ application })}
-        />
+        <Choose label="As" isShown of={callers} value={whose} choose={(to) => set({ application: to })} />
         {whose === OWN_KEY && <Field label="Key" name="key" type="password" required grows />}
         {isOpen && (
           <Choose label="Method" isShown of={METHODS} value={method} choose={(to) => set({ method: to })} />
@@ -86,12 +81,9 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
         />
       )}
       <div class="row">
-        <button type="submit" class="primary">
-          {verb}
-        </button>
+        <Submit text={verb} kind="primary" />
         {isOpen && <button type="reset">Close</button>}
       </div>
-      <Failure text={error} />
       <div class="stack" role="status">
         {answer && <Answer record={answer} />}
       </div>
@@ -105,7 +97,7 @@ function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestR
       <div class="row">
         <Status status={status} />
         <span class="dim">{ms} ms</span>
-        <a class="push" href={linkTo('requests', trace_id.slice(0, 8))}>
+        <a class="push" href={linkToRequest(trace_id)}>
           See it in Requests
         </a>
       </div>
@@ -114,13 +106,9 @@ function Answer({ record: { status, ms, trace_id, answer } }: { record: RequestR
   )
 }
 
-const METHODS = Object.fromEntries(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((name) => [name, name]))
-
-export function ComposeDialog({ draft, close }: { draft: Draft; close(): void }) {
-  return (
-    <Dialog title="Edit and send" close={close}>
-      <Composer draft={draft} isOpen />
-      <p class="dim small">Data is not kept, so the body begins with sample data of the same type.</p>
-    </Dialog>
-  )
-}
+export const ComposeDialog = ({ draft }: { draft: Draft }) => (
+  <Dialog title="Edit and send">
+    <Composer draft={draft} isOpen />
+    <p class="dim small">Data is not kept, so the body begins with sample data of the same type.</p>
+  </Dialog>
+)

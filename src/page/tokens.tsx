@@ -1,58 +1,86 @@
-import { useState } from 'preact/hooks'
-import { useAsked, useEvent, useLive } from './api.js'
-import { Button } from './forms.js'
-import { Badge, Empty, formatSpan, NoneFits, Terminal } from './parts.js'
-import { linkTo, type Route, setFilter } from './route.js'
-import { type Column, Rows, useChosen } from './rows.js'
+import { useEffect, useState } from 'preact/hooks'
+import type { Access } from '../framework/ports/page.js'
+import type { ResultOf } from '../operations/all.js'
+import { useAsked, useEvent, useLive, useRoute } from './api.js'
+import { describeAccess } from './decision.js'
+import {
+  Button,
+  Choose,
+  Confirm,
+  Copy,
+  EditDialog,
+  Field,
+  type Fields,
+  Tabs,
+  TextArea,
+  useDialog,
+} from './forms.js'
+import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
+import { go, linkTo, type Route, setFilter } from './route.js'
+import { Rows, useChosen } from './rows.js'
 import { SAMPLES } from './samples.js'
-import { Filter, Screen } from './screen.js'
-import { describeShown, NewToken, shortId, type Token, TokenDetail } from './token.js'
+import { Detail, Filter, Screen } from './screen.js'
+import { ApplicationLink, CodeTabs, formatJson, formatSpan, Json, Time } from './text.js'
+
+type Token = ResultOf<'token list'>['data'][number]
 
 const SIZE = 100
 export const NEW = 'coffer-new'
 const SOON_MS = 3_600_000
+const TYPES = Object.keys(SAMPLES)
 const CONTAINERS = ['/pci/', '/pii/', '/bank/', '/general/']
 
 /** The list that the filters ask for. */
 function useTokens({ filters }: Route) {
   const { find = '', type, container, page } = filters
-  const paging = { size: SIZE, page: Number(page ?? 1) }
   const words = find.trim()
   const quoted = JSON.stringify(words)
-  const query = [
+  const terms = [
     words && (words.includes(':') ? `(${words})` : `(id:${quoted} OR data:${quoted})`),
     type && `type:${type}`,
     container && `container:${container}*`,
   ]
-  const terms = query.filter(Boolean).join(' AND ')
-  const operation = terms === '' ? 'token list' : 'token search'
-  return useAsked<'token list'>(operation as 'token list', { ...paging, ...(terms && { query: terms }) })
+  const query = terms.filter(Boolean).join(' AND ')
+  const operation = query === '' ? 'token list' : 'token search'
+  const input = { size: SIZE, page: Number(page ?? 1), ...(query && { query }) }
+  return useAsked<'token list'>(operation as 'token list', input)
 }
 
-export function Tokens({ route }: { route: Route }) {
+export function Tokens() {
   const { news } = useLive()
-  const [isNew, setNew] = useState(false)
+  const route = useRoute()
+  const show = useDialog()
   const { result, error } = useTokens(route)
   const { id, filters } = route
   const listed = useChosen(result?.data ?? [], (token) => token.id, id)
   // A permalink may name a token of another page of the list.
   const named = useAsked('token list', { id: [id ?? '-'], size: 1 }).result?.data[0]
   const chosen = listed ?? (id === named?.id ? named : undefined)
-  const start = () => setNew(true)
+  const now = news?.now ?? 0
+  const start = () => show(<NewToken />)
   useEvent(NEW, start)
-  const none = Object.values(filters).some(Boolean) ? <NoneFits thing="token" /> : <NoToken open={start} />
+  const actions = <Button class="primary" text="New token" act={start} />
+  const none = Object.values(filters).some(Boolean) ? (
+    <NoneFits thing="token" />
+  ) : (
+    <Empty
+      title="No token yet"
+      text="A token stands for a value, and its mask says what of it is shown. Make one here, or in a terminal:"
+      command="coffer token generate --type card --count 10"
+    >
+      {actions}
+    </Empty>
+  )
   return (
     <Screen
-      title="Tokens"
-      route={route}
-      placeholder="type:card AND data:4242"
+      find="type:card AND data:4242"
       error={error}
       filters={[
-        <Filter key="type" route={route} name="type" any="Any type" of={Object.keys(SAMPLES)} />,
-        <Filter key="container" route={route} name="container" any="Any container" of={CONTAINERS} />,
-        <Pages key="pages" route={route} of={result?.pagination.total_pages ?? 1} />,
+        <Filter key="type" name="type" any="Any type" of={TYPES} />,
+        <Filter key="container" name="container" any="Any container" of={CONTAINERS} />,
+        <Pages key="pages" of={result?.pagination.total_pages ?? 1} />,
       ]}
-      actions={<Button class="primary" text="New token" act={start} />}
+      actions={actions}
     >
       <Rows
         empty={result && none}
@@ -60,29 +88,27 @@ export function Tokens({ route }: { route: Route }) {
         rows={result?.data ?? []}
         chosen={chosen}
         linkOf={(token) => linkTo('tokens', token.id, filters)}
-        columns={columnsOf(news?.now ?? 0)}
+        columns={[
+          ['Id', 'mono link w8', ({ id }) => <span title={id}>{shortId(id)}</span>],
+          ['Type', 'wide some w6', ({ type }) => type],
+          ['Shows', '', (token) => describeShown(token) ?? <span class="dim">no mask</span>],
+          ['Containers', 'mono wide some w8', ({ containers }) => containers.join(' ')],
+          [
+            'Age',
+            'number wide w5',
+            ({ created_at: at }) => <span title={at}>{formatSpan(now - Date.parse(at))}</span>,
+          ],
+          ['Expires', 'number w5', ({ expires_at }) => <Expiry at={expires_at} now={now} />],
+        ]}
       />
-      {chosen && <TokenDetail key={chosen.id} token={chosen} route={route} />}
+      {chosen && <TokenDetail key={chosen.id} token={chosen} />}
       {id !== undefined && result && !chosen && <Empty title="There is no token with this id">{id}</Empty>}
-      {isNew && <NewToken close={() => setNew(false)} />}
     </Screen>
   )
 }
 
-const columnsOf = (now: number): Column<Token>[] => [
-  ['Id', 'mono link w8', ({ id }) => <span title={id}>{shortId(id)}</span>],
-  ['Type', 'wide some w6', ({ type }) => type],
-  ['Shows', '', (token) => describeShown(token) ?? <span class="dim">no mask</span>],
-  ['Containers', 'mono wide some w8', ({ containers }) => containers.join(' ')],
-  [
-    'Age',
-    'number wide w5',
-    ({ created_at: at }) => <span title={at}>{formatSpan(now - Date.parse(at))}</span>,
-  ],
-  ['Expires', 'number w5', ({ expires_at }) => <Expiry at={expires_at} now={now} />],
-]
-
-function Pages({ route, of }: { route: Route; of: number }) {
+function Pages({ of }: { of: number }) {
+  const route = useRoute()
   const page = Number(route.filters.page ?? 1)
   const turn = (to: number) => () => setFilter(route, 'page', String(to))
   if (of < 2) return null
@@ -102,14 +128,152 @@ function Expiry({ at, now }: { at: string | undefined; now: number }) {
   return ms < SOON_MS ? <Badge kind="warn">{text}</Badge> : <span title={at}>{text}</span>
 }
 
-function NoToken({ open }: { open(): void }) {
+/** Formats masked data in one line: `visa •••• 4242 · 12/40`. */
+function describeShown({ card, bank, data }: Token): string | undefined {
+  if (card !== undefined) {
+    const { brand = 'card', last4, expiration_month: month, expiration_year: year } = card
+    return `${brand} •••• ${last4}${month && year ? ` · ${String(month).padStart(2, '0')}/${String(year).slice(-2)}` : ''}`
+  }
+  if (bank !== undefined) return `•••• ${bank.account_number_last4} · routing ${bank.routing_number}`
+  const texts =
+    typeof data === 'object' && data !== null
+      ? Object.values(data).filter((each) => typeof each !== 'object')
+      : [data]
+  const shown = texts.filter((each) => each !== undefined && each !== null).slice(0, 2)
+  return shown.length === 0
+    ? undefined
+    : shown.join(' · ').replaceAll(/X{2,}/g, (run) => '•'.repeat(run.length))
+}
+
+const shortId = (id: string) => (/^[0-9a-f]{8}-/.test(id) ? `${id.slice(0, 8)}…` : id)
+
+function TokenDetail({ token }: { token: Token }) {
+  const { ask, session } = useLive()
+  const { filters } = useRoute()
+  const show = useDialog()
+  const { id, type, containers } = token
+  const call = { method: 'GET', path: `/tokens/${encodeURIComponent(id)}`, header: session.header }
+  const leave = () =>
+    show(
+      <Confirm
+        title="Delete the token?"
+        text={`The data of ${id} is destroyed. Its log stays.`}
+        verb="Delete"
+        act={() => ask('token delete', { id }).then(() => go(linkTo('tokens', undefined, filters)))}
+      />,
+    )
   return (
-    <Empty title="No token yet">
+    <Detail title={describeShown(token) ?? shortId(id)} head={<Badge kind="push">{type}</Badge>}>
+      <div class="row">
+        <Copy label="Copy id" text={id} />
+        <Copy label="Copy expression" text={`{{ ${id} }}`} />
+        <a class="button" href={linkTo('requests', undefined, { find: `/tokens/${id}` })}>
+          Its requests
+        </a>
+        <Button class="danger push" text="Delete …" act={leave} />
+      </div>
+      <Tabs
+        label="About this token"
+        tabs={{
+          Overview: () => <Overview token={token} />,
+          'Who may read it': () => <Readers id={id} containers={containers.join(' ')} />,
+          Code: () => <CodeTabs call={call} />,
+        }}
+      />
+    </Detail>
+  )
+}
+
+function Overview({ token }: { token: Token }) {
+  const { id, data, card, bank, metadata = {} } = token
+  const pairs = Object.entries(metadata).map(([name, value]) => `${name} = ${value}`)
+  const facts = {
+    Id: <code>{id}</code>,
+    Containers: <code>{token.containers.join(' ')}</code>,
+    Brand: card?.brand,
+    'Last four': card?.last4 ?? bank?.account_number_last4,
+    BIN: card?.bin,
+    Metadata: pairs.length === 0 ? undefined : <code>{pairs.join(', ')}</code>,
+    Fingerprint: <code>{token.fingerprint}</code>,
+    Created: <Time of={token.created_at} by={token.created_by} />,
+    Modified: token.modified_at && <Time of={token.modified_at} by={token.modified_by} />,
+    Expires: <Time of={token.expires_at} />,
+  }
+  return (
+    <>
+      {data === undefined ? (
+        <p class="dim">This token has no mask, so none of its data is shown.</p>
+      ) : (
+        <Json label="Data, as its mask shows it" value={data} />
+      )}
+      <Facts of={facts} />
+    </>
+  )
+}
+
+function Readers({ id, containers }: { id: string; containers: string }) {
+  const { dryRun } = useLive()
+  const [found, setFound] = useState<Access[]>([])
+  useEffect(() => {
+    dryRun({ permission: 'token:read', target: id }).then(setFound, () => undefined)
+  }, [id])
+  return (
+    <>
       <p>
-        A token stands for a value, and its mask says what of it is shown. Make one here, or in a terminal:
+        Who may do <code>token:read</code> on <code>{containers}</code>, and what they see:
       </p>
-      <Terminal text="coffer token generate --type card --count 10" />
-      <Button class="primary" text="New token" act={open} />
-    </Empty>
+      <Table<Access | undefined>
+        rows={[undefined, ...found]}
+        columns={[
+          ['Caller', '', (access) => (access ? <ApplicationLink id={access.application_id} /> : 'owner')],
+          ['Sees it', '', (access) => <Seeing transform={access ? access.transform : 'reveal'} />],
+          [
+            'Because',
+            '',
+            (access) => (access ? describeAccess(access) : 'owns the vault; this page still shows it masked'),
+          ],
+        ]}
+      />
+    </>
+  )
+}
+
+/** Text that is no JSON is a value as it is. */
+function parseLoosely(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+function NewToken() {
+  const { ask } = useLive()
+  const [type, setType] = useState('card')
+  const create = async ({ data = '', containers, mask, ...rest }: Fields) => {
+    const isText = typeof SAMPLES[type] === 'string' && type !== 'token'
+    const { id } = await ask('token create', {
+      ...rest,
+      type,
+      data: isText ? data : parseLoosely(data),
+      ...(containers && { containers: containers.split(/[\s,]+/) }),
+      ...(mask && { mask: parseLoosely(mask) }),
+    })
+    go(linkTo('tokens', id))
+  }
+  return (
+    <EditDialog title="New token" verb="Create" send={create}>
+      <div class="form">
+        <Choose label="Type" isShown of={TYPES} value={type} choose={setType} />
+        <Field label="Id" name="id" placeholder="a random UUID" grows />
+      </div>
+      <TextArea key={type} label="Data" name="data" rows={6} text={formatJson(SAMPLES[type])} />
+      <div class="form">
+        <Field label="Containers" name="containers" placeholder="those of its type" grows />
+        <Field label="Expires" name="expires_at" placeholder="a date" grows />
+        <Field label="Mask" name="mask" placeholder="that of its type" grows />
+      </div>
+      <p class="dim small">Then shown masked, as everywhere on this page.</p>
+    </EditDialog>
   )
 }

@@ -1,0 +1,88 @@
+/** Code, times and links. */
+import type { ComponentChildren } from 'preact'
+import { useLive, useNameOf } from './api.js'
+import { Copy, Tabs } from './forms.js'
+import { linkTo, linkToRequest } from './route.js'
+import { type Call, LANGUAGES } from './samples.js'
+
+export const Terminal = ({ text }: { text: string }) => <Code label="Terminal" text={text} isCopied />
+
+type Labelled = { label: string; isCopied?: boolean }
+type CodeProps = Labelled & { text: string; children?: ComponentChildren }
+
+export function Code({ label, text, isCopied, children = text }: CodeProps) {
+  return (
+    <figure class="code">
+      <figcaption>
+        {label}
+        {isCopied && <Copy class="quiet push" text={text} of={`: ${label}`} />}
+      </figcaption>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard. */}
+      <pre tabIndex={0}>{children}</pre>
+    </figure>
+  )
+}
+
+export const formatJson = (value: unknown) =>
+  typeof value === 'string' ? value : JSON.stringify(value, undefined, 2)
+
+const MARKED = /("(?:[^"\\]|\\.)*"(?=:)|"\((?:object|string|number|boolean|array of \d+|\d+ characters)\)")/
+
+/** JSON whose names are dim, and in which the places of what was left out are marked. */
+export function Json({ value, ...rest }: Labelled & { value: unknown }) {
+  const text = formatJson(value)
+  const parts = text.split(MARKED).map((part, at) => {
+    if (at % 2 === 0) return part
+    return part.startsWith('"(') ? <i key={at}>{part.slice(1, -1)}</i> : <b key={at}>{part}</b>
+  })
+  return <Code text={text} children={parts} {...rest} />
+}
+
+export function CodeTabs({ call }: { call: Call }) {
+  const entries = Object.entries(LANGUAGES).map(([name, write]) => {
+    const label = `${name} · the key comes from your environment`
+    return [name, () => <Code label={label} text={write(call)} isCopied />] as const
+  })
+  return <Tabs label="Language" tabs={Object.fromEntries(entries)} />
+}
+
+export function ApplicationLink({ id }: { id: string | undefined }) {
+  const name = useNameOf()(id)
+  return id === undefined ? name : <a href={linkTo('applications', id)}>{name}</a>
+}
+
+export const RequestLink = ({ of, text = of.slice(0, 8) }: { of: string; text?: string }) => (
+  <a class="mono" href={linkToRequest(of)}>
+    {text}
+  </a>
+)
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['min', 60_000],
+] as const
+
+/** `2 min`, without a direction. */
+export function formatSpan(ms: number): string {
+  const [unit, length] = UNITS.find(([, each]) => Math.abs(ms) >= each) ?? ['s', 1000]
+  return `${Math.floor(Math.abs(ms) / length)} ${unit}`
+}
+
+/** `2026-11-23 06:41:07`, or to the millisecond */
+export const formatTime = (date: string, length = 19) => date.slice(0, length).replace('T', ' ')
+
+/** A date of the vault and how long ago it is, by the clock of the vault. `by`: who acted. */
+export function Time({ of, by }: { of: string | undefined; by?: string | undefined }) {
+  const { news } = useLive()
+  const nameOf = useNameOf()
+  if (of === undefined) return <>never</>
+  const ms = (news?.now ?? Date.parse(of)) - Date.parse(of)
+  return (
+    <>
+      <time dateTime={of}>{formatTime(of)} UTC</time>{' '}
+      <span class="dim">· {ms >= 0 ? `${formatSpan(ms)} ago` : `in ${formatSpan(ms)}`}</span>
+      {by && ` by ${nameOf(by)}`}
+    </>
+  )
+}
