@@ -236,7 +236,8 @@ export async function createTables(address: string): Promise<ClientConfig> {
   const config = { connectionString: address, options: `-c search_path=${name}` }
   const pool = new ConnectionPool(config)
   await createOwnTables(pool)
-  await pool.query({ text: "insert into coffer_state values (1, '', 0, 0, 0, 0, 0, 0)" })
+  const times = { time: 0, last: 0, since: 0, until: 0 }
+  await pool.query({ text: "insert into coffer_state values (1, '', 0, 0, $1)", values: [times] })
   await pool.close()
   return config
 }

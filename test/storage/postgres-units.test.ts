@@ -296,6 +296,10 @@ t.test('every statement walks an index and stops at its limit, before and after 
       await put(2)(writer)
       await writer.remove(KIND, 1, idOf(2))
     })
+    await engine.write(async (writer) => {
+      await writer.find({ ...query(half), page: 1 })
+      await writer.seek({ ...query(half), size: 1 })
+    })
     for (const where of wheres)
       await engine.read(async (reader) => {
         await reader.seek({ ...query(where), below: 9 ** 9 })

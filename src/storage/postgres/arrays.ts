@@ -21,16 +21,11 @@ export function unnest(columns: readonly string[], first: number): string {
   return `unnest(${arrays.join(', ')}) with ordinality as x (${columns.join(', ')}, number)`
 }
 
-/** `units`: the values of the column `unit`. Contract: no value is null, and numbers are whole. */
-export function toArrays(
-  columns: readonly string[],
-  list: readonly object[],
-  units: number[] = [],
-): Buffer[] {
+/** Contract: no value is null, and numbers are whole. */
+export function toArrays(columns: readonly string[], list: readonly object[]): Buffer[] {
   const sizeOf = (value: Uint8Array | number) => (typeof value === 'number' ? 8 : value.length)
   return columns.map((column) => {
-    const own = list as readonly Record<string, Uint8Array | number>[]
-    const values = column === 'unit' ? units : own.map((each) => each[column]!)
+    const values = (list as readonly Record<string, Uint8Array | number>[]).map((each) => each[column]!)
     const bytes = values.reduce<number>((sum, value) => sum + LENGTH_BYTES + sizeOf(value), HEAD_BYTES)
     const array = Buffer.allocUnsafe(bytes)
     const head = [1, 0, BYTES.includes(column) ? BYTEA : INT8, values.length, 1]

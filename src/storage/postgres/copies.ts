@@ -7,7 +7,15 @@ import { copyAndVerify, type Progress, plainRow, type RowChecksum, type RowTarge
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW, stateOf } from './read-sql.js'
 import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, randomNumber } from './tables.js'
-import { type Change, createChange, eachKey, INSERT, keyAt, writeStatements } from './write-sql.js'
+import {
+  type Change,
+  changePending,
+  createChange,
+  eachKey,
+  INSERT,
+  keyAt,
+  writeStatements,
+} from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
@@ -29,7 +37,7 @@ export function withSnapshot<T>(
 ): Promise<T> {
   return pool.transact(SNAPSHOT, async (connection) => {
     const [state, counted, pending] = await connection.send([READ_STATE, COUNT_ROWS, READ_PENDING])
-    const times = stateOf(state!.rows[0])
+    const { times } = stateOf(state!.rows[0])
     const rows = () => eachRow(connection)
     return work({ times, count: counted!.rows[0].rows, pending: pending!.rows, rows }, connection)
   })
@@ -54,6 +62,10 @@ async function* eachRow(connection: Connection, where = '', then: readonly State
 export async function countWrongKeys(connection: Connection): Promise<number> {
   const [counted] = await connection.send([{ text: COUNT_WRONG_KEYS }])
   return counted!.rows[0].wrong
+}
+
+function pendingStatements(pending: readonly PendingEntries[]): Statement[] {
+  return writeStatements([{ changes: new Map(pending.map((each) => changePending(each)).entries()) }])
 }
 
 /** Puts rows with the `seq` that they have, and reads them in the same transaction. */
@@ -93,13 +105,12 @@ export async function fillStore(
   const { header, random, mac, progress } = options
   await createTables(pool)
   return pool.transact('begin', async (connection) => {
-    const { time, last, since, until } = source.times
-    const values = [headerText(header), randomNumber(random, HIGHEST_REV), time, last, since, until]
-    const text = 'insert into coffer_state values (1, $1, $2, 0, $3, $4, $5, $6) on conflict do nothing'
+    const values = [headerText(header), randomNumber(random, HIGHEST_REV), source.times]
+    const text = 'insert into coffer_state values (1, $1, $2, 0, $3) on conflict do nothing'
     const [inserted] = await connection.send([{ text, values }, ...CLEAR])
     if (inserted!.rowCount !== 1) throw alreadyThere()
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
-    await connection.send(writeStatements([{ changes: new Map(), pending: source.pending }]))
+    await connection.send(pendingStatements(source.pending))
     return arrived
   })
 }
@@ -131,8 +142,6 @@ export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise
       for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
     }
     await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
-    await connection.send(
-      writeStatements([{ changes: new Map(), pending: pending!.rows.map(resealPending) }]),
-    )
+    await connection.send(pendingStatements(pending!.rows.map(resealPending)))
   })
 }

@@ -237,7 +237,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   /** One unit a minute, in the background, stores the time for all others. */
   #recordWrite({ now, clock }: Unit): void {
     this.#readiness.recordWrite()
-    const isOld = clock.isJump || now - this.#shared.state.last > NOTE_TIME_MS
+    const isOld = clock.isJump || now - this.#shared.state.times.last > NOTE_TIME_MS
     if (!isOld || Math.abs(now - this.#notedAt) <= NOTE_TIME_MS) return
     this.#notedAt = now
     this.write((unit) => unit.storeTime()).catch(() => undefined)

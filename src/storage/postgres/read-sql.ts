@@ -6,16 +6,18 @@ import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
-export interface StoreState extends Times {
+export interface StoreState {
   changes: number
   generation: number
+  times: Times
 }
 
-export const STATE = 's.changes, s.generation, s.time, s.last, s.since, s.until'
+export const STATE = 's.changes, s.generation, s.times'
 export const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified, r.expires'
 const LIVE = '(r.expires = 0 or r.expires > $3)'
 const OWN = 'r.tenant = $1 and r.kind = $2'
 export const NOTHING = new Uint8Array(0)
+export const KEY_BYTES = 8
 
 export const READ_STATE = {
   name: 'state',
@@ -25,8 +27,8 @@ export const READ_STATE = {
 /** ms since the epoch by the database's clock. */
 export const NOW_MS = '(extract(epoch from clock_timestamp()) * 1000)::bigint'
 
-export function stateOf({ changes, generation, time, last, since, until }: StoreState): StoreState {
-  return { changes, generation, time, last, since, until }
+export function stateOf({ changes, generation, times }: StoreState): StoreState {
+  return { changes, generation, times }
 }
 
 /** A row of an answer. `sealed` is null if it was left unread. */
@@ -44,14 +46,24 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
 
 export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
-/** Each row has the `number` of its name, from 1 on. The `id` may be a key: then `keyed` rows have it. */
+/** What the keys among names are asked: how many rows have them, and the newest of these. */
+const KEYED = `(select count(*) from coffer_keys k where octet_length(x.id) = ${KEY_BYTES} and ${IS_KEY}) as keyed`
+const NEWEST =
+  `(select k.seq from coffer_keys k where octet_length(x.id) = ${KEY_BYTES} and ${IS_KEY} order by k.seq desc limit 1) k` +
+  ' cross join lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
+
+/** Each row has the `number` of its name, from 1 on. The `id` may be a key: then it is the newest row of `keyed` ones. */
 export function getStatement(names: readonly RowName[]): Statement {
-  const keyed = `case when octet_length(x.id) = 8 then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
+  const hasKeys = names.some(({ id }) => id.length === KEY_BYTES)
+  const own = `select * from coffer_rows r where ${IS_ROW}`
+  const row = hasKeys
+    ? `lateral (${own} union all select n.* from ${NEWEST} limit 1) r on true`
+    : `coffer_rows r on ${IS_ROW}`
   return {
-    name: 'get',
+    name: hasKeys ? 'get keys' : 'get',
     text:
-      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number, ${keyed} from coffer_state s cross join ${unnest(NAME, 1)}` +
-      ` left join coffer_rows r on ${IS_ROW} where s.id = 1`,
+      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number${hasKeys ? `, ${KEYED}` : ''}` +
+      ` from coffer_state s cross join ${unnest(NAME, 1)} left join ${row} where s.id = 1`,
     values: toArrays(NAME, names),
   }
 }

@@ -7,7 +7,7 @@ import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { Batcher } from './batcher.js'
 import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
 import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
-import { type Commit, writeStatements } from './write-sql.js'
+import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
 type Answer = QueryResult['rows'][number]
 
@@ -71,8 +71,8 @@ export class Session {
   }
 
   /** Sent with the next read, or at the end. */
-  hold(commit: Commit, then: readonly Statement[] = []): void {
-    this.#held.push(...writeStatements([{ ...commit, state: this.#expected }], true), ...then)
+  hold(changes: Changes, then: readonly Statement[] = [], more: Partial<Commit> = {}): void {
+    this.#held.push(...writeStatements([{ ...more, changes, state: this.#expected }], true), ...then)
   }
 
   /** `isCached`: rows that the counter compares. */
@@ -93,10 +93,10 @@ export class Session {
   async commit(commit: Commit): Promise<void> {
     const { step = 0, times } = commit
     if (this.isTransaction) {
-      this.hold(commit)
+      this.hold(commit.changes, [], commit)
       await this.#end()
     } else this.#compare([await this.#watch(this.#shared.commits.ask({ ...commit, state: this.#expected }))])
-    this.#learn({ ...this.state, ...times, changes: this.state.changes + step })
+    this.#learn({ ...this.state, ...(times && { times }), changes: this.state.changes + step })
   }
 
   /** Ends a unit that wrote nothing. @throws Collision if cached records that it used are out of date */
@@ -107,8 +107,8 @@ export class Session {
   }
 
   /** Undoes what was written. With `checks` it compares what was read before. @throws Collision */
-  async abandon(checks?: Commit): Promise<void> {
-    if (checks !== undefined && !this.isTransaction) return this.commit(checks)
+  async abandon(checks?: Changes): Promise<void> {
+    if (checks !== undefined && !this.isTransaction) return this.commit({ changes: checks })
     if (checks === undefined) this.#held.length = 0
     else this.hold(checks)
     try {

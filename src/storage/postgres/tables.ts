@@ -13,8 +13,7 @@ import { READ_STATE, type StoreState, stateOf } from './read-sql.js'
  */
 const TABLES = `
 create table if not exists coffer_state (
-  id smallint primary key, header text not null, generation bigint not null, changes bigint not null,
-  time bigint not null, last bigint not null, since bigint not null, until bigint not null
+  id smallint primary key, header text not null, generation bigint not null, changes bigint not null, times json not null
 );
 create sequence if not exists coffer_seq;
 create table if not exists coffer_rows (

@@ -30,15 +30,10 @@ export class Unit implements port.EngineWriter {
   #times: Times
   /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
-  /** Checks of those that are not cached. */
+  /** Checks of those that are not cached, and of how many rows its pages found, by their keys. */
   readonly #unchanged = new Map<string, writes.Change>()
-  /** How many rows its pages found, by their keys. */
-  readonly #counted = new Map<string, writes.Counted>()
   /** By the names of rows, because one statement changes a row once. */
   readonly #changes = new Map<string, writes.Change>()
-  readonly #pending: port.PendingEntries[] = []
-  /** Pending entries that the unit has put into a chain. */
-  readonly #chained: port.PendingEntries[] = []
   readonly #changedKinds = new Set<number>()
   #batches: readonly Batch[] = []
   #isNoted = false
@@ -50,14 +45,13 @@ export class Unit implements port.EngineWriter {
     this.#logs = logs
     this.#session = new Session(shared, options)
     this.now = Math.floor(shared.clock())
-    this.clock = clockStatus(shared.state, this.now)
-    this.#times = advanceTimes(shared.state, this.now)
+    this.clock = clockStatus(shared.state.times, this.now)
+    this.#times = advanceTimes(shared.state.times, this.now)
   }
 
   async get(kind: number, tenant: number, id: port.RowId, options?: { expired?: boolean }) {
     const found = await this.#readRow(kind, tenant, id)
-    const isExpired = found !== undefined && found.expires !== 0 && found.expires <= this.now
-    return found && (!isExpired || options?.expired) ? sql.rowOf(found) : undefined
+    return found && (options?.expired || this.#isLive(found)) ? sql.rowOf(found) : undefined
   }
 
   async find(query: port.Query): Promise<port.RowPage> {
@@ -66,6 +60,11 @@ export class Unit implements port.EngineWriter {
   }
 
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
+    const { kind, tenant, size, below, where } = query
+    if (size === 1 && below === undefined && where !== undefined && 'key' in where) {
+      const newest = await this.#readKey(kind, tenant, where.key)
+      if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
+    }
     return sql.rowsOf(await this.#search(query))
   }
 
@@ -100,7 +99,7 @@ export class Unit implements port.EngineWriter {
   /** Removes pending entries, which the unit puts into a chain. */
   endPending(pending: readonly port.PendingEntries[]): void {
     this.#write()
-    this.#chained.push(...pending)
+    for (const each of pending) this.#changes.set(pendingName(each), writes.changePending(each, true))
   }
 
   async storePending(batch: Batch): Promise<void> {
@@ -108,7 +107,7 @@ export class Unit implements port.EngineWriter {
     const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
     if (sealed === undefined) return // The tenant was deleted.
     this.#write()
-    this.#pending.push({ id, tenant, chain, written, sealed })
+    this.#changes.set(pendingName(batch), writes.changePending({ id, tenant, chain, written, sealed }))
   }
 
   changeCounter(kind: number): number | undefined {
@@ -142,7 +141,7 @@ export class Unit implements port.EngineWriter {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.#write()
-    this.#session.hold(this.#takeWrites(), writes.dropTenantStatements(tenant))
+    this.#session.hold(this.#takeChanges(), writes.dropTenantStatements(tenant))
     this.#rows.clear()
     this.#unchanged.clear()
   }
@@ -170,7 +169,11 @@ export class Unit implements port.EngineWriter {
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
     const step = isCached ? randomNumber(random, MOST_STEP) : undefined
-    await session.commit({ ...this.#takeWrites(), times: this.#isNoted ? this.#times : undefined, step })
+    await session.commit({
+      changes: this.#takeChanges(),
+      times: this.#isNoted ? this.#times : undefined,
+      step,
+    })
   }
 
   /**
@@ -184,10 +187,9 @@ export class Unit implements port.EngineWriter {
     if (error instanceof Collision) session.collision ??= error
     const isKnown = session.collision !== undefined || isUnavailable(error)
     for (const [name, change] of this.#changes)
-      this.#unchanged.set(name, writes.createCheck(change, change.was))
-    const checks = { changes: this.#unchanged, counted: [...this.#counted.values()] }
+      if (change.action <= writes.REMOVE) this.#unchanged.set(name, writes.createCheck(change, change.was))
     try {
-      await session.abandon(isKnown || session.moments <= 1 ? undefined : checks)
+      await session.abandon(isKnown || session.moments <= 1 ? undefined : this.#unchanged)
       if (!isKnown) await session.endReading()
     } catch (failure) {
       if (!(failure instanceof Collision)) throw failure
@@ -218,28 +220,41 @@ export class Unit implements port.EngineWriter {
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
-    const sees = (name: string) => name.startsWith(`${kind}/${tenant}/`)
-    const isCached = this.#shared.remembered.has(kind)
+    const read = (wanted: Statement) => this.#readOf(kind, tenant, wanted)
     const statement = sql.searchStatement(query, this.now)
-    if (keys.length === 0) return this.#read(statement, sees, isCached)
+    if (keys.length === 0) return read(statement)
     const counting = keys.map(async (id) => {
       const name = rowName(kind, tenant, id)
-      const known = this.#changedKinds.has(kind) ? undefined : this.#counted.get(name)
-      const count = known?.count ?? (await this.#read({ kind, tenant, id }, sees, isCached))[0].keyed
-      this.#counted.set(name, { kind, tenant, id, count })
+      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(name)
+      const count = known?.was ?? (await this.#readKey(kind, tenant, id)).keyed
+      this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
       return count
     })
     const isNone = (await Promise.all(counting)).every((count) => count === 0)
-    const found = isNone ? [{ kind: null, total: 0 }] : await this.#read(statement, sees, isCached)
-    for (const row of isCached ? [] : sql.rowsOf(found))
+    const found = isNone ? [{ kind: null, total: 0 }] : await read(statement)
+    for (const row of this.#shared.remembered.has(kind) ? [] : sql.rowsOf(found))
       this.#unchanged.set(rowName(kind, tenant, row.id), writes.createCheck(row, row.rev))
     return found
+  }
+
+  /** How many rows have the key, and the newest of them. */
+  async #readKey(kind: number, tenant: number, id: port.Key): Promise<QueryResult['rows'][number]> {
+    return (await this.#readOf(kind, tenant, { kind, tenant, id }))[0]
+  }
+
+  #readOf(kind: number, tenant: number, wanted: Statement | sql.RowName) {
+    const sees = (name: string) => name.startsWith(`${kind}/${tenant}/`)
+    return this.#read(wanted, sees, this.#shared.remembered.has(kind))
+  }
+
+  #isLive({ expires }: sql.FoundRow): boolean {
+    return expires === 0 || expires > this.now
   }
 
   /** Sends first what the unit has written, if the statement is to see it. */
   #read(wanted: Statement | sql.RowName, sees: (name: string) => boolean, isCached = false) {
     this.#refuseLate()
-    if ([...this.#changes.keys()].some(sees)) this.#session.hold(this.#takeWrites())
+    if ([...this.#changes.keys()].some(sees)) this.#session.hold(this.#takeChanges())
     return this.#session.read(wanted, isCached)
   }
 
@@ -251,7 +266,7 @@ export class Unit implements port.EngineWriter {
       throw this.#session.collide('stale')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold(this.#takeWrites())
+    if (this.#changes.has(name)) this.#session.hold(this.#takeChanges())
     this.#changes.set(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
@@ -267,13 +282,21 @@ export class Unit implements port.EngineWriter {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
-  #takeWrites(): writes.Commit {
+  /** With the checks of numbers, which these changes may change. */
+  #takeChanges(): writes.Changes {
     const changes = new Map(this.#changes)
-    const counted = [...this.#counted.values()]
+    for (const [name, check] of this.#unchanged) {
+      if (check.action !== writes.COUNT) continue
+      changes.set(name, check)
+      this.#unchanged.delete(name)
+    }
     this.#changes.clear()
-    this.#counted.clear()
-    return { changes, counted, pending: this.#pending.splice(0), chained: this.#chained.splice(0) }
+    return changes
   }
+}
+
+function pendingName({ tenant, id }: port.PendingBatch): string {
+  return `pending/${tenant}/${toText(id)}`
 }
 
 function rowName(kind: number, tenant: number, id: port.RowId): string {
