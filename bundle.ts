@@ -59,14 +59,16 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
   try {
     const { bundle: whole } = openBundle(distribution)
-    for (const words of [['init'], ...USUAL]) await runCommand(whole, join(place, '1'), words)
-    const used = Object.keys(whole.ready)
+    for (const at of ['1', '2']) await runCommand(whole, join(place, at), ['init'])
+    const { bundle: usual } = openBundle(distribution)
+    for (const words of USUAL) await runCommand(usual, join(place, '1'), words)
+    const used = Object.keys(usual.ready)
     writeBundle(distribution, chunks, (name) => used.includes(name))
     const { bundle, scripts } = openBundle(distribution)
     // What V8 compiled is of use to this version of Node alone.
     const keep = (part: string) =>
       writeFileSync(join(distribution, `${part}.cache`), scripts.get(part)!.createCachedData())
-    for (const words of [['init'], ...USUAL]) await runCommand(bundle, join(place, '2'), words)
+    for (const words of USUAL) await runCommand(bundle, join(place, '2'), words)
     keep(MAIN)
     for (const words of OTHERS) await runCommand(bundle, join(place, '2'), words)
     keep(REST)
