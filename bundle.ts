@@ -144,7 +144,9 @@ const minifyPackages: Plugin = {
     builder.onLoad({ filter: /\/node_modules\/.*\.m?js$/ }, async ({ path }) => {
       // Commander calls its errors by the names of their classes.
       const options = { minifyIdentifiers: true, minifySyntax: true, keepNames: path.includes('/commander/') }
-      const { code } = await transform(await readFile(path, 'utf8'), { target: 'node20', ...options })
+      // A session of `coffer mcp` reads too few messages for parsers that zod compiles.
+      const text = (await readFile(path, 'utf8')).replace('!core.globalConfig.jitless', 'false')
+      const { code } = await transform(text, { target: 'node20', ...options })
       return { contents: code }
     })
   },
@@ -247,6 +249,8 @@ function openBundle(directory: string) {
   return { bundle: loadPart(MAIN)(find, join(directory, MAIN)) as Bundle, scripts }
 }
 
+/** What a client of `coffer mcp` says first. It is answered before the key is tried, so this one opens nothing. */
+const GREETING = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"build","version":"1"}}}\n`
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
 /** Runs a command on the vault in `place`; a server until it says that it is ready. */
@@ -254,10 +258,12 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
   const stops: (() => void)[] = []
   const stdout = new PassThrough().resume()
   stdout.once('data', () => words[0] === 'serve' && stops[0]!())
+  const isAgent = words[0] === 'mcp'
+  const env = { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' }
   const code = await main({
     argv: ['node', 'coffer', ...words],
-    env: { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' },
-    stdin: Readable.from([CARD]),
+    env: isAgent ? { ...env, COFFER_API_KEY: 'none' } : env,
+    stdin: Readable.from([Buffer.from(isAgent ? GREETING : CARD)]),
     stdout,
     stderr: new PassThrough().resume(),
     pid: process.pid,
@@ -265,7 +271,7 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
     on: (_: string, stop: () => void) => stops.push(stop),
     off: () => undefined,
   })
-  if (code !== (words[0] === 'mcp' ? 4 : 0))
+  if (code !== (isAgent ? 4 : 0))
     throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
   // A server sets flags of V8, under which compiled code would be refused.
   setFlagsFromString('--allocation-site-pretenuring')

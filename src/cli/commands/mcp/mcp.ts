@@ -11,7 +11,6 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
-import { findFixture } from '../../../assets.js'
 import { isObject } from '../../../domain/json/json.js'
 import { CofferError, toProblem, usage } from '../../../errors.js'
 import { type OperationInput, resultOf } from '../../../framework/operation.js'
@@ -103,6 +102,7 @@ function createServer(open: () => Promise<Agent>): Server {
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
     const topic = RESOURCES.find((each) => each.uri === uri)
     if (topic === undefined) throw new ProtocolError(NO_SUCH, 'There is no resource with this address.')
+    const { findFixture } = await import('../../../assets.js')
     const text = await readFile(findFixture(`help/${topic.name}.txt`), 'utf8')
     return { contents: [{ uri, mimeType: topic.mimeType, text }] }
   })
