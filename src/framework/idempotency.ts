@@ -1,5 +1,6 @@
 /** Answers are stored in the unit that does what was asked, and deleted with any record they describe. */
 import { type Permission, stricterTransform } from '../domain/access/permissions.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
 import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
 import type { RecordOf } from '../domain/records/records.js'
@@ -142,7 +143,7 @@ export class IdempotentAnswer {
   /** Skips errors, and answers about what is gone. @throws CofferError `validation`: too large, `conflict` */
   async store({ store, caller }: Context, recorded: readonly AuditEntry[], outcome: Outcome): Promise<void> {
     const { status, headers, result } = outcome
-    if (status >= 300) return
+    if (status >= 400) return
     const subjects = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
     if (subjects === undefined) return
     const json = encodeBody(this.#definition.output ?? {}, result)
@@ -150,8 +151,8 @@ export class IdempotentAnswer {
       throw validationError(
         'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
       )
-    const type = headers?.['content-type']
-    const kept = headers && (type === undefined ? {} : { 'content-type': type })
+    const { 'content-type': type, location } = headers ?? {}
+    const kept = headers && omitUndefined({ 'content-type': type, location })
     const answer = { id: this.#id, status, headers: kept, body: json?.text, subjects }
     // An answer that another server has stored meanwhile stays.
     const stale = this.#stale && JSON.stringify(this.#stale)
