@@ -90,6 +90,19 @@ t.test('an application whose rules reveal sees masked data, and nobody sees fing
   t.notOk(sees.fingerprint)
 })
 
+t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
+  const { home } = await open(t)
+  await home.json('webhook create --name w --address http://127.0.0.1:9 --event token.updated', MODE)
+  await home.json('token update card-1 --metadata a=b', MODE)
+  const { data } = await home.json('webhook deliveries', MODE)
+  t.match(data, [
+    { type: 'token.updated', payload: { event: { data: { token: { metadata: { a: 'b' } } } } } },
+  ])
+  t.notMatch(JSON.stringify(data), 'fingerprint"')
+  t.notMatch(JSON.stringify(await home.json(['webhook', 'resend', data[0].id], MODE)), 'fingerprint"')
+  t.match(JSON.stringify(await home.json('webhook deliveries')), 'fingerprint"')
+})
+
 t.test('a duplicate is not told', async (t) => {
   const { home } = await open(t)
   const stdin = `{"type":"card","data":{"number":"${NUMBER}"},"deduplicate_token":true}`

@@ -2,9 +2,10 @@
 import type { DeliveryRecord } from '../../domain/records/records.js'
 import { payloadOf } from '../../domain/webhook/events.js'
 import { conflict } from '../../errors.js'
+import type { Caller } from '../../framework/caller/caller.js'
 import { keptUntil } from '../../framework/events.js'
 import { readList } from '../../framework/list.js'
-import { operation } from '../../framework/operation.js'
+import { type Context, operation } from '../../framework/operation.js'
 import { anyJson, component, count, date, enumOf, text, uuid } from '../../framework/output.js'
 import { listOutput, pageInput } from '../../framework/page.js'
 import { closedInput, type Infer, idOf } from '../../framework/schema.js'
@@ -54,7 +55,7 @@ export const listDeliveries = operation({
     const listing = {
       where: async () => (and.length === 0 ? undefined : { and }),
       matches: event === undefined ? undefined : (record: DeliveryRecord) => record.event.type === event,
-      show: (_: unknown, record: DeliveryRecord) => viewDelivery(record),
+      show: ({ caller }: Context, record: DeliveryRecord) => viewDelivery(record, caller),
     }
     return readList(session, { kind: 'delivery', ...listing }, paging)
   },
@@ -80,11 +81,14 @@ export const resendDelivery = operation({
     const record: DeliveryRecord = { ...to, state: 'waiting', attempts: 0 }
     await store.replace('delivery', caller.tenant, record, keptUntil(record))
     context.enqueue([{ kind: 'delivery', tenant: caller.tenant, lane: webhook_id, id }])
-    return viewDelivery(record)
+    return viewDelivery(record, caller)
   },
 })
 
-function viewDelivery(record: DeliveryRecord): Infer<typeof deliveryOutput> {
+/** In no-reveal mode without fingerprints, which would confirm guesses. */
+function viewDelivery(record: DeliveryRecord, { isNoReveal }: Caller): Infer<typeof deliveryOutput> {
   const { event, tenant_id: _, queued_at: __, ...shown } = record
-  return { ...shown, type: event.type, payload: payloadOf(record) }
+  const text = JSON.stringify(payloadOf(record))
+  const leave = (name: string, value: unknown) => (isNoReveal && name === 'fingerprint' ? undefined : value)
+  return { ...shown, type: event.type, payload: JSON.parse(text, leave) }
 }
