@@ -121,13 +121,13 @@ export class Dashboard {
     const { operation, input = {}, tenant: named, fork, ...asked } = await readLocalJson(request)
     if (!this.#isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
-    const tenant = typeof named === 'string' ? named : undefined
+    const place = { control, tenant: typeof named === 'string' ? named : undefined }
     const { after, version, access, request: sent } = asked
     if (typeof after === 'number')
-      return answerResult(200, await readNews(this.#control, control, tenant, { after, version }))
-    if (isObject(access)) return answerResult(200, await dryRun(control, tenant, access))
-    if (isObject(sent)) return answerResult(200, await sendForPage(control, tenant, sent, this.#names, send))
-    const { status, result } = await performForPage(control, operation, input, tenant)
+      return answerResult(200, await readNews(place, this.#control, after, version))
+    if (isObject(access)) return answerResult(200, await dryRun(place, access))
+    if (isObject(sent)) return answerResult(200, await sendForPage(place, sent, this.#names, send))
+    const { status, result } = await performForPage(place, operation, input)
     return answerResult(status, result)
   }
 

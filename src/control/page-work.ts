@@ -16,7 +16,7 @@ import type { Access, Facts, News } from '../framework/ports/page.js'
 import { staleWorkError } from '../framework/unit.js'
 import { ALL_METHODS, type HttpRequest } from '../http/exchange.js'
 import type { HeaderNames } from '../http/headers.js'
-import type { OperationName } from '../operations/all.js'
+import type { OperationName, ResultOf } from '../operations/all.js'
 import { loadOperation } from '../operations/load.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import type { ControlState } from './control-state.js'
@@ -61,51 +61,51 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
 ])
 
 /** Limits inputs from the page and answers to it: no key, no setting, no output of code. */
-const LIMITS: Partial<Record<OperationName, Limit>> = {
+const LIMITS: Limits = {
   'app create': { take: (input) => ({ ...input, create_key: false }) },
-  'control fork create': { give: (result) => ({ id: (result as { id: string }).id }) },
-  'reactor list': {
-    give: (result) => {
-      const list = result as { data: { configuration: object }[] }
-      return { ...list, data: list.data.map(hideConfiguration) }
-    },
-  },
-  'reactor create': { give: (result) => hideConfiguration(result as { configuration: object }) },
-  'reactor patch': { give: (result) => hideConfiguration(result as { configuration: object }) },
+  'control fork create': { give: ({ id }) => ({ id }) },
+  'reactor list': { give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },
+  'reactor create': { give: hideConfiguration },
   'reactor logs': {
     take: ({ shows_output: _, ...input }) => input,
-    give: (result, { shows_output: showsOutput }) =>
-      showsOutput === true ? result : (result as Record<string, unknown>[]).map(hideOutput),
+    give: (runs, { shows_output: showsOutput }) => (showsOutput === true ? runs : runs.map(hideOutput)),
   },
 }
 
-interface Limit {
-  take?(input: OperationInput): OperationInput
-  give?(result: unknown, input: OperationInput): unknown
-}
-
-function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
-  return {
-    ...reactor,
-    configuration: Object.fromEntries(Object.keys(reactor.configuration).map((name) => [name, ''])),
+type Limits = {
+  [Name in OperationName]?: {
+    take?(input: OperationInput): OperationInput
+    give?(result: ResultOf<Name>, input: OperationInput): unknown
   }
 }
 
-function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }: Record<string, unknown>) {
+function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
+  const names = Object.keys(reactor.configuration).map((name) => [name, ''])
+  return { ...reactor, configuration: Object.fromEntries(names) }
+}
+
+function hideOutput({
+  console: _,
+  stack: __,
+  detail: ___,
+  errors: ____,
+  ...run
+}: ResultOf<'reactor logs'>[number]) {
   return run
 }
 
+/** The vault and the tenant that a request of the page is for; without a name or id, the first tenant. */
+export interface Place {
+  control: ControlState
+  tenant: string | undefined
+}
+
 /** Performs an operation as the owner, who sees data masked. @throws CofferError `forbidden` for any other operation */
-export async function performForPage(
-  control: ControlState,
-  name: unknown,
-  given: unknown,
-  tenant: string | undefined,
-): Promise<{ status: number; result: unknown }> {
+export async function performForPage({ control, tenant }: Place, name: unknown, given: unknown) {
   const { app, lock } = control
   if (typeof name !== 'string' || !(READS.has(name) || OTHERS.has(name)) || !isObject(given))
     throw new CofferError('forbidden', 'The page does not perform this operation.')
-  const { take, give } = LIMITS[name as OperationName] ?? {}
+  const { take, give } = (LIMITS as Record<string, Limits[OperationName]>)[name] ?? {}
   const input = take?.(given) ?? given
   const as = { reveal: false, tenant }
   const run = async () => {
@@ -119,7 +119,7 @@ export async function performForPage(
   }
   // A change of state waits for all others, and would wait for itself.
   const { status, result } = await (name.startsWith('control ') ? run() : lock.shared(run))
-  return { status, result: give === undefined ? result : give(result, given) }
+  return { status, result: give === undefined ? result : give(result as never, given) }
 }
 
 /** The kinds of records that screens of the page show. */
@@ -139,11 +139,12 @@ const SHOWN = [
 const MOST_NAMES = 1000
 
 export async function readNews(
+  place: Place,
   base: ControlState,
-  control: ControlState,
-  tenant: string | undefined,
-  { after, version: known }: { after: number; version?: unknown },
+  after: number,
+  known: unknown,
 ): Promise<News> {
+  const { control } = place
   const { app } = control
   const requests = control.requests.after(after)
   const version = `${app.generation}:${app.store.changeCounter(SHOWN) ?? `requests ${requests.count}`}`
@@ -158,13 +159,13 @@ export async function readNews(
       requests: requests.count,
     })),
     version,
-    ...(known !== version && { facts: await control.lock.shared(() => readFacts(control, tenant)) }),
+    ...(known !== version && { facts: await control.lock.shared(() => readFacts(place)) }),
   }
 }
 
-async function readFacts({ app }: ControlState, nameOrId: string | undefined): Promise<Facts> {
-  const { number, owner_id } = await app.tenant(nameOrId)
-  const owner = await app.owner({ reveal: false, tenant: nameOrId })
+async function readFacts({ control: { app }, tenant }: Place): Promise<Facts> {
+  const { number, owner_id } = await app.tenant(tenant)
+  const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
     const count = async (kind: 'token' | 'reactor' | 'mail') =>
       (await reader.find(kind, number, { page: 1, size: 1 })).total
@@ -190,10 +191,10 @@ async function readFacts({ app }: ControlState, nameOrId: string | undefined): P
 
 /** Decides without doing anything: for one application, else for all. @throws CofferError `validation`, `not_found` */
 export async function dryRun(
-  { app }: ControlState,
-  tenant: string | undefined,
-  { permission, target, application }: Record<string, unknown>,
+  { control: { app }, tenant }: Place,
+  asked: Record<string, unknown>,
 ): Promise<Access[]> {
+  const { permission, target, application } = asked
   if (typeof permission !== 'string' || !Object.hasOwn(PERMISSIONS, permission))
     throw invalid('permission', 'is not the name of a permission')
   const { number } = await app.tenant(tenant)
@@ -206,8 +207,8 @@ export async function dryRun(
         'There is no token with this id. A container is a path such as /pci/high/.',
       )
     const { records } = await reader.find('application', number, { page: 1, size: MOST_NAMES })
-    const asked = records.filter(({ id }) => application === undefined || id === application)
-    return asked.map((record) => {
+    const chosen = records.filter(({ id }) => application === undefined || id === application)
+    return chosen.map((record) => {
       const notes = new Map<string, ExplainedDecision>()
       const caller = recordDecisions(applicationCaller(number, record), notes)
       const transform = caller.transform(permission as Permission, token)
@@ -229,13 +230,11 @@ export type SendRequest = (
 
 /** Its record, which has the answer without data. @throws CofferError `validation`, `conflict` after a reset meanwhile */
 export async function sendForPage(
-  control: ControlState,
-  tenant: string | undefined,
-  sent: Record<string, unknown>,
+  { control, tenant }: Place,
+  { method, target, type = 'application/json', body, application, key }: Record<string, unknown>,
   names: HeaderNames,
   send: SendRequest,
 ): Promise<RequestRecord> {
-  const { method, target, type = 'application/json', body, application, key } = sent
   if (typeof target !== 'string' || !/^\/(?!\/)[\x21-\x7e]*$/.test(target))
     throw invalid('target', 'must be a path, such as /tokens')
   if (!ALL_METHODS.split(', ').includes(String(method)))

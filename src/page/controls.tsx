@@ -3,7 +3,17 @@ import { useState } from 'preact/hooks'
 import type { CountedRule } from '../framework/ports/control.js'
 import { useAsked, useLive } from './api.js'
 import { describeFault, KINDS, OWN_FIELDS, PRESETS, readRule } from './faults.js'
-import { Button, Choose, Confirm, Field, type Fields, Form, Submit, useDialog } from './forms.js'
+import {
+  Button,
+  Choose,
+  Confirm,
+  Field,
+  type FieldProps,
+  type Fields,
+  Form,
+  Submit,
+  useDialog,
+} from './forms.js'
 import { Badge, Empty, Table } from './parts.js'
 import { Screen } from './screen.js'
 import { formatTime } from './text.js'
@@ -79,13 +89,11 @@ function ClockCard() {
         )}
         {mode !== 'real' && <Button text="Real time" act={() => set({ mode: 'real' })} />}
       </div>
-      <Form
-        class="form"
+      <OneField
+        {...{ label: 'Or go to (UTC)', name: 'at', type: 'datetime-local', step: '1', required: true }}
+        verb="Go to this time"
         send={({ at }) => set({ mode: mode === 'frozen' ? 'frozen' : 'offset', at: `${at}Z` })}
-      >
-        <Field label="Or go to (UTC)" name="at" type="datetime-local" step="1" required grows />
-        <Submit text="Go to this time" />
-      </Form>
+      />
       <p class="dim small">Expiry, invitations and sessions follow this clock.</p>
     </Card>
   )
@@ -133,17 +141,11 @@ function Faults() {
   )
 }
 
-interface NameFormProps {
-  label: string
-  sample: string
-  verb: string
-  required?: boolean
-  send(fields: Fields): unknown
-}
+type OneFieldProps = FieldProps & { verb: string; send(fields: Fields): unknown }
 
-const NameForm = ({ label, sample, verb, required = false, send }: NameFormProps) => (
+const OneField = ({ verb, send, ...field }: OneFieldProps) => (
   <Form class="form" send={send}>
-    <Field label={label} name="name" maxLength={100} placeholder={sample} required={required} grows />
+    <Field grows {...field} />
     <Submit text={verb} />
   </Form>
 )
@@ -163,12 +165,16 @@ function State() {
   )
   return (
     <Card title="State">
-      <NameForm
+      <OneField
         key={names.length}
-        label="Name of a snapshot"
-        sample="after-sign-up"
+        {...{
+          label: 'Name of a snapshot',
+          name: 'name',
+          placeholder: 'after-sign-up',
+          maxLength: 100,
+          required: true,
+        }}
         verb="Keep a snapshot"
-        required
         send={(fields) => ask('control snapshot create', fields)}
       />
       <Table
@@ -221,9 +227,8 @@ function Forks() {
         ]}
       />
       {place.fork === undefined && (
-        <NameForm
-          label="Name of a fork"
-          sample="worker-2"
+        <OneField
+          {...{ label: 'Name of a fork', name: 'name', placeholder: 'worker-2', maxLength: 100 }}
           verb="New fork"
           send={(fields) => ask('control fork create', fields)}
         />

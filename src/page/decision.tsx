@@ -17,19 +17,19 @@ function listWords(words: string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
 }
 
+function group<T>(all: readonly T[], split: (each: T) => [key: string, value: string]) {
+  const groups = new Map<string, string[]>()
+  for (const [key, value] of all.map(split)) groups.set(key, [...(groups.get(key) ?? []), value])
+  return groups
+}
+
 /** `may create and read tokens, and read reactors and logs` */
 export function describePermissions(permissions: readonly string[]): string {
-  const verbsOf = new Map<string, string[]>()
-  for (const each of permissions) {
+  const verbsOf = group(permissions, (each) => {
     const [verb = '', ...noun] = each.split(':').toReversed()
-    const name = `${noun.join(' of the ')}s`
-    verbsOf.set(name, [...(verbsOf.get(name) ?? []), verb])
-  }
-  const nounsOf = new Map<string, string[]>()
-  for (const [noun, verbs] of verbsOf) {
-    const words = listWords(verbs)
-    nounsOf.set(words, [...(nounsOf.get(words) ?? []), noun])
-  }
+    return [`${noun.join(' of the ')}s`, verb]
+  })
+  const nounsOf = group([...verbsOf], ([noun, verbs]) => [listWords(verbs), noun])
   const parts = [...nounsOf].map(([verbs, nouns]) => `${verbs} ${listWords(nouns)}`)
   return parts.length === 0 ? 'may do nothing' : `may ${parts.join(', and ')}`
 }
@@ -45,22 +45,27 @@ export function RuleText({ rule }: { rule: Rule }) {
   )
 }
 
-interface StepsProps {
-  decision: ExplainedDecision
-  application: Application | undefined
+function describeReason({ reason, condition: of }: ExplainedDecision['passed_over'][number]): string {
+  return `passed over: ${reason}${of ? ` (${of.attribute} ${of.operator} ${of.value})` : ''}`
 }
+
+type StepsProps = { decision: ExplainedDecision; application: Application | undefined }
 
 /** The steps of one decision: each rule in its order, and why it was passed over. */
 function Steps({ decision, application }: StepsProps) {
   const { permission, container, token, decided_by, transform, passed_over } = decision
   const textOf = ({ priority, description }: Pick<Rule, 'priority' | 'description'>) => {
     const rule = application?.rules?.find((each) => each.priority === priority)
-    return rule === undefined ? <span>{description}</span> : <RuleText rule={rule} />
+    return rule === undefined ? description : <RuleText rule={rule} />
   }
-  const deciders: Record<string, string> = {
-    permissions: `Permissions of the application: it ${describePermissions(application?.permissions ?? [permission])}.`,
+  const own = application?.permissions ?? [permission]
+  const otherwise = {
+    permissions: `Permissions of the application: it ${describePermissions(own)}.`,
     owner: 'The owner of the vault may do everything.',
+    none: `Permissions of the application: ${application?.permissions?.join(', ') || 'none'}.`,
   }
+  const decider = decided_by ?? 'none'
+  const isRule = typeof decider === 'object'
   return (
     <>
       <p>
@@ -75,27 +80,15 @@ function Steps({ decision, application }: StepsProps) {
         {passed_over.map((each) => (
           <li key={each.priority}>
             <b>Rule {each.priority}</b>
-            {textOf(each)}
-            <span class="dim">
-              passed over: {each.reason}
-              {each.condition &&
-                ` (${each.condition.attribute} ${each.condition.operator} ${each.condition.value})`}
-            </span>
+            <span>{textOf(each)}</span>
+            <span class="dim">{describeReason(each)}</span>
           </li>
         ))}
-        {decided_by === undefined ? (
-          <li>
-            <b>Else</b>
-            <span>Permissions of the application: {application?.permissions?.join(', ') || 'none'}.</span>
-            <span class="dim">passed over: not granted</span>
-          </li>
-        ) : (
-          <li class="decides">
-            <b>{typeof decided_by === 'string' ? 'Else' : `Rule ${decided_by.priority}`}</b>
-            {typeof decided_by === 'string' ? <span>{deciders[decided_by]}</span> : textOf(decided_by)}
-            <Seeing transform={transform} />
-          </li>
-        )}
+        <li class={decided_by && 'decides'}>
+          <b>{isRule ? `Rule ${decider.priority}` : 'Else'}</b>
+          <span>{isRule ? textOf(decider) : otherwise[decider]}</span>
+          {decided_by ? <Seeing transform={transform} /> : <span class="dim">passed over: not granted</span>}
+        </li>
       </ol>
     </>
   )

@@ -89,13 +89,7 @@ export function Field({ label, grows, change, ...input }: FieldProps) {
   )
 }
 
-interface TextAreaProps {
-  label: string
-  name?: string
-  text: string
-  rows: number
-  change?(text: string): void
-}
+type TextAreaProps = { label: string; name?: string; text: string; rows: number; change?(text: string): void }
 
 /** With `change`, `text` is what is written in it, else what it begins with. */
 export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
@@ -109,11 +103,7 @@ export function TextArea({ label, text, change, ...rest }: TextAreaProps) {
   )
 }
 
-interface CheckProps {
-  label: string
-  isOn: boolean
-  turn(isOn: boolean): void
-}
+type CheckProps = { label: string; isOn: boolean; turn(isOn: boolean): void }
 
 export const Check = ({ label, isOn, turn }: CheckProps) => (
   <label>

@@ -46,41 +46,32 @@ export function useKeys(keys: Record<string, () => unknown>, areOn: boolean) {
 
 export function Header({ about, children }: { about: Partial<PageSession>; children?: ComponentChildren }) {
   const { version, place, seed, header } = about
-  const facts = {
+  const vault = place && `${place}${seed ? `, seed ${seed}` : ''}`
+  const all = {
     Address: <code>{location.origin}</code>,
     Version: version,
-    Vault: place && `${place}${seed ? `, seed ${seed}` : ''}`,
+    Vault: vault,
     Header: header && <code>{header}</code>,
   }
+  const facts = Object.entries(all).filter(([, value]) => value)
   return (
     <>
       <Button class="skip" text="Skip to the content" act={() => document.getElementById('main')?.focus()} />
       <header class="top">
         <div class="brand">
-          <svg
-            width="20"
-            height="20"
-            viewBox="0 0 20 20"
-            fill="none"
-            stroke="currentColor"
-            stroke-width="1.75"
-            aria-hidden="true"
-          >
+          <svg viewBox="0 0 20 20" aria-hidden="true">
             <path d="M2.5 9V7a3.5 3.5 0 0 1 3.5-3.5h8A3.5 3.5 0 0 1 17.5 7v2m-15 0h15m-15 0v7h15V9" />
             <path d="M8.5 8h3v3.5h-3z" fill="currentColor" />
           </svg>
           Coffer
         </div>
         <dl class="facts-line">
-          {Object.entries(facts).map(
-            ([name, value]) =>
-              value && (
-                <div key={name}>
-                  <dt>{name}</dt>
-                  <dd>{value}</dd>
-                </div>
-              ),
-          )}
+          {facts.map(([name, value]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>{value}</dd>
+            </div>
+          ))}
         </dl>
         {children}
       </header>

@@ -49,12 +49,7 @@ export const Heads = <R,>({ columns }: { columns: Column<R>[] }) => (
   </thead>
 )
 
-interface CellsProps<R> {
-  columns: Column<R>[]
-  row: R
-  at: number
-  link?: object
-}
+type CellsProps<R> = { columns: Column<R>[]; row: R; at: number; link?: object }
 
 export const Cells = <R,>({ columns, row, at, link }: CellsProps<R>) =>
   columns.map(([head, kind, cell]) => (

@@ -103,11 +103,7 @@ export function Detail({ title, method, head, kind = 'stack', children }: Detail
   )
 }
 
-interface ItemProps {
-  name: string
-  tag?: ComponentChildren
-  about: string
-}
+type ItemProps = { name: string; tag?: ComponentChildren; about: string }
 
 export const Item = ({ name, tag, about }: ItemProps) => (
   <>

@@ -368,6 +368,10 @@ t.test('no key, setting of a reactor or output of code reaches the page', async 
     await ask('reactor patch', { id, name: 'loud' }),
     await ask('reactor logs', { id }),
   ]
+  t.strictSame(
+    seen.map(({ status }) => status),
+    [201, 200, 204, 200],
+  )
   t.notMatch(
     JSON.stringify(seen.map(({ json }) => json)).replaceAll(JSON.stringify(input.code), ''),
     /PRINTED|SETTING|THROWN/,
