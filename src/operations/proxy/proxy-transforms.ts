@@ -42,7 +42,7 @@ export async function transform(
       return { message, answer: orFailed(() => toAnswer(answer, headers, body, opened.prefix)) }
     message = {
       ...message,
-      headers: headers === undefined ? message.headers : orFailed(() => readHeaders(headers, 'headers')),
+      headers: changeHeaders(message, headers, 'headers'),
       body: body ?? message.body,
     }
   }
@@ -135,11 +135,16 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
     const [{ headers, answer }, text] = describeAnswer(result.answer)
     return { message, answer: orFailed(() => toAnswer(answer!, headers, text, prefix)) }
   }
-  const { body: changed, headers = message.headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
+  const { body: changed, headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
   if ((changed ?? undefined) === undefined) throw failed('The reactor returned no raw.body.')
   const text = typeof changed === 'string' ? changed : JSON.stringify(changed)
-  const read = orFailed(() => readHeaders(headers, 'raw.headers'))
+  const read = changeHeaders(message, headers, 'raw.headers')
   return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }
+}
+
+/** Null leaves them as they are. */
+function changeHeaders({ headers }: TransformInput, given: unknown, named: string): HeaderMap {
+  return (given ?? undefined) === undefined ? headers : orFailed(() => readHeaders(given, named))
 }
 
 /**

@@ -120,7 +120,7 @@ export function textOfMessage({ direction, headers, body }: TransformInput, most
 
 function missing(reference: string, prefix: string): CofferError {
   const name = reference.slice(reference.indexOf(':') + 1)
-  if (name === '')
+  if (reference.startsWith('encrypted:'))
     return validationError(`The header ${prefix.toUpperCase()}-ENCRYPTED is not supported here.`)
   return validationError(`No earlier transform of this call has made a token with the identifier ${name}.`)
 }
