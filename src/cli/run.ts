@@ -154,8 +154,7 @@ async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void>
   if (confirm !== undefined) return confirm(task)
   const prompt = await import('./input/prompt.js')
   const message = `${[destroys, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
-  if (!(await prompt.confirm(context.terminal, message)))
-    throw new CofferError('interrupted', 'Nothing was changed.')
+  await prompt.confirm(context.terminal, message)
 }
 
 async function askAndPrint(task: Task): Promise<void> {

@@ -74,7 +74,8 @@ t.test('a question is drawn on standard error, without control characters, colou
     t.notMatch(terminal.stderr.text, /ses|ame|\u202e|\u001b\[\d[\d;]*m/)
     t.same([terminal.stdout.text, terminal.stderr.writableEnded], ['', false])
   }
-  t.equal(await confirm(createPerson([['? ', `y${ENTER}`]]), 'Delete?'), true)
+  await confirm(createPerson([['? ', `y${ENTER}`]]), 'Delete?')
+  await t.rejects(confirm(createPerson([['? ', ENTER]]), 'Delete?'), { code: 'interrupted' })
 })
 
 t.test('a new secret is typed twice, until both are the same', async (t) => {

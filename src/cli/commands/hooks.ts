@@ -67,8 +67,7 @@ async function confirmReveal({ input, context: { terminal } }: Task): Promise<vo
   if (input.name !== 'no_reveal') return
   if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
   const prompt = await import('../input/prompt.js')
-  if (await prompt.confirm(terminal, 'Commands will show data and new keys again. Go on?')) return
-  throw new CofferError('interrupted', 'Nothing was changed.')
+  await prompt.confirm(terminal, 'Commands will show data and new keys again. Go on?')
 }
 
 export const applySeed: Hooks = {
@@ -209,26 +208,23 @@ export const verifyVault: Hooks = {
 }
 
 /** Says whether the mail was delivered, and what to do next. */
-function describeState({
-  id,
-  state,
-  server,
-  failure,
-  invitation_id = '',
-}: Omit<OutboxMail, 'link'>): string[] {
-  if (state === 'dropped') return ['The mail was not sent, because its link had ended.']
-  if (state === 'sent') return [`The mail was sent to ${server}.`]
-  if (state === 'outbox')
-    return [
+function describeState({ id, state, server, failure, invitation_id = '' }: Omit<OutboxMail, 'link'>) {
+  const again = 'It is sent again while coffer serve runs, and with the next invitation.'
+  const texts: Record<OutboxMail['state'], [where: string, advice?: string]> = {
+    dropped: ['The mail was not sent, because its link had ended.'],
+    sent: [`The mail was sent to ${server}.`],
+    outbox: [
       'No mail server is configured, so the mail stays in the outbox.',
       `Read it: coffer invite outbox ${quoteWord(id)}`,
-    ]
-  if (state === 'refused')
-    return [
+    ],
+    refused: [
       `The mail was rejected by ${server}: ${failure}`,
       `It is not sent again. Send a new one: coffer invite resend ${quoteWord(invitation_id)}`,
-    ]
-  if (failure === undefined) return ['The mail is waiting to be sent.']
-  const again = 'It is sent again while coffer serve runs, and with the next invitation.'
-  return [`The mail could not be sent to ${server}: ${failure}`, again]
+    ],
+    waiting:
+      failure === undefined
+        ? ['The mail is waiting to be sent.']
+        : [`The mail could not be sent to ${server}: ${failure}`, again],
+  }
+  return texts[state]
 }

@@ -77,9 +77,10 @@ function searchChoices(choices: readonly Choice[], typed: string): Choice[] {
   return isOther ? [...found, { value: typed, name: display(typed) }] : found
 }
 
-/** Yes or no; an empty answer is no. @throws CofferError like {@link ask} */
-export async function confirm(terminal: Terminal, message: string): Promise<boolean> {
-  return (await ask(terminal, { message, missing: '--yes', type: 'confirm' })) === 'true'
+/** Yes or no; an empty answer is no. @throws CofferError `interrupted` on no, and like {@link ask} */
+export async function confirm(terminal: Terminal, message: string): Promise<void> {
+  if ((await ask(terminal, { message, missing: '--yes', type: 'confirm' })) !== 'true')
+    throw new CofferError('interrupted', 'Nothing was changed.')
 }
 
 /** A new secret, typed twice; asks again if the two differ. @throws CofferError like {@link ask} */

@@ -20,7 +20,7 @@ import { VERSION } from '../../../version.js'
 import type { Options } from '../../context.js'
 import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
-import { SharedVault } from './shared-vault.js'
+import { shareVault } from './shared-vault.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MOST_TEXT = 4000
@@ -43,9 +43,9 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   if (apiKeyStdin)
     throw usage('Standard input has the messages of the agent. Set COFFER_API_KEY, or use a profile.')
   if (key === undefined) throw new CofferError('unauthenticated', NO_KEY)
-  const vault = new SharedVault(context)
+  const vault = shareVault(context)
   let agent: Promise<Agent> | undefined
-  const open = () => (agent ??= openAgent(vault, key, config.url !== undefined, options))
+  const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp')
   context.handlesSignals()
   await new Promise<void>((resolve, reject) => {
@@ -66,16 +66,21 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   await vault.settle()
 }
 
+type Agent = Awaited<ReturnType<typeof openAgent>>
+
 /** Reads whose key it is. @throws CofferError */
 async function openAgent(
-  vault: SharedVault,
+  askVault: ReturnType<typeof shareVault>['ask'],
   key: string,
   isRemote: boolean,
   options: Options,
-): Promise<Agent> {
+) {
   const isNoReveal = options.allowReveal !== true
-  const whoami = { operation: 'app whoami', input: {}, as: { key }, noReveal: isNoReveal }
-  const application = (await vault.ask(whoami)).result as ApplicationView
+  const ask = async (operation: string, input: OperationInput): Promise<unknown> => {
+    const outcome = await askVault({ operation, input, as: { key }, noReveal: isNoReveal })
+    return JSON.parse(JSON.stringify(resultOf(outcome) ?? null)) ?? undefined
+  }
+  const application = (await ask('app whoami', {})) as ApplicationView
   if (isNoReveal && application.rules?.some(({ transform }) => transform === 'reveal'))
     throw new CofferError('forbidden', REVEALS)
   const { registry } = await import('../../../operations/all.js')
@@ -84,7 +89,21 @@ async function openAgent(
   if (unknown !== undefined) throw usage(`--tools takes nouns such as token,proxy; there is no "${unknown}".`)
   const wanted = { application, nouns, isReadOnly: options.readOnly === true, isNoReveal, isRemote }
   const tools = registry.operations.filter((each) => isOffered(each, wanted))
-  return new Agent(vault, { key, tools, isNoReveal, confirms: options.confirm === true })
+  const confirm = options.confirm === true ? createConfirm(ask) : undefined
+  return {
+    tools,
+    /** Errors of the operation are results. @throws ProtocolError for an unknown tool */
+    call: async (name: string, input: OperationInput, context: ServerContext) => {
+      const tool = tools.find((each) => toolName(each) === name)
+      if (tool === undefined) throw new ProtocolError(NO_SUCH, 'There is no tool with this name.')
+      try {
+        const question = await confirm?.(tool, input, context)
+        return question ?? describeResult(tool, await ask(tool.name, input))
+      } catch (error) {
+        return describeFailure(error)
+      }
+    },
+  }
 }
 
 function createServer(open: () => Promise<Agent>): Server {
@@ -111,64 +130,23 @@ function createServer(open: () => Promise<Agent>): Server {
   return server
 }
 
-interface AgentParts {
-  key: string
-  tools: readonly RegisteredOperation[]
-  isNoReveal: boolean
-  confirms: boolean
-}
-
-class Agent {
-  readonly tools: readonly RegisteredOperation[]
-  readonly #vault: SharedVault
-  readonly #parts: AgentParts
-  /** Binds the consent of a person to the call that they saw. */
-  readonly #seal = randomBytes(32)
-
-  constructor(vault: SharedVault, parts: AgentParts) {
-    this.tools = parts.tools
-    this.#vault = vault
-    this.#parts = parts
-  }
-
-  /** Errors of the operation are results. @throws ProtocolError for an unknown tool */
-  async call(name: string, input: OperationInput, context: ServerContext) {
-    const tool = this.tools.find((each) => toolName(each) === name)
-    if (tool === undefined) throw new ProtocolError(NO_SUCH, 'There is no tool with this name.')
-    try {
-      const question = this.#parts.confirms ? await this.#confirm(tool, input, context) : undefined
-      return question ?? describeResult(tool, await this.#ask(tool, input))
-    } catch (error) {
-      return describeFailure(error)
-    }
-  }
-
-  async #ask({ name: operation }: RegisteredOperation, input: OperationInput): Promise<unknown> {
-    const { key, isNoReveal: noReveal } = this.#parts
-    const outcome = await this.#vault.ask({ operation, input, as: { key }, noReveal })
-    return JSON.parse(JSON.stringify(resultOf(outcome) ?? null)) ?? undefined
-  }
-
-  /** Asks the person, unless they have allowed exactly this call. @throws CofferError `interrupted` if they refused */
-  async #confirm(tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) {
+/** Asks the person, unless they have allowed exactly this call. It throws CofferError `interrupted` if they refused. */
+function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
+  // Binds the consent of a person to the call that they saw.
+  const seal = randomBytes(32)
+  return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { relay, destroys, log, name } = tool
-    if (
-      (relay === undefined && destroys === undefined && log?.operation !== 'react') ||
-      input.dry_run === true
-    )
-      return undefined
-    const state = createHash('sha256')
-      .update(this.#seal)
-      .update(JSON.stringify([name, input]))
-      .digest('hex')
+    const isHarmless = relay === undefined && destroys === undefined && log?.operation !== 'react'
+    if (isHarmless || input.dry_run === true) return undefined
+    const call = JSON.stringify([name, input])
+    const state = createHash('sha256').update(seal).update(call).digest('hex')
     if (mcpReq.inputResponses !== undefined && mcpReq.requestState() === state) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
       throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
     }
     // A dry run shows where the call goes, and finds what is wrong with it.
-    const shown = relay === undefined ? input : await this.#ask(tool, { ...input, dry_run: true })
-    const text = JSON.stringify(shown, undefined, 2)
-    const message = `Allow ${name}?\n${cut(text)}`
+    const shown = relay === undefined ? input : await ask(name, { ...input, dry_run: true })
+    const message = `Allow ${name}?\n${cut(JSON.stringify(shown, undefined, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
     const confirm = inputRequired.elicit({ message, requestedSchema })

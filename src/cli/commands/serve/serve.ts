@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Socket } from 'node:net'
 import { setFlagsFromString } from 'node:v8'
 import { pause } from '../../../client/pause.js'
@@ -162,10 +163,7 @@ async function serveOpened(
     },
   })
   context.handlesSignals()
-  const stopped = new Promise<void>((resolve) => {
-    signal.addEventListener('abort', () => resolve(), { once: true })
-    if (signal.aborted) resolve()
-  })
+  const stopped = signal.aborted ? undefined : once(signal, 'abort')
   await app.deliveries.resume({
     notice: (text) => void printNotice(terminal, text),
     fault: (error) => report(error, 'deliveries'),

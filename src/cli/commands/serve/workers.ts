@@ -91,10 +91,7 @@ export async function runWorkers(
   keep(first)
   await announce(address.port)
   while (workers.size < count && !signal.aborted) keep(start())
-  await new Promise<void>((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  if (!signal.aborted) await once(signal, 'abort')
   void printNotice(terminal, STOPPING)
   const ends = [...workers].map((worker) => once(worker, 'exit'))
   for (const worker of workers) if (worker.isConnected()) worker.send(STOP)
