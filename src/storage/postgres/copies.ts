@@ -3,9 +3,16 @@ import type { Mac, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import type { PendingEntries, Resealed, Row, VaultRows } from '../engine.js'
 import { type Header, headerText } from '../vault-file.js'
-import { copyAndVerify, type Progress, plainRow, type RowChecksum, type RowTarget } from '../vault-rows.js'
+import {
+  copyAndVerify,
+  inBatches,
+  type Progress,
+  plainRow,
+  type RowChecksum,
+  type RowTarget,
+} from '../vault-rows.js'
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
-import { READ_STATE, ROW, stateOf } from './read-sql.js'
+import { READ_STATE, ROW } from './read-sql.js'
 import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, randomNumber } from './tables.js'
 import {
   type Change,
@@ -37,7 +44,7 @@ export function withSnapshot<T>(
 ): Promise<T> {
   return pool.transact(SNAPSHOT, async (connection) => {
     const [state, counted, pending] = await connection.send([READ_STATE, COUNT_ROWS, READ_PENDING])
-    const { times } = stateOf(state!.rows[0])
+    const { times } = state!.rows[0]
     const rows = () => eachRow(connection)
     return work({ times, count: counted!.rows[0].rows, pending: pending!.rows, rows }, connection)
   })
@@ -64,25 +71,19 @@ export async function countWrongKeys(connection: Connection): Promise<number> {
   return counted!.rows[0].wrong
 }
 
-function pendingStatements(pending: readonly PendingEntries[]): Statement[] {
-  return writeStatements([{ changes: new Map(pending.map((each) => changePending(each)).entries()) }])
+function writeAll(changes: readonly Change[]): Statement[] {
+  return writeStatements([{ changes: new Map(changes.entries()) }])
 }
 
 /** Puts rows with the `seq` that they have, and reads them in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
-      let changes: Change[] = []
       let last = 1
-      const send = () => connection.send(writeStatements([{ changes: new Map(changes.entries()) }]))
-      for await (const row of rows) {
-        changes.push(createChange(INSERT, row))
-        last = Math.max(last, row.seq)
-        if (changes.length < ROWS_AT_ONCE) continue
-        await send()
-        changes = []
+      for await (const batch of inBatches(rows, { rows: ROWS_AT_ONCE, bytes: Number.POSITIVE_INFINITY })) {
+        await connection.send(writeAll(batch.map((row) => createChange(INSERT, row))))
+        last = Math.max(last, ...batch.map(({ seq }) => seq))
       }
-      await send()
       await connection.send([{ text: "select setval('coffer_seq', $1)", values: [last] }])
     },
     async *read() {
@@ -110,7 +111,7 @@ export async function fillStore(
     const [inserted] = await connection.send([{ text, values }, ...CLEAR])
     if (inserted!.rowCount !== 1) throw alreadyThere()
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
-    await connection.send(pendingStatements(source.pending))
+    await connection.send(writeAll(source.pending.map((each) => changePending(each))))
     return arrived
   })
 }
@@ -142,6 +143,6 @@ export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise
       for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
     }
     await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
-    await connection.send(pendingStatements(pending!.rows.map(resealPending)))
+    await connection.send(writeAll(pending!.rows.map((row) => changePending(resealPending(row)))))
   })
 }

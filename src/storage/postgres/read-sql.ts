@@ -17,7 +17,6 @@ export const ROW = 'r.kind, r.tenant, r.id, r.seq, r.rev, r.created, r.modified,
 const LIVE = '(r.expires = 0 or r.expires > $3)'
 const OWN = 'r.tenant = $1 and r.kind = $2'
 export const NOTHING = new Uint8Array(0)
-export const KEY_BYTES = 8
 
 export const READ_STATE = {
   name: 'state',
@@ -44,27 +43,30 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
+/** What is asked of a key in the place of an id: how many rows have it, or the newest of them. */
+export const COUNT = 1
+export const NEWEST = 2
 
-/** What the keys among names are asked: how many rows have them, and the newest of these. */
-const KEYED = `(select count(*) from coffer_keys k where octet_length(x.id) = ${KEY_BYTES} and ${IS_KEY}) as keyed`
-const NEWEST =
-  `(select k.seq from coffer_keys k where octet_length(x.id) = ${KEY_BYTES} and ${IS_KEY} order by k.seq desc limit 1) k` +
-  ' cross join lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
+export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'> & { asks?: number }
 
-/** Each row has the `number` of its name, from 1 on. The `id` may be a key: then it is the newest row of `keyed` ones. */
+const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
+const NEWEST_ROW =
+  `select n.* from (select seq from coffer_keys k where x.asks = ${NEWEST} and ${IS_KEY} order by seq desc limit 1) k cross join` +
+  ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
+
+/** Each row has the `number` of its name, from 1 on. */
 export function getStatement(names: readonly RowName[]): Statement {
-  const hasKeys = names.some(({ id }) => id.length === KEY_BYTES)
-  const own = `select * from coffer_rows r where ${IS_ROW}`
+  const hasKeys = names.some(({ asks }) => asks !== undefined)
   const row = hasKeys
-    ? `lateral (${own} union all select n.* from ${NEWEST} limit 1) r on true`
+    ? `lateral (select * from coffer_rows r where ${IS_ROW} union all ${NEWEST_ROW} limit 1) r on true`
     : `coffer_rows r on ${IS_ROW}`
+  const columns = hasKeys ? [...NAME, 'asks'] : NAME
   return {
     name: hasKeys ? 'get keys' : 'get',
     text:
       `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number${hasKeys ? `, ${KEYED}` : ''}` +
-      ` from coffer_state s cross join ${unnest(NAME, 1)} left join ${row} where s.id = 1`,
-    values: toArrays(NAME, names),
+      ` from coffer_state s cross join ${unnest(columns, 1)} left join ${row} where s.id = 1`,
+    values: toArrays(columns, hasKeys ? names.map((name) => ({ asks: 0, ...name })) : names),
   }
 }
 

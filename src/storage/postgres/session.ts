@@ -82,11 +82,15 @@ export class Session {
     const isFirst = this.#options.isTransaction !== true || this.#connection === undefined
     if (isCached) this.relies = true
     else if (isFirst && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
-    const isStatement = 'text' in wanted
-    if (this.isTransaction)
-      return this.#compare((await this.#send(isStatement ? wanted : getStatement([wanted]))).rows)
-    if (!isStatement) return this.#compare([await this.#watch(reads.ask(wanted))])
-    return this.#compare((await this.#watch(pool.query(wanted))).rows)
+    try {
+      if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reads.ask(wanted)])
+      const statement = 'text' in wanted ? wanted : getStatement([wanted])
+      const { rows } = await (this.isTransaction ? this.#send(statement) : pool.query(statement))
+      return this.#compare(rows)
+    } catch (error) {
+      if (error instanceof Collision) this.collision ??= error
+      throw error
+    }
   }
 
   /** Commits `commit`, and what was held before. */
@@ -95,7 +99,7 @@ export class Session {
     if (this.isTransaction) {
       this.hold(commit.changes, [], commit)
       await this.#end()
-    } else this.#compare([await this.#watch(this.#shared.commits.ask({ ...commit, state: this.#expected }))])
+    } else this.#compare([await this.#shared.commits.ask({ ...commit, state: this.#expected })])
     this.#learn({ ...this.state, ...(times && { times }), changes: this.state.changes + step })
   }
 
@@ -103,7 +107,7 @@ export class Session {
   async endReading(): Promise<void> {
     if (this.#connection !== undefined) await this.#end()
     else if (this.relies && !this.#isConfirmed)
-      this.#compare((await this.#watch(this.#shared.pool.query(READ_STATE))).rows)
+      this.#compare((await this.#shared.pool.query(READ_STATE)).rows)
   }
 
   /** Undoes what was written. With `checks` it compares what was read before. @throws Collision */
@@ -134,7 +138,7 @@ export class Session {
     this.#connection ??= this.#shared.pool.connect()
     const all: Statement[] = [...begin, ...this.#held.splice(0), statement]
     const connection = await this.#connection
-    return (await this.#watch(connection.send(all))).at(-1)!
+    return (await connection.send(all)).at(-1)!
   }
 
   async #release(): Promise<void> {
@@ -160,14 +164,5 @@ export class Session {
   #learn(state: StoreState): void {
     const { generation, changes } = this.#shared.state
     if (state.generation === generation && state.changes >= changes) this.#shared.state = state
-  }
-
-  async #watch<T>(sending: Promise<T>): Promise<T> {
-    try {
-      return await sending
-    } catch (error) {
-      if (error instanceof Collision) this.collision ??= error
-      throw error
-    }
   }
 }

@@ -3,7 +3,7 @@ import type { RandomSource } from '../../crypto/ports.js'
 import { type CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
 import { Collision, type ConnectionPool, missing } from './pool.js'
-import { READ_STATE, type StoreState, stateOf } from './read-sql.js'
+import { READ_STATE, type StoreState } from './read-sql.js'
 
 /**
  * `created` and the like are ms since the epoch by the clocks of servers.
@@ -65,22 +65,21 @@ export async function createTables(pool: ConnectionPool, left = 10): Promise<voi
 
 /** @throws CofferError `vault_missing`, `vault_damaged`, `vault_unsupported`, `unavailable` */
 export async function readStored(pool: ConnectionPool): Promise<{ header: Header; state: StoreState }> {
-  const [found] = (await pool.query(READ_STATE)).rows
-  if (found === undefined) throw missing()
+  const state = await readState(pool)
   let header: unknown
   try {
-    header = JSON.parse(found.header)
+    header = JSON.parse(state.header)
   } catch {
     header = undefined
   }
-  return { header: checkHeader(header, 'The header in the store'), state: stateOf(found) }
+  return { header: checkHeader(header, 'The header in the store'), state }
 }
 
 /** @throws CofferError `vault_missing`, `unavailable` */
-export async function readState(pool: ConnectionPool): Promise<StoreState> {
+export async function readState(pool: ConnectionPool): Promise<StoreState & { header: string }> {
   const [state] = (await pool.query(READ_STATE)).rows
   if (state === undefined) throw missing()
-  return stateOf(state)
+  return state
 }
 
 /** @throws CofferError `conflict` if there is a vault */

@@ -62,15 +62,14 @@ export class Unit implements port.EngineWriter {
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
     const { kind, tenant, size, below, where } = query
     if (size === 1 && below === undefined && where !== undefined && 'key' in where) {
-      const newest = await this.#readKey(kind, tenant, where.key)
+      const newest = await this.#readKey({ kind, tenant, id: where.key, asks: sql.NEWEST })
       if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
     }
     return sql.rowsOf(await this.#search(query))
   }
 
   async findExpired(limit: number): Promise<port.Row[]> {
-    const statement = sql.findExpiredStatement(limit, this.clock.purgeBefore)
-    return sql.rowsOf(await this.#read(statement, () => true))
+    return sql.rowsOf(await this.#read(sql.findExpiredStatement(limit, this.clock.purgeBefore)))
   }
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
@@ -93,25 +92,23 @@ export class Unit implements port.EngineWriter {
   }
 
   async readPending(statement: Statement): Promise<port.PendingEntries[]> {
-    return (await this.#read(statement, () => true)).filter(({ id }) => id !== null)
+    return (await this.#read(statement)).filter(({ id }) => id !== null)
   }
 
   /** Removes pending entries, which the unit puts into a chain. */
   endPending(pending: readonly port.PendingEntries[]): void {
-    this.#write()
-    for (const each of pending) this.#changes.set(pendingName(each), writes.changePending(each, true))
+    for (const each of pending) this.#write(pendingName(each), writes.changePending(each, true))
   }
 
   async storePending(batch: Batch): Promise<void> {
     const { id, tenant, chain, written, entries } = batch
     const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
     if (sealed === undefined) return // The tenant was deleted.
-    this.#write()
-    this.#changes.set(pendingName(batch), writes.changePending({ id, tenant, chain, written, sealed }))
+    this.#write(pendingName(batch), writes.changePending({ id, tenant, chain, written, sealed }))
   }
 
   changeCounter(kind: number): number | undefined {
-    if (!this.#shared.remembered.has(kind) || this.#changedKinds.has(kind)) return undefined
+    if (!this.#isCached(kind) || this.#changedKinds.has(kind)) return undefined
     this.#session.relies = true
     return this.#session.state.changes
   }
@@ -140,7 +137,7 @@ export class Unit implements port.EngineWriter {
   dropTenant(tenant: number): void {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
-    this.#write()
+    this.hasWritten = true
     this.#session.hold(this.#takeChanges(), writes.dropTenantStatements(tenant))
     this.#rows.clear()
     this.#unchanged.clear()
@@ -165,15 +162,11 @@ export class Unit implements port.EngineWriter {
     for (const batch of this.#batches) await this.storePending(batch)
     const compares = this.#changedKinds.size > 0 || session.moments > 1
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
-    const { remembered, random } = this.#shared
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
-    const isCached = [...this.#changedKinds].some((kind) => remembered.has(kind))
-    const step = isCached ? randomNumber(random, MOST_STEP) : undefined
-    await session.commit({
-      changes: this.#takeChanges(),
-      times: this.#isNoted ? this.#times : undefined,
-      step,
-    })
+    const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
+    const step = isCached ? randomNumber(this.#shared.random, MOST_STEP) : undefined
+    const times = this.#isNoted ? this.#times : undefined
+    await session.commit({ changes: this.#takeChanges(), times, step })
   }
 
   /**
@@ -193,6 +186,7 @@ export class Unit implements port.EngineWriter {
       if (!isKnown) await session.endReading()
     } catch (failure) {
       if (!(failure instanceof Collision)) throw failure
+      session.collision ??= failure
     }
     return session.collision
   }
@@ -206,12 +200,11 @@ export class Unit implements port.EngineWriter {
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
     const name = rowName(kind, tenant, id)
     if (this.#rows.has(name)) return this.#rows.get(name)
-    const isCached = this.#shared.remembered.has(kind)
-    const [found] = await this.#read({ kind, tenant, id }, (each) => each === name, isCached)
+    const [found] = await this.#read({ kind, tenant, id }, name)
     const row = found.kind === null ? undefined : found
     if (this.#options.isChange) this.#rows.set(name, row)
     // Rows of a log are changed by the server that has the chain.
-    if (!isCached && kind !== port.LOG_ROWS)
+    if (!this.#isCached(kind) && kind !== port.LOG_ROWS)
       this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, row?.rev))
     return row
   }
@@ -220,46 +213,43 @@ export class Unit implements port.EngineWriter {
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
-    const read = (wanted: Statement) => this.#readOf(kind, tenant, wanted)
-    const statement = sql.searchStatement(query, this.now)
-    if (keys.length === 0) return read(statement)
+    const read = () => this.#read(sql.searchStatement(query, this.now), `${kind}/${tenant}/`, kind)
+    if (keys.length === 0) return read()
     const counting = keys.map(async (id) => {
       const name = rowName(kind, tenant, id)
       const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(name)
-      const count = known?.was ?? (await this.#readKey(kind, tenant, id)).keyed
+      const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
       this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
       return count
     })
     const isNone = (await Promise.all(counting)).every((count) => count === 0)
-    const found = isNone ? [{ kind: null, total: 0 }] : await read(statement)
-    for (const row of this.#shared.remembered.has(kind) ? [] : sql.rowsOf(found))
+    const found = isNone ? [{ kind: null, total: 0 }] : await read()
+    for (const row of this.#isCached(kind) ? [] : sql.rowsOf(found))
       this.#unchanged.set(rowName(kind, tenant, row.id), writes.createCheck(row, row.rev))
     return found
   }
 
-  /** How many rows have the key, and the newest of them. */
-  async #readKey(kind: number, tenant: number, id: port.Key): Promise<QueryResult['rows'][number]> {
-    return (await this.#readOf(kind, tenant, { kind, tenant, id }))[0]
+  async #readKey(name: sql.RowName): Promise<QueryResult['rows'][number]> {
+    return (await this.#read(name, `${name.kind}/${name.tenant}/`))[0]
   }
 
-  #readOf(kind: number, tenant: number, wanted: Statement | sql.RowName) {
-    const sees = (name: string) => name.startsWith(`${kind}/${tenant}/`)
-    return this.#read(wanted, sees, this.#shared.remembered.has(kind))
+  /** Sends first what the unit has written, if its names begin with `prefix`, because the answer is to show that. */
+  #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
+    this.#refuseLate()
+    if ([...this.#changes.keys()].some((name) => name.startsWith(prefix)))
+      this.#session.hold(this.#takeChanges())
+    return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
+  }
+
+  #isCached(kind: number): boolean {
+    return this.#shared.remembered.has(kind)
   }
 
   #isLive({ expires }: sql.FoundRow): boolean {
     return expires === 0 || expires > this.now
   }
 
-  /** Sends first what the unit has written, if the statement is to see it. */
-  #read(wanted: Statement | sql.RowName, sees: (name: string) => boolean, isCached = false) {
-    this.#refuseLate()
-    if ([...this.#changes.keys()].some(sees)) this.#session.hold(this.#takeChanges())
-    return this.#session.read(wanted, isCached)
-  }
-
   #change(change: writes.Change): void {
-    this.#write()
     // A unit that logs reads has not kept what it read.
     if (!this.#options.isChange) {
       Object.assign(this.#options, { isChange: true, isTransaction: false })
@@ -267,15 +257,16 @@ export class Unit implements port.EngineWriter {
     }
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#session.hold(this.#takeChanges())
-    this.#changes.set(name, change)
+    this.#write(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
     this.#unchanged.delete(name)
   }
 
-  #write(): void {
+  #write(name: string, change: writes.Change): void {
     this.#refuseLate()
     this.hasWritten = true
+    this.#changes.set(name, change)
   }
 
   #refuseLate(): void {

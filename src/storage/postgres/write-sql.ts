@@ -4,8 +4,9 @@ import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
-import { KEY_BYTES, NOTHING, type RowName, STATE } from './read-sql.js'
+import { NOTHING, type RowName, STATE } from './read-sql.js'
 
+const KEY_BYTES = 8
 /** A commit of more rows may take long. */
 const MOST_QUICK = 100
 /** Sealed bytes of commits, to which no other is added. */
