@@ -155,12 +155,9 @@ export class ExpressionParser {
     let end = REFERENCE_END.exec(text)
     while (end?.[1] !== undefined && !FILTERS.has(end[1])) end = REFERENCE_END.exec(text)
     if (end === null || end.index > from + MAX_REFERENCE_LENGTH) throw this.#refuse(open, UNCLOSED)
-    this.#at = end.index
     const given = text.slice(from, end.index).trim()
-    if (this.#use === 'header' && /^proxy(?![^.[])/.test(given)) {
-      this.#at = from
-      return undefined
-    }
+    if (this.#use === 'header' && /^proxy(?![^.[])/.test(given)) return undefined
+    this.#at = end.index
     if (UNSUPPORTED_REFERENCE.test(given))
       throw this.#refuse(
         text.indexOf(given, from),
