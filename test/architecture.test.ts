@@ -272,7 +272,7 @@ const BUDGETS: Record<string, number> = {
   control: 1328,
   crypto: 673,
   delivery: 551,
-  domain: 5386,
+  domain: 5383,
   framework: 2874,
   http: 2250,
   ipc: 214,
@@ -280,7 +280,7 @@ const BUDGETS: Record<string, number> = {
   operations: 7373,
   page: 3403,
   reactor: 3704,
-  storage: 8854,
+  storage: 8843,
   vault: 1701,
 }
 
