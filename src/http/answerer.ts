@@ -44,7 +44,7 @@ export interface AnswererOptions {
   record?: ((entry: AccessEntry) => void) | undefined
   /** Receives every entry too, before the answer. */
   observe?(entry: AccessEntry, request: HttpRequest): void
-  /** Receives internal errors; the caller sees only the trace id. */
+  /** Receives internal errors, of which the caller sees only the trace id, and those of responses that could not be sent. */
   reportFault?: ((error: unknown, traceId: string) => void) | undefined
   clock(): number
 }

@@ -3,8 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { ByteCollector } from '../domain/proxy/collect-bytes.js'
 import { type CofferError, validationError } from '../errors.js'
-import type { AccessEntry } from './access-log.js'
-import type { Answerer } from './answerer.js'
+import type { Answerer, AnswererOptions } from './answerer.js'
 import { type ByteBudget, ByteLease } from './byte-budget.js'
 import { formatHead, type HttpRequest, type HttpResponse } from './exchange.js'
 
@@ -13,7 +12,7 @@ const DRAIN_LIMIT_BYTES = 8 * 1024 * 1024
 /** A client has to read parts of a larger response in time. */
 const LARGE_BYTES = 64 * 1024
 
-export interface Service {
+export interface Service extends Pick<AnswererOptions, 'record' | 'reportFault'> {
   answerer: Answerer
   budget: ByteBudget
   /** A client that reads nothing of a waiting response is disconnected after this time. */
@@ -25,9 +24,6 @@ export interface Service {
   /** Headers of an answer after which the connection stays open. */
   keepAliveLines(): string
   createTraceId(): string
-  record: ((entry: AccessEntry) => void) | undefined
-  /** Receives the error of a response that could not be sent. */
-  reportFault: ((error: unknown, traceId: string) => void) | undefined
 }
 
 /** The connection of a request. `end`: the request is answered, or the client has disconnected. */

@@ -40,10 +40,11 @@ const FREE_PORT_TRIES = 20
 const ABSENT = ['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EPROTONOSUPPORT']
 
 export interface SocketOptions {
-  /** 0 for any port that is free on every address. */
+  /** 0 for any port that is free on every address, as the library's default is. */
   port?: number
-  /** The machine must have the first address; others that it does not have are skipped. */
+  /** Default: both loopback addresses. The machine must have the first; others that it does not have are skipped. */
   addresses?: readonly string[]
+  /** PEM texts. */
   tls?: { cert: string; key: string }
   limits?: typeof SERVER_LIMITS
   /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { ControlState, openControlled } from '../control/control-state.js'
 import { serveVault } from '../control/serve.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
+import type { SocketOptions } from '../http/server.js'
 import type { Seed } from '../operations/seed/apply-seed.js'
 import { openVault as openApp } from '../vault/open.js'
 import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from './coffer.js'
@@ -25,15 +26,9 @@ export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions,
   clock?(): number
 }
 
-export interface ServerOptions<S extends Seed = Seed> extends TestVaultOptions<S> {
-  /** 0, the default, for a free one. */
-  port?: number
-  /** Default: both loopback addresses. */
-  addresses?: readonly string[]
-  /** Accepted host names besides `localhost`, addresses, and the name in the setting `public_url`. */
-  allowHosts?: readonly string[]
-  /** PEM texts. */
-  tls?: { cert: string; key: string }
+export interface ServerOptions<S extends Seed = Seed>
+  extends TestVaultOptions<S>,
+    Pick<SocketOptions, 'port' | 'addresses' | 'allowHosts' | 'tls'> {
   /** Serves this vault instead of a new one in memory; `stop` then leaves it open. */
   vault?: Coffer
 }

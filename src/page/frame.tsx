@@ -24,23 +24,27 @@ function isField(target: EventTarget | null): target is HTMLElement {
   )
 }
 
-/** Single keys act outside of fields and dialogs only. */
-export function useKeys(keys: Record<string, () => unknown>, areOn: boolean) {
+/** Single keys act outside of fields and dialogs only, and Escape even if the others are turned off. */
+export function useKeys(keys: Record<string, () => unknown>) {
   useEvent('keydown', (event: KeyboardEvent) => {
-    const { key, target } = event
-    if (document.querySelector('dialog[open]') !== null) return
-    if (key === 'Escape' && isField(target)) {
-      if (target instanceof HTMLInputElement && target.type === 'search') {
-        target.value = ''
-        target.dispatchEvent(new InputEvent('input', { bubbles: true }))
-      }
-      return target.blur()
-    }
-    if (isField(target) || event.ctrlKey || event.metaKey || event.altKey) return
-    const act = key === 'Escape' || areOn ? keys[key] : undefined
-    if (act === undefined) return
+    const { key, target, ctrlKey, metaKey, altKey } = event
+    const isElsewhere = isField(target) || document.querySelector('dialog[open]') !== null
+    const isOff = key !== 'Escape' && localStorage.getItem('coffer-keys') === 'off'
+    if (keys[key] === undefined || isElsewhere || isOff || ctrlKey || metaKey || altKey) return
     event.preventDefault()
-    act()
+    keys[key]()
+  })
+}
+
+/** Escape leaves a field, and empties it if it is for a search. */
+export function useEscape() {
+  useEvent('keydown', ({ key, target }: KeyboardEvent) => {
+    if (key !== 'Escape' || !isField(target) || target.closest('dialog') !== null) return
+    if (target instanceof HTMLInputElement && target.type === 'search') {
+      target.value = ''
+      target.dispatchEvent(new InputEvent('input', { bubbles: true }))
+    }
+    target.blur()
   })
 }
 

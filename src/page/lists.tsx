@@ -22,6 +22,12 @@ const SCREENS: Record<string, string> = {
   reactor: 'reactors',
 }
 
+const NONE = {
+  title: 'Nothing is logged yet',
+  text: 'Each change of the vault, and each read of a token, is a record here. Reads of this page are not.',
+  command: 'coffer log tail',
+}
+
 type LogRecord = ResultOf<'log list'>['data'][number]
 
 export function Log() {
@@ -40,13 +46,6 @@ export function Log() {
   })
   const linkOf = ({ entity_type, entity_id }: LogRecord) =>
     linkTo(SCREENS[entity_type] ?? 'log', SCREENS[entity_type] && entity_id)
-  const empty = (
-    <Empty
-      title="Nothing is logged yet"
-      text="Each change of the vault, and each read of a token, is a record here. Reads of this page are not."
-      command="coffer log tail"
-    />
-  )
   const found = check?.is_whole
     ? `Chain verified, ${check.records} records`
     : `Broken at record ${check?.broken_at}`
@@ -70,7 +69,7 @@ export function Log() {
       }
     >
       <Rows
-        empty={result && (all.length > 0 || entity ? <NoneFits thing="record" /> : empty)}
+        empty={result && (all.length > 0 || entity ? <NoneFits thing="record" /> : <Empty {...NONE} />)}
         caption="Log records, newest first. Times in UTC."
         rows={rows}
         linkOf={linkOf}

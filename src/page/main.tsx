@@ -5,16 +5,15 @@ import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, us
 import { Applications } from './applications.js'
 import { Controls } from './controls.js'
 import { Check, Dialog, DialogProvider, Failure } from './forms.js'
-import { Chips, Header, Navigation, Places, Theme, Tool, useKept, useKeys } from './frame.js'
+import { Chips, Header, Navigation, Places, Theme, Tool, useEscape, useKept, useKeys } from './frame.js'
 import { Log, Outbox, Webhooks } from './lists.js'
 import { Facts } from './parts.js'
 import { Reactors } from './reactors.js'
 import { type Document, DocumentProvider, Reference } from './reference.js'
-import { EDIT, Requests } from './requests.js'
+import { Requests } from './requests.js'
 import { go, linkTo, readRoute, titleOf } from './route.js'
-import { MOVE } from './rows.js'
 import { formatTime, Terminal } from './text.js'
-import { NEW, Tokens } from './tokens.js'
+import { Tokens } from './tokens.js'
 
 const SCREENS = {
   requests: Requests,
@@ -54,20 +53,15 @@ function Page({ session }: { session: PageSession }) {
   const [dialog, show] = useState<ComponentChildren>()
   const screen = NAMES.find((name) => name === route.screen) ?? 'requests'
   const names = NAMES.filter((name) => name !== 'controls' || session.controls.faults)
-  const move = (by: number) => dispatchEvent(new CustomEvent(MOVE, { detail: by }))
   const showKeys = () =>
     show(<Keys areOn={single === 'on'} turn={(isOn) => setSingle(isOn ? 'on' : 'off')} />)
-  const keys: Record<string, () => unknown> = {
-    j: () => move(1),
-    k: () => move(-1),
+  useEscape()
+  useKeys({
     '/': () => document.querySelector<HTMLElement>('main [type=search]')?.focus(),
     '?': showKeys,
-    e: () => dispatchEvent(new Event(EDIT)),
-    n: () => dispatchEvent(new Event(NEW)),
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
-  }
-  useKeys(keys, single === 'on')
+  })
   useEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
     show(undefined)

@@ -1,9 +1,11 @@
 /** The requests; of one: why, which rule decided, what was sent and answered, as code. */
+
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { Problem } from '../errors.js'
-import { type Seen, useEvent, useLive, useNameOf, useRoute } from './api.js'
+import { type Seen, useLive, useNameOf, useRoute } from './api.js'
 import { Decisions, Why } from './decision.js'
 import { Button, Copy, Tabs, useDialog } from './forms.js'
+import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, Method, NoneFits, Status } from './parts.js'
 import { useOperation } from './reference.js'
 import { go, linkTo, linkToRequest, setFilter } from './route.js'
@@ -13,7 +15,6 @@ import { Detail, Filter, fits, Screen } from './screen.js'
 import { ComposeDialog, NOBODY } from './send.js'
 import { ApplicationLink, CodeTabs, formatJson, Json, Time } from './text.js'
 
-export const EDIT = 'coffer-edit'
 const TELL_MS = 5000
 const STATUSES: Record<string, RegExp> = { '2xx': /^2/, '4xx': /^4/, '5xx': /^[50]/ }
 const SINCE = { 1: 'Last minute', 15: 'Last 15 minutes' }
@@ -190,7 +191,7 @@ function Request({ request, id }: { request: Seen; id: string }) {
   }
   const draft = { method, path, type, body, application: application_id ?? NOBODY }
   const edit = () => show(<ComposeDialog draft={draft} />)
-  useEvent(EDIT, edit)
+  useKeys({ e: edit })
   const none = fault ? 'The fault answered before any rule was asked.' : 'No rule was asked.'
   const sent = { 'API key': `in ${session.header}, not kept`, Query: request.query?.join(', ') }
   const answered = { Status: <Status status={status} />, 'Trace id': <code>{request.trace_id}</code> }

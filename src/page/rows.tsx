@@ -1,7 +1,7 @@
 /** Lists: rows of one height, of which only those in view exist, and things to read. */
 import type { ComponentChildren, RefObject } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { useEvent } from './api.js'
+import { useKeys } from './frame.js'
 import { Cells, type Column, Heads } from './parts.js'
 import { go } from './route.js'
 
@@ -15,24 +15,23 @@ interface Listed<R> {
 const EXTRA = 20
 const STEP = 10
 
-export const MOVE = 'coffer-move'
-
 type Box = RefObject<HTMLDivElement | null>
 
-/** Moves to the next row when the page tells so. `reveal` has the row drawn, if it is not. */
+/** Keys move to the next row or the one before. `reveal` has the row drawn, if it is not. */
 function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at: number) => void): void {
   /** The row that was moved to, until it is the chosen one. */
   const moved = useRef<string>(undefined)
   const current = chosen && linkOf(chosen)
-  useEvent(MOVE, ({ detail }: CustomEvent<number>) => {
+  const move = (by: number) => {
     const from = moved.current ?? current
     const at = rows.findIndex((row) => linkOf(row) === from)
-    const next = Math.max(0, Math.min(rows.length - 1, at + detail))
+    const next = Math.max(0, Math.min(rows.length - 1, at + by))
     if (rows[next] === undefined) return
     moved.current = linkOf(rows[next])
     reveal(next)
     go(moved.current, true)
-  })
+  }
+  useKeys({ j: () => move(1), k: () => move(-1) })
   useEffect(() => {
     if (moved.current === undefined || moved.current !== current) return
     const link = list.current!.querySelector<HTMLElement>('[aria-current]')

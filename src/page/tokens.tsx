@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Access } from '../framework/ports/page.js'
 import type { ResultOf } from '../operations/all.js'
-import { useAsked, useEvent, useLive, useRoute } from './api.js'
+import { useAsked, useLive, useRoute } from './api.js'
 import { describeAccess } from './decision.js'
 import {
   Button,
@@ -15,6 +15,7 @@ import {
   TextArea,
   useDialog,
 } from './forms.js'
+import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
 import { go, linkTo, type Route, setFilter } from './route.js'
 import { Rows, useChosen } from './rows.js'
@@ -25,10 +26,15 @@ import { ApplicationLink, CodeTabs, formatJson, formatSpan, Json, Time } from '.
 type Token = ResultOf<'token list'>['data'][number]
 
 const SIZE = 100
-export const NEW = 'coffer-new'
 const SOON_MS = 3_600_000
 const TYPES = Object.keys(SAMPLES)
 const CONTAINERS = ['/pci/', '/pii/', '/bank/', '/general/']
+
+const NONE = {
+  title: 'No token yet',
+  text: 'A token stands for a value, and its mask says what of it is shown. Make one here, or in a terminal:',
+  command: 'coffer token generate --type card --count 10',
+}
 
 /** The list that the filters ask for. */
 function useTokens({ filters }: Route) {
@@ -58,18 +64,12 @@ export function Tokens() {
   const chosen = listed ?? (id === named?.id ? named : undefined)
   const now = news?.now ?? 0
   const start = () => show(<NewToken />)
-  useEvent(NEW, start)
+  useKeys({ n: start })
   const actions = <Button class="primary" text="New token" act={start} />
   const none = Object.values(filters).some(Boolean) ? (
     <NoneFits thing="token" />
   ) : (
-    <Empty
-      title="No token yet"
-      text="A token stands for a value, and its mask says what of it is shown. Make one here, or in a terminal:"
-      command="coffer token generate --type card --count 10"
-    >
-      {actions}
-    </Empty>
+    <Empty {...NONE}>{actions}</Empty>
   )
   return (
     <Screen

@@ -103,14 +103,9 @@ function describe(operation: RoutedOperation, names: HeaderNames): OpenApiOperat
   const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
   const listed = permissions.join(needsOnePermission ? ' or ' : ' and ')
   const needs = permissions.length === 0 ? key : `Permission: ${listed}.`
-  const required: readonly string[] = operation.input.required ?? []
   const parameters = [
-    ...endpoint.parameters.map((name) =>
-      describeParameter('path', name, operation.input.properties[name], true),
-    ),
-    ...Object.entries(endpoint.query).map(([name, schema]) =>
-      describeParameter('query', name, schema, required.includes(name)),
-    ),
+    ...endpoint.parameters.map((name) => describeParameter(operation, name, 'path')),
+    ...Object.keys(endpoint.query).map((name) => describeParameter(operation, name, 'query')),
   ]
   if (takesIdempotencyKey(operation))
     parameters.push({
@@ -143,7 +138,9 @@ function toParagraphs(details: string): string {
   return details.replaceAll('\n', '\n\n')
 }
 
-function describeParameter(place: string, name: string, property: Schema, required: boolean): JsonSchema {
+function describeParameter({ input }: RoutedOperation, name: string, place: 'path' | 'query'): JsonSchema {
+  const property = input.properties[name]
+  const required = place === 'path' || ((input.required ?? []) as readonly string[]).includes(name)
   const { description, ...schema } = toJsonSchema(property)
   // A map is spelled `metadata[key]=value`, or `metadata.key=value`.
   const style = property.type === 'object' ? { style: 'deepObject', explode: true } : {}
@@ -189,21 +186,15 @@ function describeResponses(operation: RoutedOperation, { traceId, replayed }: He
   const content = output && { content: { 'application/json': { schema: toJsonSchema(output) } } }
   const done = { description: 'Done.', headers, ...content }
   const existing = { ...done, description: 'The token that has this fingerprint already.' }
-  const statuses = [
-    '400',
-    '401',
-    ...(permissions.length > 0 || onlyFor !== undefined ? ['403'] : []),
-    ...(endpoint.parameters.length > 0 ? ['404'] : []),
-    ...(takesKey ? ['409'] : []),
-    ...(endpoint.takesBody ? ['413', '415'] : []),
-    '429',
-    '500',
-    'default',
-  ]
+  const isForSome = permissions.length > 0 || onlyFor !== undefined
+  const hasId = endpoint.parameters.length > 0
+  const body = endpoint.takesBody ? [413, 415] : []
+  const statuses = [400, 401, isForSome && 403, hasId && 404, takesKey && 409, ...body, 429, 500]
   return {
     [endpoint.success]: done,
     ...(mayAnswerExisting && { 200: existing }),
-    ...Object.fromEntries(statuses.map((status) => [status, PROBLEM])),
+    ...Object.fromEntries(statuses.filter(Boolean).map((status) => [status, PROBLEM])),
+    default: PROBLEM,
     ...(mayAnswerHttp && Object.fromEntries(STATUS_RANGES.map((range) => [range, GIVEN]))),
   }
 }

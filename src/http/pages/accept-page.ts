@@ -73,20 +73,21 @@ async function readForm(request: HttpRequest): Promise<URLSearchParams> {
   return new URLSearchParams(Buffer.from(await readWhole(request, FORM_LIMIT_BYTES)).toString('utf8'))
 }
 
+type Refused = { names: PersonNames; errors: PropertyErrors }
+
 function answerForm(
   { tenantName, email, expiresAt }: Invited,
   secret: string,
-  refused?: { names: PersonNames; errors: PropertyErrors },
+  refused?: Refused,
 ): HttpResponse {
-  const { names = {}, errors = {} } = refused ?? {}
   const body = `<main>
 <h1>You are invited</h1>
 <p>You are invited to join the tenant <strong><bdi>${encode(tenantName)}</bdi></strong> as <strong>${encode(email)}</strong>.
 Members have full access to the tenant.</p>
 <form method="post" action="${ACCEPT_PATH}?token=${encode(secret)}">
 <input type="hidden" name="token" value="${encode(secret)}">
-${renderField('first_name', 'First name', 'given-name', names.first_name, errors.first_name)}
-${renderField('last_name', 'Last name', 'family-name', names.last_name, errors.last_name)}
+${renderField('first_name', 'First name', 'given-name', refused)}
+${renderField('last_name', 'Last name', 'family-name', refused)}
 <p><button type="submit">Accept the invitation</button></p>
 </form>
 <p class="dim">This works once, until ${describeDate(expiresAt)}. If you did not expect it, close this page: nothing happens unless you accept.</p>
@@ -96,16 +97,16 @@ ${renderField('last_name', 'Last name', 'family-name', names.last_name, errors.l
 }
 
 function renderField(
-  name: string,
+  name: keyof PersonNames,
   label: string,
   autocomplete: string,
-  value = '',
-  faults: readonly string[] = [],
+  refused?: Refused,
 ): string {
+  const { [name]: faults = [] } = refused?.errors ?? {}
   const said = `<span class="fault" id="${name}-fault">It ${encode(faults.join('; it '))}.</span>`
   const marked = ` aria-invalid="true" aria-describedby="${name}-fault"`
   const [fault, marks] = faults.length === 0 ? ['', ''] : [said, marked]
-  const shown = encode(value.slice(0, SHOWN_NAME))
+  const shown = encode((refused?.names[name] ?? '').slice(0, SHOWN_NAME))
   return `<p><label for="${name}">${label} <span class="dim">(optional)</span></label>
 <input id="${name}" name="${name}" value="${shown}" maxlength="${SHOWN_NAME}" autocomplete="${autocomplete}"${marks}>${fault}</p>`
 }
