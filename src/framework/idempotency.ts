@@ -29,7 +29,11 @@ const SUBJECT_KINDS: Readonly<Record<string, Kind>> = {
   bank: 'token',
   token_intent: 'token_intent',
   reactor: 'reactor',
+  reactor_formula: 'formula',
   application: 'application',
+  proxy: 'proxy',
+  webhook: 'webhook',
+  invitation: 'invitation',
 }
 
 interface KeyedRequest {
@@ -166,8 +170,8 @@ export class IdempotentAnswer {
     const found = new Map<string, AnswerSubject>()
     const { type: kind, id } = caller.actor
     if (kind === 'application') found.set(`${kind}/${id}`, { kind, id })
-    for (const { type, id, as } of recorded) {
-      const kind = SUBJECT_KINDS[type]
+    for (const { type, id, as, told } of recorded) {
+      const kind = told === undefined ? SUBJECT_KINDS[type] : undefined
       if (as?.operation === 'delete') found.delete(`${kind}/${id}`)
       else if (kind !== undefined) found.set(`${kind}/${id}`, { kind, id })
     }

@@ -4,7 +4,7 @@ export type Grants = Partial<Record<Permission, Transform>>
 
 /** A record that an answer describes. Deleting the record deletes the answer. */
 export interface AnswerSubject {
-  kind: 'token' | 'token_intent' | 'reactor' | 'application'
+  kind: 'token' | 'token_intent' | 'reactor' | 'formula' | 'application' | 'proxy' | 'webhook' | 'invitation'
   id: string
   /** For a token: the caller's grants when the answer was stored. */
   granted?: Grants | undefined
@@ -15,7 +15,7 @@ export interface AnswerRecord {
   id: string
   status: number
   /** Only for an answer that code or another server made. */
-  headers?: { 'content-type'?: string } | undefined
+  headers?: { 'content-type'?: string; location?: string } | undefined
   /** JSON text; absent without a body. */
   body?: string | undefined
   /** Only the first {@link SUBJECTS_OF_ROW} are indexed. Further records index the others. */
