@@ -25,12 +25,11 @@ const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w
 export interface Batch extends PendingBatch {
   readonly written: number
   readonly entries: LogEntry[]
-  chain: number
 }
 
 interface PendingUnit extends EngineWriter {
   readPending(statement: Statement): Promise<PendingEntries[]>
-  storePending(batch: Batch): Promise<void>
+  storePending(batch: Batch, chain: number): Promise<void>
   endPending(pending: readonly PendingEntries[]): void
 }
 
@@ -63,8 +62,9 @@ export class PendingLogs {
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
-  #sending: Promise<unknown> = Promise.resolve()
-  #chaining: Promise<unknown> = Promise.resolve()
+  readonly #sendInTurn = createTurns()
+  /** Two at once would add to the same end of a chain. */
+  readonly #chainInTurn = createTurns()
   #isReported = false
   /** Why entries could not be stored, the last time. */
   #reason = ''
@@ -77,7 +77,7 @@ export class PendingLogs {
   attach(sealer: LogSealer): void {
     this.sealer = sealer
     const chain = async () => {
-      await this.#inBackground(() => this.#inTurn(() => this.#chainDue()))
+      await this.#inBackground(() => this.#chainInTurn(() => this.#chainDue()))
       this.#chainTimer?.refresh()
     }
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
@@ -86,7 +86,7 @@ export class PendingLogs {
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    this.unsent.push(...this.#addTo(this.#open, entries, 0))
+    this.unsent.push(...this.#addTo(this.#open, entries))
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -101,18 +101,18 @@ export class PendingLogs {
   }
 
   /** Makes batches of what is committed now. Contract: {@link end} is called when the commit has ended, well or not. */
-  begin(entries: readonly LogEntry[], chain: number): Batch[] {
+  begin(entries: readonly LogEntry[]): Batch[] {
     // Entries that reads have logged until now are older than this commit.
     this.#open = new Map()
-    return this.#addTo(new Map(), entries, chain)
+    return this.#addTo(new Map(), entries)
   }
 
   /** Returns the batches that are new. */
-  #addTo(batches: Map<number, Batch>, entries: readonly LogEntry[], chain: number): Batch[] {
+  #addTo(batches: Map<number, Batch>, entries: readonly LogEntry[]): Batch[] {
     const added: Batch[] = []
     for (const entry of entries) {
       const { tenant } = entry
-      const batch = batches.get(tenant) ?? this.#createBatch(tenant, chain)
+      const batch = batches.get(tenant) ?? this.#createBatch(tenant)
       if (batch.entries.length === 0) added.push(batch)
       batches.set(tenant, batch)
       entry.time = Math.floor(this.#options.clock())
@@ -121,12 +121,12 @@ export class PendingLogs {
     return added
   }
 
-  #createBatch(tenant: number, chain: number): Batch {
+  #createBatch(tenant: number): Batch {
     const number = (this.#numbers.get(tenant) ?? 0) + 1
     this.#numbers.set(tenant, number)
     const written = this.#tick()
     const id = batchKey(this.#owner, number, Math.floor(written / 1000))
-    const batch = { id, tenant, chain, written, entries: [] }
+    const batch = { id, tenant, written, entries: [] }
     this.#inFlight.add(batch)
     return batch
   }
@@ -139,33 +139,24 @@ export class PendingLogs {
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
-    const sending = this.#sending.then(async () => {
+    return this.#sendInTurn(async () => {
       this.#open = new Map()
       const batches = [...this.unsent]
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
         const chain = await this.claim()
-        for (const batch of batches) await unit.storePending(Object.assign(batch, { chain }))
+        for (const batch of batches) await unit.storePending(batch, chain)
       })
       this.end(this.unsent.splice(0, batches.length), true)
     })
-    this.#sending = sending.catch(() => undefined)
-    return sending
   }
 
   /** Moves all rows into their chains, also those of other servers. */
   chainPending(): Promise<void> {
-    return this.#inTurn(async () => {
+    return this.#chainInTurn(async () => {
       await this.#chainOwn()
       await this.#chainOthers('')
     })
-  }
-
-  /** One after the other: two would add to the same end of a chain. */
-  #inTurn(work: () => Promise<void>): Promise<void> {
-    const chaining = this.#chaining.then(work)
-    this.#chaining = chaining.catch(() => undefined)
-    return chaining
   }
 
   async #chainDue(): Promise<void> {
@@ -258,7 +249,7 @@ export class PendingLogs {
     if (this.#lease === undefined) return
     // Other servers move the rows if this does not succeed.
     const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
-    const moving = this.#inTurn(() => this.#chainOwn())
+    const moving = this.#chainInTurn(() => this.#chainOwn())
     await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
   }
 
@@ -278,6 +269,16 @@ export class PendingLogs {
       this.#isReported = true
       this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
     }
+  }
+}
+
+/** Runs works one after the other. */
+function createTurns(): (work: () => Promise<void>) => Promise<void> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(work)
+    last = turn.catch(() => undefined)
+    return turn
   }
 }
 

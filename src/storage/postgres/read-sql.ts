@@ -70,13 +70,14 @@ export function getStatement(names: readonly RowName[]): Statement {
   }
 }
 
+/** Selects the state with each of the rows, or alone with nulls if there is none. */
+function withState(columns: string, rows: string, order?: string, on = 'true'): string {
+  return `select ${STATE}, ${columns} from coffer_state s left join (${rows}) r on ${on} where s.id = 1${order === undefined ? '' : ` order by ${order}`}`
+}
+
 export function findExpiredStatement(limit: number, until: number): Statement {
   const expired = 'select * from coffer_rows where expires > 0 and expires <= $1 limit $2'
-  return {
-    name: 'expired',
-    text: `select ${STATE}, ${ROW}, r.sealed from coffer_state s left join (${expired}) r on true where s.id = 1`,
-    values: [until, limit],
-  }
+  return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
 /**
@@ -97,10 +98,8 @@ export function searchStatement(query: Query | SeekQuery, now: number): Statemen
     mostBytes === undefined
       ? 'r.sealed'
       : `case when ${before} < ${parameter(mostBytes)} then r.sealed end as sealed`
-  const text =
-    `select ${STATE}, ${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes from coffer_state s` +
-    ` left join (select r.* ${page}) r on true where s.id = 1 order by r.seq desc`
-  return { text, values, isSlow: true }
+  const columns = `${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes`
+  return { text: withState(columns, `select r.* ${page}`, 'r.seq desc'), values, isSlow: true }
 }
 
 /** The keys of which every row of a page has one. */
@@ -187,11 +186,7 @@ function condition(where: Where, parameter: Parameter): string {
 /** Entries of a tenant that are in no chain yet, in no order. */
 export function readPendingStatement(tenant: number, limit: number): Statement {
   const found = 'select * from coffer_waiting where tenant = $1 limit $2'
-  return {
-    name: 'pending',
-    text: `select ${STATE}, r.* from coffer_state s left join (${found}) r on true where s.id = 1`,
-    values: [tenant, limit],
-  }
+  return { name: 'pending', text: withState('r.*', found), values: [tenant, limit] }
 }
 
 /** At most `limit` rows of a chain `after` one and below a time, oldest first, and no more once they have `bytes`. */
@@ -204,11 +199,7 @@ export function readChainStatement(
   const where = 'chain = $3 and written < $4 and (written, id) > ($5, $6)'
   const before = 'sum(octet_length(sealed)) over (order by written, id) - octet_length(sealed) as before'
   const found = `select * from coffer_waiting where ${where} order by written, id limit $1`
-  return {
-    name: 'pending of chain',
-    text:
-      `select ${STATE}, r.* from coffer_state s left join (select *, ${before} from (${found}) w) r` +
-      ' on r.before < $2 where s.id = 1 order by r.written, r.id',
-    values: [limit, bytes, chain, below, after?.written ?? -1, after?.id ?? NOTHING],
-  }
+  const text = withState('r.*', `select *, ${before} from (${found}) w`, 'r.written, r.id', 'r.before < $2')
+  const values = [limit, bytes, chain, below, after?.written ?? -1, after?.id ?? NOTHING]
+  return { name: 'pending of chain', text, values }
 }

@@ -100,11 +100,11 @@ export class Unit implements port.EngineWriter {
     for (const each of pending) this.#write(pendingName(each), writes.changePending(each, true))
   }
 
-  async storePending(batch: Batch): Promise<void> {
-    const { id, tenant, chain, written, entries } = batch
+  async storePending(batch: Batch, chain: number): Promise<void> {
+    const { entries, ...pending } = batch
     const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
     if (sealed === undefined) return // The tenant was deleted.
-    this.#write(pendingName(batch), writes.changePending({ id, tenant, chain, written, sealed }))
+    this.#write(pendingName(batch), writes.changePending({ ...pending, chain, sealed }))
   }
 
   changeCounter(kind: number): number | undefined {
@@ -158,8 +158,11 @@ export class Unit implements port.EngineWriter {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
     const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
-    if (entries.length > 0) this.#batches = this.#logs.begin(entries, await this.#logs.claim())
-    for (const batch of this.#batches) await this.storePending(batch)
+    if (entries.length > 0) {
+      const chain = await this.#logs.claim()
+      this.#batches = this.#logs.begin(entries)
+      for (const batch of this.#batches) await this.storePending(batch, chain)
+    }
     const compares = this.#changedKinds.size > 0 || session.moments > 1
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
