@@ -35,7 +35,10 @@ const ENCODED: Record<string, (text: string) => unknown> = {
   'hex, upper case': (text) => hex(text).toUpperCase(),
   'hex with colons': (text) => hex(text).replaceAll(/..(?=.)/g, '$&:'),
   'hex of base64': (text) => hex(base64(text)),
+  'hex as in code': (text) => hex(text).replaceAll(/../g, '0x$&, '),
+  'hex escapes': (text) => hex(text).replaceAll(/../g, '\\x$&'),
   entities,
+  'entities without semicolons': (text) => entities(text).replaceAll(';', ' '),
   'utf-16 in base64': (text) => Buffer.from(text, 'utf16le').toString('base64'),
   'gzip in base64': (text) => gzipSync(text).toString('base64'),
   'deflate in base64': (text) => deflateSync(text).toString('base64'),
@@ -48,6 +51,8 @@ const ENCODED: Record<string, (text: string) => unknown> = {
   'with words between': (text) => [...text].join(' - '),
   characters: (text) => [...text],
   'object of pieces': (text) => ({ a: text.slice(0, 5), b: text.slice(5, 10), c: text.slice(10) }),
+  'pieces of base64': (text) => base64(text).match(/.{1,7}/g),
+  'pieces of hex': (text) => hex(text).match(/.{1,7}/g),
   bytes: (text) => [...Buffer.from(text)],
   'node buffer': (text) => Buffer.from(text).toJSON(),
   'name of a property': (text) => ({ [text]: true }),
@@ -63,6 +68,11 @@ for (const [how, encode] of Object.entries(ENCODED))
       t.match(JSON.stringify(scrubbed), 'withheld', value)
     }
   })
+
+t.test('names of properties tell no value in pieces', async (t) => {
+  const pieces = KEY.match(/.{1,7}/g)!.map((piece, at) => [piece, at])
+  t.equal(secretsOf(KEY).scrub(Object.fromEntries(pieces)), WITHHELD)
+})
 
 t.test('what tells nothing is unchanged', async (t) => {
   const answer = {

@@ -19,11 +19,14 @@ const MOST_DIGITS = 8
 const RUN = /\d(?:[ -]?\d)*/g
 const DATE = /(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)/g
 const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
-const HEX = /(?:[\da-f]{2}[ :-]?){6,}/gi
-const ENTITY = /&#(x?)([\da-f]{1,6});/gi
+const HEX = /(?:[\da-f]{2}[ :,-]{0,2}){6,}/gi
+const HEX_PREFIX = /\\x|0x/gi
+const ENTITY = /&#(x?)([\da-f]{1,6});?/gi
 const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/
 /** The beginning of what gzip and zlib write. */
-const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/
+const COMPRESSED = /(?:^|\0)(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/
+
+type Leaves = Record<'names' | 'values', string[]>
 
 /**
  * Numbers are recognized by their length, not by their digits: an answer that lists guesses, and lacks the right one, would
@@ -54,10 +57,16 @@ export class Secrets {
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     if (text.length > MOST_EXAMINED || this.#size > MOST_SECRET) return WITHHELD
     this.#decoded = 0
-    const leaves: string[] = []
+    const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
-    // A secret may be in pieces.
-    return this.#finder.find(leaves.map(plain).join(''), 0).size > 0 ? WITHHELD : (scrubbed as T)
+    // A secret, or its encoding, may be in pieces.
+    for (const pieces of [leaves.values, leaves.names]) {
+      if (pieces.length < 2) continue
+      const bytes = bytesOf(pieces.join(''))
+      for (const each of [bytes, ...decode(bytes), ...decodeMore(bytes)])
+        if (this.#hasPart(each, plain(textOf(each)))) return WITHHELD
+    }
+    return scrubbed as T
   }
 
   /** The members of `value`, without what tells a secret; none if too much does. */
@@ -89,10 +98,10 @@ export class Secrets {
     for (let at = 0; at <= last; at += step) this.#finder.add('', letters.slice(at, at + width))
   }
 
-  #scrub(value: unknown, leaves: string[]): unknown {
+  #scrub(value: unknown, leaves: Leaves): unknown {
     if (typeof value === 'string' || typeof value === 'number') {
       const shown = this.#tells(bytesOf(String(value)), MOST_DEPTH) ? WITHHELD : value
-      leaves.push(String(shown))
+      leaves.values.push(String(shown))
       return shown
     }
     if (Array.isArray(value)) {
@@ -103,6 +112,7 @@ export class Secrets {
     if (!isObject(value)) return value
     const entries = Object.entries(value).map(([name, inner], at) => {
       const shown = this.#tells(bytesOf(name), MOST_DEPTH) ? `${WITHHELD} ${at}` : name
+      leaves.names.push(shown)
       return [shown, this.#scrub(inner, leaves)]
     })
     return Object.fromEntries(entries)
@@ -112,16 +122,18 @@ export class Secrets {
   #tells(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MOST_DECODED || COMPRESSED.test(bytes)) return true
-    const text = Buffer.from(bytes, 'latin1').toString()
-    const letters = plain(text)
-    for (const each of [bytes, bytesOf(letters), bytesOf([...letters].reverse().join(''))])
-      if (this.#finder.find(each, 0).size > 0) return true
-    if (this.#isWord(text) || this.#hasNumber(text)) return true
+    const text = textOf(bytes)
+    if (this.#hasPart(bytes, plain(text)) || this.#isWord(text) || this.#hasNumber(text)) return true
     if (LONG_BASE64.test(bytes) && !/^[\da-f]+$/i.test(bytes) && isBinary(bytes)) return true
     if (depth === 0) return false
     for (const decoded of [...decode(bytes), ...decodeMore(bytes)])
       if (this.#tells(decoded, depth - 1)) return true
     return false
+  }
+
+  #hasPart(bytes: string, letters: string): boolean {
+    const forms = [bytes, bytesOf(letters), bytesOf([...letters].reverse().join(''))]
+    return forms.some((each) => this.#finder.find(each, 0).size > 0)
   }
 
   #isWord(text: string): boolean {
@@ -144,6 +156,7 @@ export class Secrets {
 /** The letters and digits of a text, in one spelling. */
 function plain(text: string): string {
   return text
+    .replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ')
     .normalize('NFKC')
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}]+/gu, '')
@@ -153,13 +166,20 @@ function bytesOf(text: string): string {
   return Buffer.from(text).toString('latin1')
 }
 
+function textOf(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').toString()
+}
+
 function isBinary(text: string): boolean {
   return /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(text, 'base64').toString('latin1'))
 }
 
 function* decodeMore(bytes: string): Generator<string> {
-  for (const [run] of bytes.matchAll(HEX))
-    yield Buffer.from(run.replaceAll(/[^\da-f]/gi, ''), 'hex').toString('latin1')
+  const runs = bytes.replaceAll(HEX_PREFIX, '').match(HEX)
+  if (runs !== null)
+    yield runs
+      .map((run) => Buffer.from(run.replaceAll(/[^\da-f]/gi, ''), 'hex').toString('latin1'))
+      .join('\0')
   if (bytes.includes('=')) yield decodePercent(bytes.replaceAll('=', '%'))
   if (bytes.includes('&#')) yield bytes.replaceAll(ENTITY, readEntity)
 }

@@ -11,6 +11,8 @@ export const MOST_DEPTH = 2
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
 const DIGITS = /\d(?:[ .-]?\d){7,}/g
 const BASE64 = /[A-Za-z0-9+/_-]{8,}/g
+/** Text in base64 is not so. */
+const LONG_HEX = /^[\da-f]{32,}$/i
 const PERCENT = /%([\da-f]{2})/gi
 const ESCAPED = /(?:\\u[\da-fA-F]{4}|\\["\\/bfnrt])+/g
 
@@ -94,15 +96,18 @@ function* decodings(text: string): Generator<string> {
   yield* decode(text)
 }
 
+/** The texts of all runs in base64 are one text, with zeros between them. */
 export function* decode(text: string): Generator<string> {
   if (text.includes('%')) yield decodePercent(text)
   // Forms write a space as a plus.
   if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
   if (text.includes('\\'))
     yield text.replaceAll(ESCAPED, (run) => Buffer.from(JSON.parse(`"${run}"`) as string).toString('latin1'))
+  const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))
+  if (runs.length === 0) return
   // The encoded text may begin before the value does.
-  for (const [run] of text.matchAll(BASE64))
-    for (let first = 0; first < 4; first++) yield Buffer.from(run.slice(first), 'base64').toString('latin1')
+  for (let first = 0; first < 4; first++)
+    yield runs.map((run) => Buffer.from(run.slice(first), 'base64').toString('latin1')).join('\0')
 }
 
 export function decodePercent(text: string): string {
