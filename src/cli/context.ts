@@ -47,7 +47,17 @@ export interface ProcessLike extends Streams {
   off(event: Signal, listener: () => void): unknown
 }
 
-export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch'> {
+/** The commands that a line may mean. */
+export interface Commands {
+  readonly registry: Registry
+  listCommands(): Command
+  listSummaries(): { name: string; summary: string }[]
+  findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
+  /** The help of a command. @throws CofferError `usage` */
+  describeCommand(words: readonly string[]): string
+}
+
+export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid' | 'fetch'> {
   readonly terminal: Terminal
   readonly config: Config
   readonly cwd: string
@@ -59,12 +69,6 @@ export interface CommandContext extends Pick<ProcessLike, 'env' | 'pid' | 'fetch
   readonly clock: Clock
   /** One reader for the whole run, because standard input can be read once. */
   readonly input: InputReader
-  readonly registry: Registry
-  listCommands(): Command
-  listSummaries(): { name: string; summary: string }[]
-  findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
-  /** The help of a command. @throws CofferError `usage` */
-  describeCommand(words: readonly string[]): string
   /** Answers of this run, so that opening the vault again does not ask again, and notices that are printed once. */
   readonly typed: { passphrase?: string; storePassword?: string; triesLeft?: number; told: Set<string> }
   /** Aborted by SIGINT and SIGTERM. */

@@ -5,7 +5,7 @@ import { createRegistry } from '../framework/registry.js'
 import type { Format } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
-import type { CommandContext, ProcessLike } from './context.js'
+import type { CommandContext, Commands, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
 import { DEFAULT_COLUMNS, detectTerminal, type Terminal } from './output/terminal.js'
 
@@ -118,10 +118,7 @@ class CommandLine {
 
   async #createContext(
     flags: Readonly<Record<string, unknown>>,
-    commands: Pick<
-      CommandContext,
-      'registry' | 'listSummaries' | 'listCommands' | 'findTerminalCommand' | 'describeCommand'
-    >,
+    commands: Commands,
   ): Promise<CommandContext> {
     const process = this.#process
     const { applyProfile } = await import('./commands/profile.js')
@@ -152,8 +149,7 @@ class CommandLine {
       },
       ...(process.fetch && { fetch: process.fetch }),
       reachVault: async (work, role = 'command') => {
-        const { url } = config
-        const { noReveal } = config
+        const { url, noReveal } = config
         const use = (vault: Vault) => {
           const ask: Vault['ask'] = (request) => vault.ask({ ...request, noReveal })
           return context.withVault(noReveal ? { ...vault, ask } : vault, work)

@@ -44,7 +44,9 @@ export async function runOperation(
   const hooks = ownHooks ?? (await load?.()) ?? {}
   const createTask = createTasks({ context, definition, options, format, key, presentation })
   const list = createNounList(createTask({}, given))
-  const form = terminal.mayPrompt ? await openForm(context, definition, list) : undefined
+  const form = terminal.mayPrompt
+    ? new (await import('./input/form.js')).Form({ ...context, list }, definition)
+    : undefined
   const args = await completeArgs({ terminal, form }, definition.name, specs, given)
   const own = await hooks.gather?.(context, args, options)
   const { inputs, names } = await gatherInputs({ ...context, form, list }, definition, args, options, own)
@@ -140,11 +142,6 @@ async function findTokens({ ask }: Task, id: string): Promise<readonly unknown[]
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
   return ((await ask({ query }, 'token search')) as List<unknown>).data
-}
-
-async function openForm(context: CommandContext, definition: RegisteredOperation, list: ListNoun) {
-  const { Form } = await import('./input/form.js')
-  return new Form({ ...context, list }, definition)
 }
 
 async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {

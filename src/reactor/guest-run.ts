@@ -78,7 +78,7 @@ export class GuestRun {
     this.#work = work
     this.#services = services
     this.#startedMs = services.clock.now()
-    this.#idleMiB = readMiB(services.meter, guest) ?? 0
+    this.#idleMiB = services.meter(guest.pid) ?? 0
     this.answered = new Promise((resolve) => {
       this.#answer = resolve
     })
@@ -91,10 +91,7 @@ export class GuestRun {
     guest.messageLimits = { mostBytes, mostBodyBytes }
     guest.listener = {
       message: (message) => this.#receive(message),
-      end: (ending) => {
-        this.#settle(ending)
-        this.#settleIdle(false)
-      },
+      end: (ending) => this.stop(ending),
     }
     void guest.send(message, body)
   }
@@ -121,7 +118,7 @@ export class GuestRun {
     for (const listener of this.#endListeners) listener()
     this.#queuedCalls.length = 0
     const { clock, meter } = this.#services
-    const endMiB = Math.max(peakMiB, readMiB(meter, this.#guest) ?? 0, this.#idleMiB)
+    const endMiB = Math.max(peakMiB, meter(this.#guest.pid) ?? 0, this.#idleMiB)
     this.#answer({
       last: typeof last === 'string' ? (killed ?? last) : last,
       console: this.#console,
@@ -189,10 +186,6 @@ export class GuestRun {
     if (client !== null && CLIENT_CALLS.includes(name)) return client(name, args)
     throw new CofferError('not_found', 'There is no such call.')
   }
-}
-
-export function readMiB(meter: MemoryMeter, { pid }: Pick<Guest, 'pid'>): number | undefined {
-  return pid === undefined ? undefined : meter(pid)
 }
 
 export function describeRun({ last, ...run }: RunOutcome, limits: ReactorLimits, prefix: string): ReactorRun {

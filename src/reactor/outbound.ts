@@ -1,4 +1,5 @@
 /** Sends the requests of proxies and of `fetch` in reactors, only to hosts that are allowed and addresses that were checked. */
+import type { LookupAddress } from 'node:dns'
 import { lookup } from 'node:dns/promises'
 import type { IncomingMessage } from 'node:http'
 import { BlockList, isIP, type LookupFunction } from 'node:net'
@@ -22,15 +23,10 @@ import {
 /** A smaller status is not final (101) or not valid. */
 const LEAST_STATUS = 200
 
-export interface Resolved {
-  address: string
-  family: number
-}
-
 export interface OutboundOptions {
   /** `host` or `host:port`. */
   allowNet: readonly string[]
-  resolve?: (host: string) => Promise<Resolved[]>
+  resolve?: (host: string) => Promise<LookupAddress[]>
   ca?: string
   /** The ports that this process listens on; no request is sent to them, whatever is allowed. */
   ownPorts?: ReadonlySet<number>
@@ -39,7 +35,7 @@ export interface OutboundOptions {
 
 export class HttpOutbound implements Outbound {
   readonly #list: AllowList
-  readonly #resolve: (host: string) => Promise<Resolved[]>
+  readonly #resolve: (host: string) => Promise<LookupAddress[]>
   readonly #ownPorts: ReadonlySet<number>
   readonly #waitMs: number
   readonly #sender: HttpSender
@@ -103,7 +99,7 @@ export class HttpOutbound implements Outbound {
     }
   }
 
-  async #find(url: URL): Promise<Resolved[]> {
+  async #find(url: URL): Promise<LookupAddress[]> {
     const found = await this.#resolve(hostOf(url)).catch((cause: unknown) => {
       throw refusal('bad_gateway', 'the name of the host cannot be resolved', cause)
     })
@@ -111,7 +107,7 @@ export class HttpOutbound implements Outbound {
   }
 
   /** The addresses that may be connected to. @throws CofferError `forbidden`, `bad_gateway` if there is none */
-  #choose(url: URL, found: readonly Resolved[]): Resolved[] {
+  #choose(url: URL, found: readonly LookupAddress[]): LookupAddress[] {
     if (found.length === 0) throw refusal('bad_gateway', 'the name of the host has no address')
     const port = portOf(url)
     const allowed = found.filter(({ address }) => this.#list.mayConnect(hostOf(url), address, port))

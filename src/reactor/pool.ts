@@ -8,15 +8,7 @@ import {
   type ReactorRuntime,
   type Sandbox,
 } from '../framework/ports/reactors.js'
-import {
-  describeRun,
-  GuestRun,
-  type RunOutcome,
-  readMiB,
-  toError,
-  toStopError,
-  type Work,
-} from './guest-run.js'
+import { describeRun, GuestRun, type RunOutcome, toError, toStopError, type Work } from './guest-run.js'
 import type { HostMessage } from './messages.js'
 import type { PoolSettings } from './settings.js'
 import { type Assignment, type Worker, type WorkerServices, Workers } from './workers.js'
@@ -190,7 +182,7 @@ export class ReactorPool implements ReactorRuntime {
       if (this.#isClosed) throw this.#closedError()
       throw new CofferError('unavailable', 'No process could be started for the reactor.')
     }
-    worker.freshMiB ??= readMiB(this.#services.meter, guest)
+    worker.freshMiB ??= this.#services.meter(guest.pid)
     const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
     const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
     worker.run = run
@@ -220,7 +212,7 @@ export class ReactorPool implements ReactorRuntime {
     const { isolation, mostRuns, limits } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that a run leaves would count for the next run. The child's processor time is limited in total.
-    const grownMiB = (readMiB(this.#services.meter, guest) ?? 0) - freshMiB
+    const grownMiB = (this.#services.meter(guest.pid) ?? 0) - freshMiB
     return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
   }
 }

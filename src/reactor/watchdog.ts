@@ -98,8 +98,8 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   })
 }
 
-/** MiB of resident memory as the operating system reports it, or undefined if the process has ended. */
-export type MemoryMeter = (pid: number) => number | undefined
+/** MiB of resident memory as the operating system reports it, or undefined if the process has ended or has not started. */
+export type MemoryMeter = (pid: number | undefined) => number | undefined
 
 type MeterTools = Pick<typeof import('node:fs'), 'readFileSync'> &
   Pick<typeof import('node:child_process'), 'execFileSync'>
@@ -117,7 +117,7 @@ export function createMemoryMeter(platform: string, { readFileSync, execFileSync
   if (platform === 'linux') readMiB('self')
   return (pid) => {
     try {
-      return platform === 'win32' ? undefined : readMiB(pid)
+      return platform === 'win32' || pid === undefined ? undefined : readMiB(pid)
     } catch {
       return undefined
     }

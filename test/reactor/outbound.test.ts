@@ -1,3 +1,4 @@
+import type { LookupAddress } from 'node:dns'
 /** Where requests of proxies and of `fetch` in reactors may go, to which address they do, and how long they may take. */
 import { once } from 'node:events'
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
@@ -11,11 +12,10 @@ import {
   HttpOutbound,
   isPrivateAddress,
   type OutboundOptions,
-  type Resolved,
 } from '../../src/reactor/outbound.js'
 import { CERTIFICATE as cert, PRIVATE_KEY as key } from '../http/certificate.js'
 
-const LOOPBACK: Resolved = { address: '127.0.0.1', family: 4 }
+const LOOPBACK: LookupAddress = { address: '127.0.0.1', family: 4 }
 const resolve = async () => [LOOPBACK]
 
 async function start(t: Test, server: Server): Promise<number> {
@@ -101,7 +101,7 @@ t.test('an address that is no public unicast address is private, however it is w
 
 t.test('only allowed hosts are called, judged by their address', async (t) => {
   const port = await listen(t, (socket) => socket.end(OK))
-  const resolve = async (host: string): Promise<Resolved[]> =>
+  const resolve = async (host: string): Promise<LookupAddress[]> =>
     host === 'public.example' ? [{ address: '93.184.216.34', family: 4 }] : [LOOPBACK]
   const closed = outbound(t, { resolve })
   for (const url of [
@@ -125,7 +125,7 @@ t.test(
   'a name is resolved once and judged for each connection, to the address that was judged',
   async (t) => {
     const port = await listen(t, (socket) => socket.write(NO_CONTENT))
-    const answers: Resolved[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
+    const answers: LookupAddress[][] = [[LOOPBACK], [{ address: '10.0.0.1', family: 4 }]]
     const url = `http://moving.example:${port}`
     const allowNet = ['moving.example', '127.0.0.1']
     const moving = outbound(t, { resolve: async () => answers.shift() ?? [], allowNet })
@@ -144,7 +144,7 @@ t.test(
 t.test('if nobody listens at an address, the next is called', async (t) => {
   const port = await listen(t, (socket) => socket.end(NO_CONTENT))
   const sent: string[] = []
-  const addresses: Resolved[] = [{ address: '::1', family: 6 }, LOOPBACK]
+  const addresses: LookupAddress[] = [{ address: '::1', family: 6 }, LOOPBACK]
   const both = outbound(t, { allowNet: ['localhost'], resolve: async () => addresses })
   t.equal((await send(both, `http://localhost:${port}`, () => sent.push('once'))).status, 204)
   t.same(sent, ['once'])

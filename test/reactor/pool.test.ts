@@ -92,7 +92,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
   const clock = new HandClock()
   const guests: FakeGuest[] = []
   const memory = new Map<number, number>()
-  const readMiB = (pid: number) => memory.get(pid) ?? 50
+  const readMiB = (pid: number | undefined) => memory.get(pid!) ?? 50
   const pool = new ReactorPool(
     { ...DEFAULT_SETTINGS, ...settings },
     {

@@ -27,14 +27,8 @@ export async function reachServer(context: CommandContext, address: string): Pro
   const fetch = context.fetch ?? sockets!.fetch
   const effects = { fetch, signal, createKey, wait: pause, random: Math.random }
   const options = { url, ...effects, ...omitUndefined({ prefix, timeoutMs }) }
-  const ask = async ({
-    operation,
-    input,
-    as,
-    explain,
-    idempotencyKey,
-    noReveal = false,
-  }: OperationRequest) => {
+  const ask = async (request: OperationRequest) => {
+    const { operation, input, as, explain, idempotencyKey, noReveal = false } = request
     const definition = await loadOperation(operation)
     if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
     requireRoute(definition, explain !== undefined)

@@ -3,12 +3,11 @@ import * as crypto from 'node:crypto'
 import { types } from 'node:util'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { type Epoch, fromNode, gate, gateAsync, gateCallback } from './gate.js'
-import { type Any, getterOf, guard, requireMemory, split, type Work } from './shield.js'
+import { type Any, guard, kindOf, requireMemory, split, type Work } from './shield.js'
 
 // Captured before reactor code could change them.
 const { randomBytes, randomFillSync, randomUUID } = crypto
 const { isCryptoKey, isKeyObject } = types
-const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 /** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
 const MOST_RANDOM_BYTES = 65_536
 

@@ -11,7 +11,7 @@ import { describeFailure, readThrownResponse } from './failure.js'
 import type { Epoch } from './gate.js'
 import { createRealm, type Realm, stripProcess } from './realm.js'
 import { Run, type Send } from './run.js'
-import { prepareSource, type Source, SourceError, START } from './source.js'
+import { prepareSource, SourceError, START } from './source.js'
 
 const INPUT = 0
 const OUTPUT = 1
@@ -20,13 +20,12 @@ const MOST_FRAME_BYTES = 256 * 1024 * 1024
 /** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
-type Work = Extract<HostMessage, { kind: 'run' }>
 type Handler = (request: object) => unknown
 
 class Guest {
   readonly #epoch: Epoch
   readonly #realm: Realm
-  #source: { code: string; prepared?: Source } | undefined
+  #source: { code: string; prepared?: string } | undefined
   #run: Run | undefined
   #resultBytes = 0
 
@@ -50,8 +49,7 @@ class Guest {
     this.#epoch.current = run
     this.#epoch.time = message.kind === 'run' ? message.time : undefined
     this.#resultBytes = message.kind === 'run' ? message.resultBytes : 0
-    const work = message.kind === 'check' ? this.#check(message.code, run) : this.#invoke(message, body, run)
-    const last = await work.catch((error) => this.#describe(error))
+    const last = await this.#work(message, body, run).catch((error) => this.#describe(error))
     this.#finish(run, last)
   }
 
@@ -73,12 +71,10 @@ class Guest {
     })
   }
 
-  async #invoke(
-    { code, message, rest, configuration, prefix, hasClient, resultBytes, ...work }: Work,
-    body: Buffer,
-    run: Run,
-  ): Promise<Done> {
-    const handler = this.#load(code, run)
+  async #work(work: Exclude<HostMessage, { kind: 'reply' }>, body: Buffer, run: Run): Promise<Done> {
+    const handler = this.#load(work.code, run)
+    if (work.kind === 'check') return { kind: 'done' }
+    const { message, rest, configuration, prefix, hasClient, resultBytes } = work
     const args = message === undefined ? work.args : describeMessage(message, body)
     const req = rest === undefined ? args : args === undefined ? rest : { ...rest, args }
     const { debug, info, warn, error } = run.console
@@ -91,17 +87,12 @@ class Guest {
     return { ...describeResult({ raw }, resultBytes), ...made }
   }
 
-  async #check(code: string, run: Run): Promise<Done> {
-    this.#load(code, run)
-    return { kind: 'done' }
-  }
-
   /** The exported function: `module.exports`, or its `default` as in compiled ES modules. */
   #load(code: string | undefined, run: Run): Handler {
     if (code !== undefined) this.#source = { code }
     const source = this.#source!
     source.prepared ??= prepareSource(source.code)
-    const exported = this.#realm.load(source.prepared.text, run.globals) as { default?: unknown } | undefined
+    const exported = this.#realm.load(source.prepared, run.globals) as { default?: unknown } | undefined
     for (const each of [exported, exported?.default]) if (typeof each === 'function') return each as Handler
     throw new SourceError('The code exports no function; set module.exports to one', START)
   }

@@ -1,14 +1,13 @@
 /** `inspect`, `format` and `console` over copies without functions or objects of the code, which could run inside Node's functions. */
 import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
-import { type Any, define, getterOf, split, viewMemory } from './shield.js'
+import { type Any, define, kindOf, split, viewMemory } from './shield.js'
 
 const MOST_CHARACTERS = 16_384
 const MOST_ITEMS = 100
 const CONSOLE_DEPTH = 4
 const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
-const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 /** Captured before reactor code could change them. */
 const { getTime } = Date.prototype
 const { toString: toPattern } = RegExp.prototype

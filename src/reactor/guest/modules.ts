@@ -126,7 +126,7 @@ export function createBundles(directory: string | undefined): (name: string) => 
   }
   return (name) => {
     const text = texts.get(name)
-    const known = prepared.get(name) ?? (text && prepareSource(text.replace(/^#!/, '//')).text)
+    const known = prepared.get(name) ?? (text && prepareSource(text.replace(/^#!/, '//')))
     if (known !== undefined) prepared.set(name, known)
     return known
   }

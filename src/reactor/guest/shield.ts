@@ -33,6 +33,8 @@ export function getterOf(prototype: object, name: PropertyKey): (this: unknown) 
 const PLACES = [Object.getPrototypeOf(Uint8Array.prototype) as object, DataView.prototype].map((prototype) =>
   ['buffer', 'byteOffset', 'byteLength'].map((name) => getterOf(prototype, name)),
 )
+/** The name of the class of a typed array; undefined for other values. */
+export const kindOf = getterOf(Object.getPrototypeOf(Uint8Array.prototype) as object, Symbol.toStringTag)
 const bufferLength = getterOf(ArrayBuffer.prototype, 'byteLength')
 
 /** A Node buffer over the memory of `value`; undefined if it is neither an ArrayBuffer nor a view of one. */

@@ -15,12 +15,6 @@ export class SourceError extends Error {
 
 export const START: Position = { line: 1, column: 1 }
 
-export interface Source {
-  /** Equivalent to the given code with the same lines, except in `String.raw`, `source` and `toString`. */
-  text: string
-  program: Program
-}
-
 type Edit = Record<'start' | 'end', number> & { text: string }
 
 /** SES refuses these in any position, even in strings and comments; see its `transforms.js`. */
@@ -28,8 +22,11 @@ const SUSPECT = /(\\*)(import(?=\s*(?:\(|\/[/*]))|eval(?=\s*\()|<(?=!--))|(?<=--
 const ESCAPES: Readonly<Record<string, string>> = { import: '\\x69mport', eval: '\\x65val', '<': '\\x3c' }
 const NAMES = new Map(Object.entries({ import: '\\u0069mport', eval: '\\u0065val' }))
 
-/** Parses CommonJS code in strict mode. @throws SourceError also for `import()`, direct `eval()` and HTML-like comments */
-export function prepareSource(code: string): Source {
+/**
+ * Parses CommonJS code in strict mode. The result is equivalent, with the same lines, except in `String.raw`, `source` and
+ * `toString`. @throws SourceError also for `import()`, direct `eval()` and HTML-like comments
+ */
+export function prepareSource(code: string): string {
   const tokens: Token[] = []
   const comments: Comment[] = []
   const program = parse(code, tokens, comments)
@@ -39,7 +36,7 @@ export function prepareSource(code: string): Source {
     const edit = findNameEdit(code, node)
     if (edit !== undefined) edits.push(edit)
   })
-  return { text: applyEdits(code, edits), program }
+  return applyEdits(code, edits)
 }
 
 function locate(code: string, offset: number): Position {
