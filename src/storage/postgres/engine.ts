@@ -74,12 +74,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   read<T>(work: (reader: Unit) => port.Awaitable<T>): Promise<T> {
-    return this.#admit(() => this.#run(work, { isChange: false }))
+    return this.#admit(work, { isChange: false })
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
     // A unit whose changes need not be durable at once is a read that is logged.
-    return this.#admit(() => this.#run(work, { isChange: durability === 'now' }))
+    return this.#admit(work, { isChange: durability === 'now' })
   }
 
   cachedCounter(kind: number): number | undefined {
@@ -181,14 +181,11 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     await pool.using((connection) => connection.send(sent))
   }
 
-  #admit<T>(unit: () => Promise<T>): Promise<T> {
-    if (this.#closing !== undefined)
-      return Promise.reject(new CofferError('internal', 'The vault is closed already.'))
-    const outcome = unit()
+  async #admit<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {
+    if (this.#closing !== undefined) throw new CofferError('internal', 'The vault is closed already.')
+    const outcome = this.#run(work, options)
     this.#running.add(outcome)
-    const end = () => this.#running.delete(outcome)
-    outcome.then(end, end)
-    return outcome
+    return outcome.finally(() => this.#running.delete(outcome))
   }
 
   async #run<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {

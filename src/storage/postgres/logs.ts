@@ -77,7 +77,7 @@ export class PendingLogs {
   attach(sealer: LogSealer): void {
     this.sealer = sealer
     const chain = async () => {
-      await this.#inBackground(() => this.#chainInTurn(() => this.#chainDue()))
+      await this.#inBackground(() => this.chainPending(true))
       this.#chainTimer?.refresh()
     }
     this.#chainTimer = setTimeout(chain, CHAIN_MS).unref()
@@ -151,19 +151,16 @@ export class PendingLogs {
     })
   }
 
-  /** Moves all rows into their chains, also those of other servers. */
-  chainPending(): Promise<void> {
+  /** Moves all rows into their chains, also those of other servers; with `isDue` those alone whose time has come. */
+  chainPending(isDue = false): Promise<void> {
     return this.#chainInTurn(async () => {
       await this.#chainOwn()
-      await this.#chainOthers('')
+      if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
+      this.#lookedAt = performance.now()
+      const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
+      const { rows } = await this.#options.pool.query({ text })
+      for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
     })
-  }
-
-  async #chainDue(): Promise<void> {
-    await this.#chainOwn()
-    if (performance.now() - this.#lookedAt < LOOK_MS) return
-    this.#lookedAt = performance.now()
-    await this.#chainOthers(UNLEASED)
   }
 
   /** Moves the rows that no entry of this server can precede any more. */
@@ -177,12 +174,6 @@ export class PendingLogs {
       this.#hasRows = true
       throw error
     })
-  }
-
-  async #chainOthers(where: string): Promise<void> {
-    const text = `select distinct chain from coffer_waiting w ${where} order by chain`
-    const { rows } = await this.#options.pool.query({ text })
-    for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
   /** A row that does not open stays where it is: verifying the vault reports it. */
