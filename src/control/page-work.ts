@@ -60,8 +60,9 @@ const OTHERS: ReadonlySet<string> = new Set<OperationName>([
   'control request clear',
 ])
 
-/** Limits inputs from the page and answers to it: no key, no setting, no output of code. */
+/** Limits inputs from the page and answers to it: no key, no setting, no output of code, no data of token intents. */
 const LIMITS: Limits = {
+  'token create': { take: ({ token_intent_id: _, ...input }) => input },
   'app create': { take: (input) => ({ ...input, create_key: false }) },
   'control fork create': { give: ({ id }) => ({ id }) },
   'reactor list': { give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },

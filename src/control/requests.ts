@@ -92,7 +92,8 @@ export function queryNames(search: string, operation: RegisteredOperation | unde
 }
 
 export function redactResponse({ headers, body }: HttpResponse, operation: RegisteredOperation | undefined) {
-  const isProblem = headers['content-type']?.includes('problem') === true && operation?.noun !== 'proxy'
+  const isOfCode = operation?.noun === 'proxy' || headers['content-security-policy'] === 'sandbox'
+  const isProblem = headers['content-type']?.includes('problem') === true && !isOfCode
   return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 

@@ -3,7 +3,9 @@ import t, { type Test } from 'tap'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
 import { Dashboard } from '../../src/control/dashboard.js'
 import { createVaultAnswerer } from '../../src/control/middleware.js'
+import type { OperationInput } from '../../src/framework/operation.js'
 import { toHandler } from '../../src/http/start.js'
+import type { OperationName } from '../../src/operations/all.js'
 
 const ORIGIN = 'http://localhost:4999'
 const SEED = {
@@ -262,6 +264,34 @@ t.test('the page asks again for facts only if something has changed', async (t) 
   t.match(await send('/_dashboard/ask', { after: 0, version: first.version }), {
     json: { facts: { counts: { tokens: 1 } } },
   })
+})
+
+t.test('neither a problem that code made up nor a converted token intent shows data', async (t) => {
+  const { control, ask, send, signIn } = await open(t)
+  await signIn()
+  const own = async (operation: OperationName, input: object) =>
+    (await control.app.ask({ operation, input: input as OperationInput, as: { reveal: false } })).result as {
+      id: string
+    }
+  const code = `module.exports = async ({ args: { mark } }) => ({ res: { statusCode: 400, body: { detail: mark },
+    headers: { 'content-type': 'application/problem+json' } } })`
+  const { id } = await own('reactor create', { name: 'r', code })
+  const user = await own('app create', { name: 'user', type: 'private', permissions: ['token:use'] })
+  const target = `/reactors/${id}/react`
+  const react = (args: unknown) =>
+    send('/_dashboard/ask', {
+      request: { method: 'POST', target, application: user.id, body: JSON.stringify({ args }) },
+    })
+  t.match(await react({ mark: '{{ name-1 }}' }), { json: { status: 400, answer: '(object)' } })
+  t.match(
+    await react(1),
+    { json: { status: 400, answer: { errors: { args: [String] } } } },
+    'our own is shown',
+  )
+  const intent = await own('intent create', { type: 'token', data: 'MARKED' })
+  const made = await ask('token create', { token_intent_id: intent.id, mask: '{{ data }}' })
+  t.equal(made.status, 400)
+  t.notMatch(JSON.stringify([made.json, (await send('/_dashboard/ask', { after: 0 })).json]), /MARKED|"Ada"/)
 })
 
 t.test('a request of the page has the grants of an application, and no data in its answer', async (t) => {
