@@ -9,10 +9,7 @@ export function formatDate(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, -1)}+00:00`
 }
 
-/**
- * Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601, in UTC without an offset.
- * @throws CofferError `validation` for other text, an impossible date, or one not after `nowMs`
- */
+/** Reads `M/D/YYYY` (12 AM), `M/D/YYYY h:mm:ss AM/PM +hh:mm` or ISO 8601, by default in UTC. @throws CofferError `validation` */
 export function parseExpiry(text: string, nowMs: number): number {
   const ms = readAmerican(text) ?? readIso(text)
   if (ms === undefined) throw validationError(`must be an existing date, ${EXPIRY_FORMATS}`)

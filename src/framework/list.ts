@@ -42,10 +42,7 @@ export async function readList<K extends Kind, View>(
   return readItems(session, listing, locate, (data, { total }) => listOf(data, total, { page, size }))
 }
 
-/**
- * Newest first, at the same cost at any depth. `about`: binds a cursor, besides the tenant.
- * @throws CofferError as {@link readList}; `validation` for another `start`
- */
+/** Newest first, at the same cost at any depth. `about` binds a cursor, besides the tenant. @throws CofferError `validation` for another `start` */
 export async function readListByCursor<K extends Kind, View>(
   session: Session,
   { about, ...listing }: Listing<K, View> & { about: string },

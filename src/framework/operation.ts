@@ -18,7 +18,14 @@ import type { DeliveryPort, Waiting } from './ports/deliveries.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
-import { type Answer, closedInput, type Infer, type ObjectSchema, type Schema } from './schema.js'
+import {
+  type Answer,
+  closedInput,
+  type Infer,
+  inputSchema,
+  type ObjectSchema,
+  type Schema,
+} from './schema.js'
 
 export interface Effects {
   readonly random: RandomSource
@@ -198,10 +205,7 @@ export interface Operation<
   readonly noReveal?: 'refused'
   /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
   readonly log?: LogEntry
-  /**
-   * Validates what a schema cannot express, without stored data. Its errors are reported with those of the
-   * schema, whose properties `input` lacks. The result is passed to `run`. @throws CofferError `validation`
-   */
+  /** Validates what a schema cannot express, without stored data; `input` lacks properties with errors. @throws CofferError `validation` */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   run?(
     context: Context,
@@ -244,18 +248,22 @@ export class Existing<T> {
   }
 }
 
+const nothing = inputSchema([], {})
+
+/** Without `input` it takes nothing. */
 export function operation<
-  const I extends ObjectSchema,
   const Name extends string,
+  const I extends ObjectSchema = typeof nothing,
   const O extends Schema | undefined = undefined,
   Checked = unknown,
   const Route extends string | undefined = undefined,
->(definition: Operation<I, O, Checked, Name, Route>): Operation<I, O, Checked, Name, Route> {
-  return definition
+>(definition: Omit<Operation<I, O, Checked, Name, Route>, 'input'> & { readonly input?: I }) {
+  const input = definition.route === undefined ? closedInput([], {}) : nothing
+  return { input, ...definition } as Operation<I, O, Checked, Name, Route>
 }
 
-/** The declaration shared by operations of the owner on the whole vault; most take no input. */
-export const onVault = { audience: 'owner', scope: 'vault', input: closedInput([], {}) } as const
+/** The declaration shared by operations of the owner on the whole vault. */
+export const onVault = { audience: 'owner', scope: 'vault' } as const
 
 // biome-ignore lint/suspicious/noExplicitAny: handlers differ in what they take; only `perform` calls one, after validating.
 export type AnyOperation = Operation<any, Schema | undefined, any>

@@ -10,7 +10,7 @@ import { type Context, type Operation, operation, type Session } from '../framew
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
 import { type Answer, inputSchema, type Schema, type StringSchema } from '../framework/schema.js'
 import { requireRecord } from '../framework/unit.js'
-import type { Condition } from '../storage/store.js'
+import type { Condition, PutOptions } from '../storage/store.js'
 
 type Kind = Exclude<keyof RecordOf, 'log'>
 
@@ -77,12 +77,16 @@ function recordsOf<const K extends Kind, const O extends Schema>(noun: Noun<stri
       return readList(session, listing, paging) as Promise<List<Answer<O>>>
     },
 
-    add: async (context: Context, attributes: Attributes<RecordOf[K]>, id = context.createUuid()) => {
+    add: async (
+      context: Context,
+      attributes: Attributes<RecordOf[K]>,
+      { id = context.createUuid(), ...options }: { id?: string } & PutOptions = {},
+    ) => {
       const { actor } = context.caller
       const owner = noun.tenantOf === undefined ? { tenant_id: (await context.tenant()).id } : {}
       const made = { created_by: actor.id, created_at: context.date }
       const record = omitUndefined({ id, ...owner, ...attributes, ...made }) as RecordOf[K]
-      await context.store.insert(kind, tenantOf(context, record), record, { fresh: true })
+      await context.store.insert(kind, tenantOf(context, record), record, { fresh: true, ...options })
       context.audit.record(entity, record.id)
       return record
     },

@@ -38,18 +38,7 @@ const WITH_EFFECT = {
   'token-intent:create': { description: 'Create token intents', application_types: ['public', 'private'] },
   'token-intent:read': { description: 'Read token intents', application_types: privateHolders },
   'token-intent:delete': { description: 'Delete token intents', application_types: privateHolders },
-  'application:create': { description: 'Create applications', application_types: managementHolders },
-  'application:read': { description: 'Read applications', application_types: managementHolders },
-  'application:update': { description: 'Update applications', application_types: managementHolders },
-  'application:delete': { description: 'Delete applications', application_types: managementHolders },
-  'reactor:create': { description: 'Create reactors and formulas', application_types: managementHolders },
-  'reactor:read': { description: 'Read reactors and formulas', application_types: managementHolders },
-  'reactor:update': { description: 'Update reactors and formulas', application_types: managementHolders },
-  'reactor:delete': { description: 'Delete reactors and formulas', application_types: managementHolders },
-  'proxy:create': { description: 'Create proxies', application_types: managementHolders },
-  'proxy:read': { description: 'Read proxies', application_types: managementHolders },
-  'proxy:update': { description: 'Update proxies', application_types: managementHolders },
-  'proxy:delete': { description: 'Delete proxies', application_types: managementHolders },
+  ...managed({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
   'tenant:delete': { description: 'Delete the tenant', application_types: managementHolders },
@@ -62,15 +51,20 @@ const WITH_EFFECT = {
   'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
-  'webhooks:create': { description: 'Create webhooks', application_types: managementHolders },
-  'webhooks:read': { description: 'Read webhooks', application_types: managementHolders },
-  'webhooks:update': { description: 'Update webhooks', application_types: managementHolders },
-  'webhooks:delete': { description: 'Delete webhooks', application_types: managementHolders },
-  'webhook:create': { description: 'Create webhooks', application_types: managementHolders },
-  'webhook:read': { description: 'Read webhooks', application_types: managementHolders },
-  'webhook:update': { description: 'Update webhooks', application_types: managementHolders },
-  'webhook:delete': { description: 'Delete webhooks', application_types: managementHolders },
+  ...managed({ webhooks: 'webhooks', webhook: 'webhooks' }),
 } as const satisfies Record<string, PermissionEntry>
+
+/** The permissions to create, read, update and delete things, by the first word of their names. */
+function managed<const Area extends string>(areas: Record<Area, string>) {
+  const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
+    ['Create', 'Read', 'Update', 'Delete'].map((verb): [string, PermissionEntry] => {
+      const description = `${verb} ${things}`
+      return [`${area}:${verb.toLowerCase()}`, { description, application_types: managementHolders }]
+    }),
+  )
+  type Verb = 'create' | 'read' | 'update' | 'delete'
+  return Object.fromEntries(entries) as Record<`${Area}:${Verb}`, PermissionEntry>
+}
 
 export type Permission = keyof typeof WITH_EFFECT | PermissionWithoutEffect
 

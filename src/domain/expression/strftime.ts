@@ -6,10 +6,7 @@ const DAYS = 'Sunday Monday Tuesday Wednesday Thursday Friday Saturday'.split(' 
 const DAY_MS = 86_400_000
 const MAX_FORMAT_LENGTH = 400
 
-/**
- * `value`: seconds since the epoch, or a date (UTC without offset); others stay unchanged, as in Liquid.
- * @throws CofferError `validation` for `now` and `today`, which depend on the clock.
- */
+/** `value`: seconds since the epoch, or a date (UTC without offset); others stay. @throws CofferError `validation` for `now` and `today` */
 export function formatDateFilter(value: unknown, format: unknown): unknown {
   const ms =
     typeof value === 'number' ? value * 1000 : typeof value === 'string' ? readText(value.trim()) : Number.NaN

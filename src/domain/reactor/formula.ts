@@ -51,10 +51,7 @@ function isIcon(text: string): boolean {
   return found === undefined || found === type.replace('jpg', 'jpeg')
 }
 
-/**
- * Whether `name` matches a search term. Case-insensitive; `*` matches any characters, and a term without `*` matches
- * any part of the name. Without a regular expression, no term makes this slower than the product of the lengths.
- */
+/** Case-insensitive; `*` matches any text, a term without it any part. Takes no more time than the product of the lengths. */
 export function matchesName(name: string, term: string): boolean {
   const text = name.toLowerCase()
   const pattern = term.toLowerCase()

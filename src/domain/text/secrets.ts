@@ -28,10 +28,7 @@ const COMPRESSED = /(?:^|\0)(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/
 
 type Leaves = Record<'names' | 'values', string[]>
 
-/**
- * Numbers are recognized by their length, not by their digits: an answer that lists guesses, and lacks the right one, would
- * tell it.
- */
+/** Numbers are recognized by their length alone: an answer that lists guesses, and lacks the right one, would tell it. */
 export class Secrets {
   readonly #finder = new ValueFinder()
   readonly #words = new Set<string>()

@@ -50,10 +50,7 @@ type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'
   isPending?: boolean
 }
 
-/**
- * A null attribute is absent, but `mask: null` means no mask. With a `token_intent_id`, which stands for type and data, the
- * draft has no data: it only shows that the rest is valid. @throws CofferError `validation` by path
- */
+/** `mask: null` means no mask. With a `token_intent_id` the draft has no data: it shows that the rest is valid. @throws CofferError `validation` */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
@@ -95,10 +92,7 @@ export async function checkPatch(patch: Input, { expressions, budget, now }: Tok
   refuseErrors(errors)
 }
 
-/**
- * Merges `data`, `mask`, `metadata`; replaces others; ignores `id`, `type` and unknown ones. Null removes or
- * resets an attribute, except `data`. @throws CofferError `validation` with all errors by path
- */
+/** Merges `data`, `mask` and `metadata`, replaces others. Null removes or resets an attribute, except `data`. @throws CofferError `validation` */
 export async function patchToken(record: TokenRecord, patch: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   const type = findTokenType(record.type)

@@ -24,10 +24,7 @@ export const faultRule = {
     body: texts100,
     times: most(1_000_000),
     every: most(1_000_000),
-    /**
-     * `status`: a problem as the answer; `delay`: by `delay_ms`; `drop`, `lose`: the connection, before or
-     * after the work; `cut`: the answer, after `bytes`; `destination`: that of a proxied request fails.
-     */
+    /** As the details of `control fault set` say. */
     kind: { type: 'string', enum: FAULT_KINDS },
     status: { type: 'integer', minimum: 400, maximum: 599 },
     detail: { type: 'string', maxLength: 1000 },

@@ -53,10 +53,7 @@ export interface Transformed {
 export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
-  /**
-   * `raw` and `body`: of a transform, what it returned beside the body, and the body if it returned one. `isThrown`: the
-   * code threw `res`; a transform can give one only so.
-   */
+  /** Of a transform `raw` is what it returned beside `body`. `isThrown`: the code threw `res`; a transform gives one only so. */
   | {
       kind: 'result'
       raw?: unknown

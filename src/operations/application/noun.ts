@@ -73,7 +73,7 @@ export async function addApplication(
   const issued = input.create_key === false ? undefined : await records.issueKey(context, id, chosen)
   const keys = issued === undefined ? [] : [issued.entry]
   const attributes = { type: input.type, ...readBody(input, expires), keys }
-  return viewApplication(await managed.add(context, attributes, id), issued?.key)
+  return viewApplication(await managed.add(context, attributes, { id }), issued?.key)
 }
 
 function readBody(input: RequestedGrants & { name: string }, expires: number | undefined) {
@@ -99,7 +99,6 @@ const whoami = operation({
   summary: 'Get the application whose API key is in use.',
   permissions: [],
   route: 'GET /applications/key',
-  input: inputSchema([], {}),
   output: applicationOutput,
   examples: [
     'coffer app key create "starter private" --fields key -o value | coffer app whoami --api-key-stdin',

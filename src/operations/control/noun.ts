@@ -31,7 +31,6 @@ function on<const Name extends string>(name: Name, route: string, example = '') 
     name: `control ${name}`,
     control: route,
     audience: 'owner',
-    input: closedInput([], {}),
     examples: [toExample(name, example)],
   } as const
 }

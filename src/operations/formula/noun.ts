@@ -109,8 +109,6 @@ const listFormulas = operation({
   runDetached: (session, input) => formulas.list(session, input, [VAULT_TENANT, session.caller.tenant]),
 })
 
-const getFormula = formulas.get('coffer formula get greet --fields code -o value > greet.js')
-
 const updateFormula = operation({
   ...formulas.updating,
   noReveal: 'refused',
@@ -245,7 +243,7 @@ export const noun = {
   operations: [
     createFormula,
     listFormulas,
-    getFormula,
+    formulas.get('coffer formula get greet --fields code -o value > greet.js'),
     updateFormula,
     deleteFormula,
     checkFormulaCode,

@@ -1,14 +1,12 @@
 /** Token intents: data that is kept for a short time and shown to nobody, until a token is created of it. */
 import { formatDate } from '../../domain/dates.js'
 import { Budget } from '../../domain/expression/budget.js'
-import type { IntentRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { prepareToken } from '../../domain/token/token.js'
 import { type CheckTools, operation } from '../../framework/operation.js'
 import { inputSchema } from '../../framework/schema.js'
 import { manage } from '../manage.js'
-import { valueAttributes } from '../token/token-attributes.js'
-import { intentOutput, viewIntent } from './intent.js'
+import { intentOutput, valueAttributes, viewIntent } from '../token/token-attributes.js'
 
 const HOUR_MS = 60 * 60 * 1000
 
@@ -37,19 +35,10 @@ const createIntent = operation({
     const { store, caller, now } = context
     const { values = {} } = (await store.get('settings', 0, 'vault')) ?? {}
     const expires = now + Number.parseInt(settingOf(values, 'token_intents.ttl'), 10) * HOUR_MS
-    const intent: IntentRecord = {
-      ...record,
-      id: context.createUuid(),
-      tenant_id: (await context.tenant()).id,
-      fingerprint: await store.fingerprint(caller.tenant, fingerprintText),
-      created_by: caller.actor.id,
-      created_at: context.date,
-      expires_at: formatDate(expires),
-      is_intent: true,
-    }
-    await store.insert('token_intent', caller.tenant, intent, { expires, fresh: true })
-    context.audit.record('token_intent', intent.id)
-    return viewIntent(intent, caller)
+    const fingerprint = await store.fingerprint(caller.tenant, fingerprintText)
+    const kept = { ...(record as Required<typeof record>), fingerprint, is_intent: true } as const
+    const own = { ...kept, expires_at: formatDate(expires) }
+    return viewIntent(await intents.add(context, own, { expires }), caller)
   },
 })
 

@@ -1,4 +1,4 @@
-/** Invitation links and their mail, which is written with the invitation and sent by `src/mail` after the commit. */
+/** Invitation links and their mail, which is written with the invitation and sent by `src/delivery` after the commit. */
 import type { RandomSource } from '../../crypto/ports.js'
 import { formatDate } from '../../domain/dates.js'
 import { formatLink, LINK_SECRET_BYTES } from '../../domain/invitation/invitation.js'

@@ -60,7 +60,6 @@ export const createInvitation = operation({
   run: addInvitation,
 })
 
-/** Creates an invitation and its mail. */
 export async function addInvitation(
   context: Context,
   { email, role = DEFAULT_ROLE }: Infer<typeof invitationInput>,
@@ -69,7 +68,10 @@ export async function addInvitation(
   const expires_at = formatDate(extendExpiry(context.now))
   const id = context.createUuid()
   const link = await mailLink(context, { id, email, expires_at })
-  return viewInvitation(await invitations.add(context, { email, role, expires_at, link }, id), context.now)
+  return viewInvitation(
+    await invitations.add(context, { email, role, expires_at, link }, { id }),
+    context.now,
+  )
 }
 
 const listInvitations = operation({

@@ -60,7 +60,6 @@ const listEntityTypes = operation({
   summary: 'List the entity types of the log.',
   permissions: ['log:read'],
   route: 'GET /logs/entity-types',
-  input: inputSchema([], {}),
   output: arrayOf(component('EntityType', ['display_name', 'value'], { display_name: text, value: text })),
   examples: ['coffer log entity-types'],
   run: async () => Object.entries(ENTITY_TYPES).map(([value, display_name]) => ({ display_name, value })),
@@ -86,7 +85,6 @@ const verifyLog = operation({
   audience: 'owner',
   summary: 'Verify that no log record was changed, removed, inserted or reordered.',
   details: 'Reads the whole log of the tenant; a server that has the vault open does not answer meanwhile.',
-  input: closedInput([], {}),
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,

@@ -76,7 +76,6 @@ const listRoles = operation({
   summary: 'List the roles of members.',
   permissions: [],
   route: 'GET /roles',
-  input: inputSchema([], {}),
   output: arrayOf(component('Role', ['name'], { name: enumOf(...ROLES) })),
   examples: ['coffer member roles'],
   run: async () => ROLES.map((name) => ({ name })),

@@ -13,15 +13,7 @@ import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '
 import { removeApiKey } from '../application/application-record.js'
 import { displayName, nameFilter } from '../formula/noun.js'
 import { manage } from '../manage.js'
-import {
-  conceal,
-  configurationOf,
-  findApplicationOf,
-  readBinding,
-  reference,
-  runtimeOutput,
-  unbinding,
-} from '../reactor/reactor.js'
+import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
 import { callProxy } from './proxy-call.js'
 
@@ -31,7 +23,7 @@ const transform = object({
   type: text,
   'code?': text,
   'options?': object({
-    'runtime?': runtimeOutput,
+    'runtime?': reactor.runtimeOutput,
     'identifier?': text,
     'token?': anyJson('A token request, in which {{ req }} or {{ res }} stands for the body.'),
     'value?': text,
@@ -67,8 +59,11 @@ const proxyId = idOf('proxy', 'The id of the proxy, or its name.')
 const proxyBody = {
   name: displayName,
   destination_url: { type: 'string', description: 'Where calls go: https://api.example.com/v1.' },
-  application: reference('app', 'The application that its code acts as: its id or name, or {"id":"…"}.'),
-  configuration: configurationOf('A configuration parameter of its code: KEY=value.'),
+  application: reactor.reference(
+    'app',
+    'The application that its code acts as: its id or name, or {"id":"…"}.',
+  ),
+  configuration: reactor.configurationOf('A configuration parameter of its code: KEY=value.'),
   require_auth: {
     type: 'boolean',
     description: 'Whether calls need an API key (default); without one, the application uses the tokens.',
@@ -147,8 +142,6 @@ const listProxies = operation({
   runDetached: proxies.list,
 })
 
-const getProxy = proxies.get('coffer proxy get payments')
-
 const updateProxy = operation({
   ...proxies.updating,
   noReveal: 'refused',
@@ -175,12 +168,12 @@ const patchProxy = operation({
   async run(context, input) {
     const before = await proxies.require(context, input.id)
     // An application that was deleted meanwhile is left out.
-    const bound = await findApplicationOf(context, before)
+    const bound = await reactor.findApplicationOf(context, before)
     const replaceable: Record<string, unknown> = { ...before, application: bound && { id: bound.id } }
     // A patch with the singular form replaces the transforms.
     for (const direction of DIRECTIONS)
       if (`${direction}_transform` in input) delete replaceable[`${direction}_transforms`]
-    const patched = mergePatch(replaceable, unbinding(input)) as Given
+    const patched = mergePatch(replaceable, reactor.unbinding(input)) as Given
     await proxies.change(context, before, await readBody(context, patched))
     return undefined
   },
@@ -219,7 +212,7 @@ async function readBody(context: Context, given: Given) {
   return {
     name,
     destination_url,
-    ...(await readBinding(context, given, errors)),
+    ...(await reactor.readBinding(context, given, errors)),
     require_auth: require_auth ?? true,
     disable_detokenization: disable_detokenization ?? false,
     request_transforms: readTransforms(given, 'request'),
@@ -230,10 +223,10 @@ async function readBody(context: Context, given: Given) {
 
 async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<typeof proxyOutput>> {
   const { application_id: _, ...shown } = record
-  const hidden = { key: 'REDACTED', configuration: conceal(record.configuration) }
+  const hidden = { key: 'REDACTED', configuration: reactor.conceal(record.configuration) }
   const rest = context.caller.isNoReveal ? { ...shown, ...hidden } : shown
   // An application that was deleted meanwhile is left out.
-  const application_id = (await findApplicationOf(context, record))?.id
+  const application_id = (await reactor.findApplicationOf(context, record))?.id
   const onlyOf = (list: ProxyRecord['request_transforms']) => (list.length === 1 ? list[0] : undefined)
   const request_transform = onlyOf(record.request_transforms)
   const response_transform = onlyOf(record.response_transforms)
@@ -244,5 +237,13 @@ async function viewProxy(context: Context, record: ProxyRecord): Promise<Infer<t
 export const noun = {
   name: 'proxy',
   summary: 'Call other servers with the data of tokens',
-  operations: [createProxy, listProxies, getProxy, updateProxy, patchProxy, deleteProxy, callProxy],
+  operations: [
+    createProxy,
+    listProxies,
+    proxies.get('coffer proxy get payments'),
+    updateProxy,
+    patchProxy,
+    deleteProxy,
+    callProxy,
+  ],
 }

@@ -35,7 +35,6 @@ export const createSession = operation({
   route: 'POST /sessions',
   ignoresIdempotencyKey: true,
   success: 201,
-  input: inputSchema([], {}),
   output: component('Session', ['session_key', 'nonce', 'expires_at'], {
     session_key: { ...text, description: 'Shown only here.' },
     nonce: { ...text, description: 'Authorizes the session, once.' },

@@ -40,7 +40,6 @@ const getTenant = operation({
   summary: 'Get your tenant.',
   permissions: ['tenant:read'],
   route: 'GET /tenants/self',
-  input: inputSchema([], {}),
   output: tenantOutput,
   examples: ['coffer tenant get'],
   log: { operation: 'read', message: 'Tenant retrieved' },
@@ -88,7 +87,6 @@ const deleteTenant = operation({
   details: 'Earlier backups contain their own keys, so their data of this tenant remains readable.',
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
-  input: inputSchema([], {}),
   examples: ['coffer tenant delete --yes'],
   destroys: 'This deletes the tenant with all of its tokens, applications and logs',
   async run({ store, caller: { tenant } }) {
@@ -106,7 +104,6 @@ const reportUsage = operation({
   permissions: ['report:read'],
   route: 'GET /tenants/self/reports/usage',
   alsoAt: '/tenants/self/reports/operations',
-  input: inputSchema([], {}),
   output: output.component('UsageReport', [], {
     token_report: object({
       metrics_by_type: { type: 'object', additionalProperties: object({ count, 'last_created_at?': date }) },

@@ -9,9 +9,8 @@ import { type CofferError, invalid, noRevealError, type PropertyErrors } from '.
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
-import { isIntent, viewIntentData } from '../intent/intent.js'
 import { notGranted, recordAccess } from './token-access.js'
-import { READ, showingTokens, viewToken } from './token-attributes.js'
+import { READ, showingTokens, viewIntentData, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
 /** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
@@ -209,7 +208,7 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
     reached?.(record)
     tokens.set(
       reference,
-      isIntent(record) ? viewIntentData(record, shown, caller) : viewToken(record, shown, caller),
+      record.is_intent ? viewIntentData(record, shown, caller) : viewToken(record, shown, caller),
     )
   }
   return tokens

@@ -132,10 +132,7 @@ async function toLookup(context: Context, { field, value }: SearchField): Promis
   return field === 'container' ? inContainers(context, [value]) : { field, value }
 }
 
-/**
- * If search.masked_data is false, restricts `condition` to tokens whose data is revealed to the caller, because a search
- * discloses data, also by negation. Matches nothing if the caller's rules depend on token ids.
- */
+/** If search.masked_data is false, restricts `condition` to tokens whose data the caller sees: a search discloses data, also by negation. */
 async function whereRevealed(context: Context, condition: Condition): Promise<Condition> {
   if (context.caller.isNoReveal)
     throw noRevealError('the search terms data and fingerprint, which confirm guesses')

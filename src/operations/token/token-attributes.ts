@@ -1,7 +1,7 @@
 import type { Transform } from '../../domain/access/permissions.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
-import type { TokenRecord } from '../../domain/records/records.js'
+import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { invalid } from '../../errors.js'
@@ -247,4 +247,43 @@ export function wantedTypes({ type, types }: TokenFilters): string[] | undefined
 
 function splitTypes(text: string): string[] {
   return text.split(',').map((type) => type.trim())
+}
+
+const { card, bank } = tokenOutput.properties
+
+export const intentOutput = output.component('TokenIntent', ['id', 'type', 'created_at', 'expires_at'], {
+  id: uuid,
+  tenant_id: uuid,
+  type: text,
+  'card?': card,
+  'bank?': bank,
+  fingerprint: text,
+  created_by: uuid,
+  created_at: date,
+  expires_at: date,
+})
+
+type IntentView = Infer<typeof intentOutput>
+
+/** Never has data, not even masked. */
+export function viewIntent(record: IntentRecord, to?: Pick<Caller, 'isNoReveal'>): IntentView {
+  const { data: _, ...view } = viewIntentData(record, 'mask', to)
+  return view
+}
+
+/** The object that expressions refer to: the intent, and its data as the transform shows it. */
+export function viewIntentData(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
+  const view = viewToken(record, transform, to)
+  const { id, tenant_id, type, data, card, bank, fingerprint, created_by, created_at } = view
+  const optional = omitUndefined({ data, card, bank })
+  return {
+    id,
+    tenant_id,
+    type,
+    ...optional,
+    fingerprint,
+    created_by,
+    created_at,
+    expires_at: record.expires_at!,
+  }
 }

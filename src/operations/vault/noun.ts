@@ -12,7 +12,6 @@ const describeVault = operation({
   name: 'vault status',
   audience: 'owner',
   summary: 'Show the location, key slots and contents of the vault.',
-  input: closedInput([], {}),
   output: object({
     'directory?': text,
     'store?': text,

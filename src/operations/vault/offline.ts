@@ -63,7 +63,6 @@ export const changeKeys = operation({
     'The key file or passphrase used for this command keeps opening the vault; other key slots are dropped and can be\n' +
     'added again. Needs exclusive access to the vault: stop a server first. After an interruption, run it again.\n' +
     'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
-  input: closedInput([], {}),
   output: rekeyedOutput,
   examples: ['coffer vault rekey --yes'],
   destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',

@@ -85,7 +85,6 @@ const createWebhook = operation({
 const listWebhooks = operation({
   ...webhooks.listing,
   summary: 'List webhooks, newest first.',
-  input: inputSchema([], {}),
   output: cursorOutput(webhookOutput),
   examples: ['coffer webhook list'],
   runDetached: (session) =>
@@ -144,7 +143,6 @@ const listEventTypes = operation({
   permissions: webhooks.listing.permissions,
   needsOnePermission: true,
   route: 'GET /webhooks/event-types',
-  input: inputSchema([], {}),
   output: texts,
   examples: ['coffer webhook event-types'],
   run: async () => [...EVENT_TYPES],
