@@ -2,9 +2,9 @@
 import { formatDate } from '../domain/dates.js'
 import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
 import { describeEvent, eventOf } from '../domain/webhook/events.js'
-import type { StoreReader, StoreWriter } from '../storage/store.js'
+import type { StoreReader } from '../storage/store.js'
 import type { Caller } from './caller/caller.js'
-import type { AuditEntry } from './operation.js'
+import type { AuditEntry, Context } from './operation.js'
 import type { Waiting } from './ports/deliveries.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
@@ -13,12 +13,7 @@ type Actor = Omit<Caller['actor'], 'id'> & { id?: string }
 
 type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
 
-export interface EventTools {
-  readonly store: StoreWriter
-  /** That of `store`. */
-  readonly date?: string
-  createUuid(): string
-}
+export type EventTools = Pick<Context, 'store' | 'createUuid'> & Partial<Pick<Context, 'date'>>
 
 /** Returns what is to be enqueued after the commit. */
 export async function writeEntries(

@@ -125,11 +125,7 @@ export interface Relay {
   readonly path: string
   readonly methods: readonly string[]
   /** The caller of a request that needs no API key; undefined for one that does. */
-  admit(
-    store: Pick<Store, 'read'>,
-    hashSecret: (text: string, reader: StoreReader) => Promise<string>,
-    request: RelayRequest,
-  ): Promise<Caller | undefined>
+  admit(host: Pick<Host, 'store' | 'hashSecret'>, request: RelayRequest): Promise<Caller | undefined>
   run(session: Session, request: RelayRequest): Promise<OutboundAnswer>
   /** The body of an error of ours, so that it cannot be taken for one of the other server. */
   describeError(problem: Problem): object

@@ -177,7 +177,7 @@ class RequestState {
     const readBody = () => readWhole(request, bodyLimitBytes)
     const left = request.onLeave?.bind(request)
     const relayed = { method, path, query, headers, prefix: prefix.toLowerCase(), readBody, left, through }
-    const admitted = await relay.admit(host.store, host.hashSecret, relayed)
+    const admitted = await relay.admit(host, relayed)
     const caller = admitted === undefined ? await this.#identify(false) : this.#limit(admitted)
     if (admitted === undefined) authorize(caller, operation)
     else this.#admit(caller)

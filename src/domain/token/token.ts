@@ -8,7 +8,6 @@ import { omitUndefined } from '../omit-undefined.js'
 import { addError, collect, refuseErrors } from '../property-errors.js'
 import type { Audit, TokenRecord } from '../records/token-record.js'
 import {
-  type GivenId,
   type Rendering,
   readId,
   renderFingerprint,
@@ -28,16 +27,8 @@ export interface TokenRules {
   now: number
 }
 
-export interface TokenDraft {
-  record: Pick<TokenRecord, Attribute>
-  /** Absent if the vault generates the id, and after a patch. */
-  id?: GivenId
-  fingerprintText: string
-  /** Rendered search indexes, in lower case, without repetitions. */
-  searchValues: string[]
-  /** ms since the epoch; absent for never. */
-  expires?: number
-}
+/** A valid token. Without `id` the vault generates one, without `expires` (ms since the epoch) it lives for ever. */
+export type TokenDraft = Awaited<ReturnType<typeof settle>>
 
 type Input = Readonly<Record<string, unknown>>
 type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | 'is_intent' | keyof Audit>
@@ -164,7 +155,7 @@ async function settle(requested: RequestedToken, rules: TokenRules, errors: Prop
     deduplicate_token,
   }
   return {
-    record: omitUndefined(record) as TokenDraft['record'],
+    record: omitUndefined(record) as Pick<TokenRecord, Attribute>,
     ...(id && { id }),
     // Unambiguous: a string as it is, all else as canonical JSON.
     fingerprintText: JSON.stringify([

@@ -5,13 +5,10 @@ import { CofferError } from '../../errors.js'
 /** From the start of a call to the headers of the answer, and then between two pieces of its body. */
 export const WAIT_MS = 25_000
 
-export interface OutboundRequest {
-  method: string
+/** Its headers are without host and length. */
+export interface OutboundRequest extends Omit<ProxyRequest, 'path' | 'query'> {
   /** Path and query, as they are sent. */
   target: string
-  /** Names in lower case; without host and length. */
-  headers: HeaderMap
-  body: Uint8Array
 }
 
 export interface OutboundAnswer {

@@ -1,4 +1,5 @@
 import type { CodeAnswer, HeaderMap } from '../../domain/proxy/code-answer.js'
+import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { CofferError } from '../../errors.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
@@ -35,13 +36,10 @@ export interface Invocation {
 }
 
 /** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */
-export interface TransformInput {
+export interface TransformInput extends Partial<ProxyRequest> {
   direction: 'request' | 'response'
   headers: HeaderMap
   body: Uint8Array
-  method?: string
-  path?: string
-  query?: string
 }
 
 export interface Transformed {

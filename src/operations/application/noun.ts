@@ -212,10 +212,7 @@ const listKeys = operation({
   summary: 'List the keys of an application, newest first, without the keys themselves.',
   permissions: ['application:read'],
   route: 'GET /applications/{application_id}/keys',
-  input: inputSchema(['application_id'], {
-    application_id: id,
-    id: filterBy('Only the key with this id.'),
-  }),
+  input: inputSchema(['application_id'], { application_id: id, id: filterBy('Only the key with this id.') }),
   output: arrayOf(keyOutput),
   examples: ['coffer app key list "starter private"'],
   async run(context, { application_id, id: ids }) {

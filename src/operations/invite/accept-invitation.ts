@@ -8,12 +8,11 @@ import {
 } from '../../domain/invitation/invitation.js'
 import { CofferError } from '../../errors.js'
 import { type EventTools, writeEntries } from '../../framework/events.js'
-import { onVault, operation } from '../../framework/operation.js'
-import type { DeliveryPort } from '../../framework/ports/deliveries.js'
+import { type Host, onVault, operation } from '../../framework/operation.js'
 import { closedInput } from '../../framework/schema.js'
-import type { Store, StoreReader } from '../../storage/store.js'
+import type { StoreReader } from '../../storage/store.js'
 import { addMember, isMember, memberOutput, viewMember } from '../member/noun.js'
-import { endLink, type SecretHashing } from './mail.js'
+import { endLink } from './mail.js'
 
 const ASK_AGAIN = 'Ask the person who invited you to send it again.'
 const DEAD_LINKS = {
@@ -41,11 +40,8 @@ export class DeadLink extends CofferError {
 
 export type Invited = Awaited<ReturnType<typeof inspectLink>>
 
-export interface AcceptContext extends SecretHashing {
-  readonly store: Store
-  readonly deliveries: Pick<DeliveryPort, 'enqueue'>
-  createUuid(): string
-}
+type SecretHashing = Pick<Host, 'hashSecret' | 'isEqualSecret'>
+export type AcceptContext = SecretHashing & Pick<Host, 'store' | 'deliveries' | 'createUuid'>
 
 /** @throws DeadLink */
 export function inspectLink(context: AcceptContext, secret: string) {

@@ -7,7 +7,7 @@ import { defaultSender, readSender } from '../../domain/invitation/mail-server.j
 import type { InvitationRecord, LinkRecord, MailRecord } from '../../domain/records/records.js'
 import { DEFAULT_PUBLIC_URL, settingOf } from '../../domain/settings.js'
 import type { EventTools } from '../../framework/events.js'
-import type { Context } from '../../framework/operation.js'
+import type { Context, Host } from '../../framework/operation.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 import { readSettings } from '../tenant/tenant-create.js'
 
@@ -91,7 +91,7 @@ export function letterOf(mail: MailRecord, publicUrl: string): Letter {
 
 /** Gives the links in a copied tenant's mail new secrets, so that they lead to the copy and not to the original. */
 export async function renewLinks(
-  { random, hashSecret }: { random: RandomSource; hashSecret: SecretHashing['hashSecret'] },
+  { random, hashSecret }: Pick<Host, 'random' | 'hashSecret'>,
   store: StoreWriter,
   tenant: number,
 ): Promise<void> {
@@ -107,9 +107,4 @@ export async function renewLinks(
     await store.replace('invitation', tenant, { ...invitation, link: id })
     await store.replace('mail', tenant, { ...mail, secret })
   }
-}
-
-export interface SecretHashing {
-  hashSecret(text: string, reader: StoreReader): Promise<string>
-  isEqualSecret(a: string, b: string): boolean
 }

@@ -125,13 +125,9 @@ export const countReveals = operation({
   output: revealsOutput,
   examples: ['coffer log reveals card-1'],
   runDetached: async ({ inUnit, caller }, { token }) => {
-    const where = {
-      and: [
-        { field: 'type_entity', value: `token:${token}` },
-        { field: 'transform', value: 'reveal' },
-      ],
-    }
-    const page = { where, page: 1, size: MOST_GROUPED }
+    const fields = { type_entity: `token:${token}`, transform: 'reveal' }
+    const and = Object.entries(fields).map(([field, value]) => ({ field, value }))
+    const page = { where: { and }, page: 1, size: MOST_GROUPED }
     const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
     const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
     for (const { actor_type, actor_id, operation, created_at } of records) {

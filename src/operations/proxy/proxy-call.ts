@@ -19,7 +19,7 @@ const relay: Relay = {
   path: '/proxy',
   methods: METHODS,
   describeError: (problem) => ({ proxy_error: problem }),
-  admit: (store, hashSecret, request) =>
+  admit: ({ store, hashSecret }, request) =>
     store.read(async (reader) => {
       const { key = '' } = readKey(request)
       const entry = await findKey(reader, (secret) => hashSecret(secret, reader), key)

@@ -169,15 +169,8 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
   return found!
 }
 
-export interface Prepared {
-  invocation: Invocation
-  actor: Caller
-  settings: Readonly<Record<string, unknown>>
-  /** In no-reveal mode what the code is given; what tells it is left out of the answer. */
-  secrets: Secrets | undefined
-  /** Events of the run tell this. */
-  told: Omit<Told, 'type'>
-}
+/** `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. Events of the run tell `told`. */
+export type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
 export async function prepare(
@@ -186,7 +179,7 @@ export async function prepare(
   request: Request,
   found: FoundExpressions | undefined,
   asyncId?: string,
-): Promise<Prepared> {
+) {
   const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await findFormulaOf(context, reactor)
   const { configuration, runtime = { image: DEFAULT_IMAGE } } = reactor
@@ -211,29 +204,24 @@ export async function prepare(
     more: { request: omitUndefined({ id: asyncId, invocation_type }) },
   }
   context.audit.tell({ ...told, type: 'reactor.invoked' })
-  return {
-    actor: bound ?? caller,
-    settings,
-    secrets,
-    told,
-    invocation: {
-      tenant,
-      caller: callerKey(caller),
-      session: caller.session?.id,
-      rights: application?.id ?? rightsKey(client, runtime),
-      reactor: reactor.id,
-      code: reactor.code ?? formula?.code ?? '',
-      args:
-        formula === undefined || found === undefined
-          ? detokenized
-          : castArguments(formula.request_parameters, detokenized ?? {}, undeclared),
-      rest,
-      configuration:
-        formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
-      client: client === undefined ? null : createClientCall(session, client, secrets),
-      timeMs: runtime.timeout && runtime.timeout * 1000,
-    },
+  const invocation: Invocation = {
+    tenant,
+    caller: callerKey(caller),
+    session: caller.session?.id,
+    rights: application?.id ?? rightsKey(client, runtime),
+    reactor: reactor.id,
+    code: reactor.code ?? formula?.code ?? '',
+    args:
+      formula === undefined || found === undefined
+        ? detokenized
+        : castArguments(formula.request_parameters, detokenized ?? {}, undeclared),
+    rest,
+    configuration:
+      formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
+    client: client === undefined ? null : createClientCall(session, client, secrets),
+    timeMs: runtime.timeout && runtime.timeout * 1000,
   }
+  return { actor: bound ?? caller, settings, secrets, told, invocation }
 }
 
 export function callerKey({ actor: { type, id } }: Caller): string {

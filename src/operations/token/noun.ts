@@ -61,10 +61,12 @@ export const listTokens = operation({
     `coffer token list --container '/pci/*'`,
   ],
   check: attributes.checkFilters,
-  runDetached: (session, input) => {
-    const toConditions = (context: Context) => filterConditions(context, input)
-    return readList(session, listGranted(session.caller, toConditions), input)
-  },
+  runDetached: (session, input) =>
+    readList(
+      session,
+      listGranted(session.caller, (context) => filterConditions(context, input)),
+      input,
+    ),
 })
 
 export const getToken = operation({

@@ -93,10 +93,8 @@ const replaceHeader = operation({
   examples: [],
   log: { operation: 'update', message: 'Vault key slots changed' },
   runDetached: async (session, { header, replaces }) => {
-    await session
-      .vault()
-      .maintenance()
-      .replaceHeader(header as VaultHeader, replaces)
+    const maintenance = session.vault().maintenance()
+    await maintenance.replaceHeader(header as VaultHeader, replaces)
     return undefined
   },
 })
