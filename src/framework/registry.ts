@@ -12,17 +12,8 @@ export interface Noun {
   readonly operations: readonly AnyOperation[]
 }
 
-export interface Endpoint {
-  readonly method: string
-  /** The template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */
-  readonly path: string
-  readonly segments: readonly string[]
-  readonly parameters: readonly string[]
-  readonly success: number
-  readonly query: Readonly<Record<string, Schema>>
-  readonly body: Readonly<Record<string, Schema>>
-  readonly takesBody: boolean
-}
+/** Its path is the template, such as `/tokens/{id}`; unlike a request's path it contains nothing secret. */
+export type Endpoint = Readonly<ReturnType<typeof endpointOf>>
 
 export interface RegisteredOperation extends AnyOperation {
   readonly noun: string
@@ -72,12 +63,19 @@ function register(definition: AnyOperation): RegisteredOperation {
   const group = rest.length === 0 ? {} : { group: rest.join(' ') }
   const registered = { ...definition, noun, ...group, verb, permissions, positionals, columns }
   if (route === undefined) return registered
+  const endpoint = endpointOf(definition, route)
+  return { ...registered, positionals: [...endpoint.parameters, ...positionals], endpoint }
+}
+
+function endpointOf(definition: AnyOperation, route: string) {
   const [method = '', path = ''] = route.split(' ')
   const parameters = [...path.matchAll(/\{([a-z_]+)\}/g)].map((match) => match[1]!)
   const { properties = {} } = definition.input as ObjectSchema
-  const others = Object.fromEntries(Object.entries(properties).filter(([key]) => !parameters.includes(key)))
+  const others: Record<string, Schema> = Object.fromEntries(
+    Object.entries(properties).filter(([key]) => !parameters.includes(key)),
+  )
   const isInQuery = method === 'GET' || method === 'DELETE'
-  const endpoint = {
+  return {
     method,
     path,
     segments: path.split('/').slice(1),
@@ -87,5 +85,4 @@ function register(definition: AnyOperation): RegisteredOperation {
     body: isInQuery ? {} : others,
     takesBody: !isInQuery && Object.keys(others).length > 0,
   }
-  return { ...registered, positionals: [...parameters, ...positionals], endpoint }
 }

@@ -41,31 +41,17 @@ export interface PassedOver {
   condition?: RuleCondition
 }
 
-/** The result for one container: `decidedBy` is the priority of the rule that applied; absent if access is refused. */
-interface Decision {
-  container: string
-  decidedBy?: number | 'permissions'
-  transform?: Transform
-  passedOver: PassedOver[]
-}
-
 /** Applies the first rule by priority that covers `container` of token `id` and grants `permission`, else the permissions. */
-export function decideContainer(
-  grants: Grants,
-  permission: Permission,
-  container: string,
-  id?: string,
-): Decision {
+export function decideContainer(grants: Grants, permission: Permission, container: string, id?: string) {
   const passedOver: PassedOver[] = []
   for (const rule of [...grants.rules].sort((a, b) => a.priority - b.priority)) {
     const refusal = refusalOf(rule, permission, container, id)
-    if (refusal === undefined)
-      return { container, decidedBy: rule.priority, transform: rule.transform, passedOver }
+    if (refusal === undefined) return { decidedBy: rule.priority, transform: rule.transform, passedOver }
     passedOver.push({ priority: rule.priority, ...refusal })
   }
-  if (!grants.permissions.includes(permission)) return { container, passedOver }
-  const transform = USE_PERMISSIONS.includes(permission) ? 'reveal' : 'mask'
-  return { container, decidedBy: 'permissions', transform, passedOver }
+  if (!grants.permissions.includes(permission)) return { passedOver }
+  const transform: Transform = USE_PERMISSIONS.includes(permission) ? 'reveal' : 'mask'
+  return { decidedBy: 'permissions' as const, transform, passedOver }
 }
 
 function refusalOf(

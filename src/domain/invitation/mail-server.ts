@@ -1,33 +1,22 @@
 import { validationError } from '../../errors.js'
 
-export interface MailServer {
-  host: string
-  port: number
-  /** `implicit`: TLS from the first byte. `required`: STARTTLS must succeed. `offered`: STARTTLS if the server has it. */
-  tls: 'implicit' | 'required' | 'offered'
-  user?: string
-  password?: string
-}
-
 const PORTS: Record<string, number> = { 'smtp:': 587, 'smtps:': 465 }
 /** Only a server on this machine may get the password without TLS. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/
 
 /** `smtps://…`, or `smtp://…` (STARTTLS, offered on this machine). @throws CofferError `validation`, without the password */
-export function readMailServer(text: string): MailServer {
+export function readMailServer(text: string) {
   const url = URL.canParse(text) ? new URL(text) : undefined
   const port = PORTS[url?.protocol ?? '']
   const isBare = url !== undefined && /^\/?$/.test(url.pathname) && url.search === '' && url.hash === ''
   if (url === undefined || port === undefined || url.hostname === '' || !isBare)
     throw validationError('must be smtp://user:password@host:port or smtps://user:password@host:port')
   const [user, password] = [decode(url.username), decode(url.password)]
-  const starttls = LOOPBACK.test(url.hostname) ? 'offered' : 'required'
-  return {
-    host: url.hostname.replace(/^\[|\]$/g, ''),
-    port: url.port === '' ? port : Number(url.port),
-    tls: url.protocol === 'smtps:' ? 'implicit' : starttls,
-    ...(user === '' ? {} : { user, password }),
-  }
+  // TLS from the first byte; STARTTLS if the server has it; STARTTLS, which must succeed.
+  const tls = url.protocol === 'smtps:' ? 'implicit' : LOOPBACK.test(url.hostname) ? 'offered' : 'required'
+  const host = url.hostname.replace(/^\[|\]$/g, '')
+  const place = { host, port: url.port === '' ? port : Number(url.port), tls } as const
+  return { ...place, ...(user === '' ? {} : { user, password }) }
 }
 
 function decode(text: string): string {

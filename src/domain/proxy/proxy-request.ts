@@ -22,15 +22,6 @@ export interface ProxyDocument<T = string> {
   body: readonly T[]
 }
 
-interface Template {
-  /** undefined if the request has no expression. */
-  document: ProxyDocument | undefined
-  /** The path of each text of the document, as the caller wrote it: `body.card.number`, `query.q`. */
-  places: ReadonlyMap<string, string>
-  /** @throws CofferError `validation` for a value that its place cannot have */
-  fill(values: ProxyDocument<unknown>): ProxyRequest
-}
-
 type Piece = string | { expression: string; at: string }
 type Write = (value: unknown) => string
 /** An expression in a URL or form; without an end it is all the rest, and invalid. */
@@ -42,8 +33,11 @@ const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
 const HEADER_VALUE = /^[\t\x20-\x7e]*$/
 
-/** @throws CofferError `validation` for an expression that cannot be read; `too_much_work` for too many */
-export function findTemplate(request: ProxyRequest): Template {
+/**
+ * The document is undefined without expressions. `places`: the path of each of its texts: `body.card.number`, `query.q`. `fill`
+ * throws for a value that its place cannot have. @throws CofferError `validation` for an invalid expression; `too_much_work`
+ */
+export function findTemplate(request: ProxyRequest) {
   const encode = createEncoder()
   const path = splitEncoded(request.path, 'path', decodeURIComponent)
   const query = splitEncoded(request.query, 'query', decodeForm)

@@ -85,12 +85,7 @@ function identifierOf(transform: ProxyTransform | undefined): string | undefined
 }
 
 /** The transform without empty members; none if it is wrong. */
-function readTransform(
-  given: unknown,
-  direction: Direction,
-  errors: PropertyErrors,
-  path: string,
-): ProxyTransform[] {
+function readTransform(given: unknown, direction: Direction, errors: PropertyErrors, path: string) {
   let isWrong = false
   const add: Add = (name, message) => {
     isWrong = true

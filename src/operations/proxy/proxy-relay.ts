@@ -53,12 +53,7 @@ export async function callDestination(session: Session, request: RelayRequest, t
   }
 }
 
-async function relay(
-  session: Session,
-  request: RelayRequest,
-  target: Target,
-  secrets?: Secrets,
-): Promise<OutboundAnswer> {
+async function relay(session: Session, request: RelayRequest, target: Target, secrets?: Secrets) {
   const { prefix, left } = request
   const own = await session.outbound()
   const outbound = request.through?.(own) ?? own

@@ -156,11 +156,7 @@ export const tokenOutput = output.component('Token', columns, {
 export type TokenView = Infer<typeof tokenOutput>
 
 /** No `data` if redacted, or masked without a mask; null if the mask yields null. No unset attributes. In no-reveal mode no fingerprint. */
-export function viewToken(
-  record: TokenRecord,
-  transform: Transform,
-  to?: Pick<Caller, 'isNoReveal'>,
-): TokenView {
+export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal: an object made from a list of names costs reads and creations microseconds.
   const view: Record<keyof TokenView, unknown> = {

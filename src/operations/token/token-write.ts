@@ -31,21 +31,10 @@ const MERGED_LIMITS =
 
 type Given = Readonly<Record<string, unknown>>
 
-/** A valid request for the token of an intent, which is read when the token is created. */
-interface Conversion {
-  intent: string
-  given: Given
-  budget: Budget
-}
+export type NewToken = Awaited<ReturnType<typeof checkNewToken>>
 
-export type NewToken = TokenDraft | Conversion
-
-/** @throws CofferError `validation`, `too_much_work` */
-export async function checkNewToken(
-  input: Given,
-  tools: CheckTools,
-  budget = new Budget(tools.turns),
-): Promise<NewToken> {
+/** A token, or the request for that of an `intent`, which is read when it is created. @throws CofferError `validation`, `too_much_work` */
+export async function checkNewToken(input: Given, tools: CheckTools, budget = new Budget(tools.turns)) {
   const draft = await prepareToken(input, await readRules(input, tools, budget))
   const intent = input.token_intent_id ?? undefined
   return intent === undefined ? draft : { intent: intent as string, given: input, budget }
@@ -70,7 +59,7 @@ export function createFrom(context: Context, wanted: NewToken): Promise<TokenVie
 }
 
 /** Creates the token of the intent, or updates its duplicate, and removes the intent. */
-async function convert(context: Context, { intent: id, given, budget }: Conversion) {
+async function convert(context: Context, { intent: id, given, budget }: Exclude<NewToken, TokenDraft>) {
   const { store, caller, audit } = context
   const intent = await store.get('token_intent', caller.tenant, id)
   if (intent === undefined) throw invalid('token_intent_id', 'refers to a token intent that does not exist')
