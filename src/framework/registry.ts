@@ -31,17 +31,10 @@ export interface RoutedOperation extends RegisteredOperation {
   readonly endpoint: Endpoint
 }
 
-export interface Registry {
-  readonly nouns: readonly Noun[]
-  readonly operations: readonly RegisteredOperation[]
-  readonly routed: readonly RoutedOperation[]
-  /** Those of the control plane, which are not in `routed`. */
-  readonly controls: readonly RoutedOperation[]
-  find(name: string): RegisteredOperation | undefined
-}
+export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
-/** Contract: `test/operations/declarations.ts` finds no fault in the declarations. */
-export function createRegistry(nouns: readonly Noun[]): Registry {
+/** `routed` lacks `controls`, those of the control plane. Contract: `test/operations/declarations.ts` finds no fault. */
+export function createRegistry(nouns: readonly Noun[]) {
   const operations = nouns.flatMap((noun) => noun.operations.map(register))
   const byName = new Map(operations.map((operation) => [operation.name, operation]))
   const routed = operations.filter((each): each is RoutedOperation => each.endpoint !== undefined)
@@ -50,7 +43,7 @@ export function createRegistry(nouns: readonly Noun[]): Registry {
     operations,
     routed: routed.filter(({ control }) => control === undefined),
     controls: routed.filter(({ control }) => control !== undefined),
-    find: (name) => byName.get(name),
+    find: (name: string) => byName.get(name),
   }
 }
 
