@@ -1,7 +1,7 @@
 /** Units of work over PostgreSQL: what they send, what they compare, and how their statements are planned. */
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
-import type { Draft, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
+import type { Draft, EngineReader, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import {
   Collision,
@@ -194,6 +194,27 @@ t.test('of units that put what they searched for and did not find, one does', as
       t.equal(found.length, 1)
       await engines[1].write((writer) => writer.remove(KIND, 1, found[0]!.id))
     }
+})
+
+t.test('the newest row of a key is read with other rows, and is one that lives', async (t) => {
+  const {
+    engines: [engine],
+    sent,
+  } = await openEngines(t, 1)
+  const newest = async (reader: EngineReader) => (await reader.seek({ ...search(77), size: 1 }))[0]?.sealed[0]
+  t.equal(await engine.read(newest), undefined)
+  for (const id of [1, 2]) await engine.write((writer) => writer.put(draft(id, { keys: [77] })))
+  sent.length = 0
+  const both = (reader: EngineReader) => Promise.all([newest(reader), reader.get(KIND, 1, idOf(1))])
+  t.equal((await engine.write(both))[0], 2)
+  t.strictSame(sent[0], ['get keys'])
+  const expiring = { ...draft(3, { keys: [77] }), expires: Date.now() + 100 }
+  await engine.write(async (writer) => {
+    await writer.put(expiring)
+    t.equal(await newest(writer), 3, 'its own')
+  })
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  t.equal(await engine.read(newest), 2)
 })
 
 t.test('a unit compares what callers cache with its first answer', async (t) => {
