@@ -57,7 +57,7 @@ export function createHttpClient(options: HttpClientOptions) {
     async call(
       definition: RoutedOperation | (RegisteredOperation & { relay: object }),
       input: OperationInput,
-      repeatKey = createKey(options, definition),
+      repeatKey = needsKey(definition) ? options.createKey?.() : undefined,
     ): Promise<Outcome> {
       const { relay } = definition
       const request =
@@ -96,19 +96,13 @@ export function createHttpClient(options: HttpClientOptions) {
   }
 }
 
-function createKey(
-  { createKey }: HttpClientOptions,
-  { endpoint, log }: RegisteredOperation,
-): string | undefined {
-  return endpoint?.method === 'POST' && log?.operation !== 'read' ? createKey?.() : undefined
-}
+/** Whether a repeated request could change data twice. */
+const needsKey = ({ endpoint, log }: RegisteredOperation) =>
+  endpoint?.method === 'POST' && log?.operation !== 'read'
 
 /** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
-function waitBefore(
-  attempt: number,
-  error: CofferError,
-  { retries = DEFAULT_RETRIES, random }: HttpClientOptions,
-): number | undefined {
+function waitBefore(attempt: number, error: CofferError, options: HttpClientOptions): number | undefined {
+  const { retries = DEFAULT_RETRIES, random } = options
   const isBusy = error.code === 'rate_limited' || (error.code === 'unavailable' && error.status === 503)
   if (!isBusy || attempt > retries) return undefined
   const backOffMs = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random() / 2)

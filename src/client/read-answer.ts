@@ -70,7 +70,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
   const body = parseJsonOrNothing(text)
   const { proxy_error = body } = isObject(body) ? body : {}
   const problem = isObject(proxy_error) ? proxy_error : {}
-  const { detail, title, instance } = problem
+  const { type, detail, title, instance, errors } = problem
   const told = [detail, title].find((each) => typeof each === 'string' && each !== '')
   const message = (told as string | undefined) ?? `The server answered ${status} without a reason.`
   const seconds = Number(headers.get('retry-after') ?? Number.NaN)
@@ -78,18 +78,14 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
     status,
     traceId: typeof instance === 'string' && TRACE_ID.test(instance) ? instance : undefined,
     retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined,
-    errors: readErrors(definition, problem.errors),
+    errors: readErrors(definition, errors),
   })
-  return new CofferError(findCode(definition, status, problem), message.slice(0, MOST_CHARACTERS), details)
+  return new CofferError(findCode(definition, status, type), message.slice(0, MOST_CHARACTERS), details)
 }
 
 /** Our servers name the code; for other servers the status decides. */
-function findCode(
-  { noun, verb }: RegisteredOperation,
-  status: number,
-  problem: Record<string, unknown>,
-): ErrorCode {
-  const named = PROBLEM_TYPE.exec(String(problem.type))?.[1]?.replaceAll('-', '_')
+function findCode({ noun, verb }: RegisteredOperation, status: number, type: unknown): ErrorCode {
+  const named = PROBLEM_TYPE.exec(String(type))?.[1]?.replaceAll('-', '_')
   if (named !== undefined && Object.hasOwn(ERRORS, named) && !OWN.includes(named)) return named as ErrorCode
   const all = Object.keys(ERRORS) as ErrorCode[]
   const codes = all.filter((code) => ERRORS[code].status === status && !OWN.includes(code))

@@ -1,13 +1,8 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
 import { type AnyOperation, type OperationInput, resultOf } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
-import {
-  type InputOf,
-  type OperationName,
-  type ResultOf,
-  type RoutedName,
-  registry,
-} from '../operations/all.js'
+import type { InputOf, OperationName, ResultOf, RoutedName } from '../operations/all.js'
+import { registry } from '../operations/all.js'
 import { createHttpClient, type HttpClientOptions } from './http-client.js'
 
 type Camel<Text> = Text extends `${infer First}-${infer Rest}` ? `${First}${Capitalize<Camel<Rest>>}` : Text

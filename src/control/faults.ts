@@ -98,7 +98,7 @@ export function watchDestination(
   })
 }
 
-/** As if the request had been sent, except for a delay after which it is. */
+/** As if the request had been sent, except for a delay after which it is. A delay ends when nobody waits any more. */
 async function fail(
   fault: DestinationFault,
   { sent, left }: Parameters<port.Destination['send']>[1],
@@ -107,18 +107,15 @@ async function fail(
 ): ReturnType<port.Destination['send']> {
   const isLate = fault.kind === 'timeout' || (fault.kind === 'delay' && fault.ms >= port.WAIT_MS)
   if (isLate || fault.kind === 'status') sent()
-  if (fault.kind === 'delay') await wait(pause, Math.min(fault.ms, port.WAIT_MS), left)
+  if (fault.kind === 'delay') {
+    const gone = new AbortController()
+    left?.(() => gone.abort())
+    await pause(Math.min(fault.ms, port.WAIT_MS), undefined, { signal: gone.signal }).catch(() => {
+      throw port.leftError()
+    })
+  }
   if (isLate) throw port.lateError(port.WAIT_MS)
   return fault.kind === 'status' ? port.answerWhole(fault.status, {}, new Uint8Array()) : send()
-}
-
-/** @throws CofferError `interrupted` as soon as nobody waits for the answer any more */
-async function wait(pause: Pause, ms: number, left: port.OnLeave | undefined): Promise<void> {
-  const gone = new AbortController()
-  left?.(() => gone.abort())
-  await pause(ms, undefined, { signal: gone.signal }).catch(() => {
-    throw port.leftError()
-  })
 }
 
 /** Our error with this status, if there is one that says no more than its status. */

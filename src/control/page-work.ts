@@ -21,63 +21,54 @@ import { loadOperation } from '../operations/load.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
 import type { ControlState } from './control-state.js'
 
-/** Lists of the page: they are undone, so neither the log nor the usage report has them. */
-const READS: ReadonlySet<string> = new Set<OperationName>([
-  'token list',
-  'token search',
-  'app list',
-  'log list',
-  'reactor list',
-  'reactor logs',
-  'invite outbox',
-  'webhook list',
-  'webhook deliveries',
-])
-
-const OTHERS: ReadonlySet<string> = new Set<OperationName>([
-  'token create',
-  'token delete',
-  'app create',
-  'app update',
-  'app key delete',
-  'reactor create',
-  'reactor patch',
-  'log verify',
-  'webhook resend',
-  'control reset',
-  'control snapshot list',
-  'control snapshot create',
-  'control snapshot restore',
-  'control snapshot delete',
-  'control fork create',
-  'control fork delete',
-  'control clock get',
-  'control clock set',
-  'control clock advance',
-  'control fault list',
-  'control fault set',
-  'control fault clear',
-  'control request clear',
-])
-
-/** Limits inputs from the page and answers to it: no key, no setting, no output of code, no data of token intents. */
-const LIMITS: Limits = {
-  'token create': { take: ({ token_intent_id: _, ...input }) => input },
-  'app create': { take: (input) => ({ ...input, create_key: false }) },
-  'control fork create': { give: ({ id }) => ({ id }) },
-  'reactor list': { give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },
-  'reactor create': { give: hideConfiguration },
-  'reactor logs': {
-    take: ({ shows_output: _, ...input }) => input,
-    give: (runs, { shows_output: showsOutput }) => (showsOutput === true ? runs : runs.map(hideOutput)),
-  },
-}
-
-type Limits = {
+type Performed = {
   [Name in OperationName]?: {
+    /** It is undone, so neither the log nor the usage report has it. */
+    isUndone?: true
     take?(input: OperationInput): OperationInput
     give?(result: ResultOf<Name>, input: OperationInput): unknown
   }
+}
+
+const UNDONE = { isUndone: true } as const
+
+/** The operations that the page may perform. No key, setting, output of code or data of a token intent reaches it. */
+const PERFORMED: Performed = {
+  'token list': UNDONE,
+  'token search': UNDONE,
+  'token create': { take: ({ token_intent_id: _, ...input }) => input },
+  'token delete': {},
+  'app list': UNDONE,
+  'app create': { take: (input) => ({ ...input, create_key: false }) },
+  'app update': {},
+  'app key delete': {},
+  'reactor list': { ...UNDONE, give: (list) => ({ ...list, data: list.data.map(hideConfiguration) }) },
+  'reactor create': { give: hideConfiguration },
+  'reactor patch': {},
+  'reactor logs': {
+    ...UNDONE,
+    take: ({ shows_output: _, ...input }) => input,
+    give: (runs, { shows_output: showsOutput }) => (showsOutput === true ? runs : runs.map(hideOutput)),
+  },
+  'log list': UNDONE,
+  'log verify': {},
+  'invite outbox': UNDONE,
+  'webhook list': UNDONE,
+  'webhook deliveries': UNDONE,
+  'webhook resend': {},
+  'control reset': {},
+  'control snapshot list': {},
+  'control snapshot create': {},
+  'control snapshot restore': {},
+  'control snapshot delete': {},
+  'control fork create': { give: ({ id }) => ({ id }) },
+  'control fork delete': {},
+  'control clock set': {},
+  'control clock advance': {},
+  'control fault list': {},
+  'control fault set': {},
+  'control fault clear': {},
+  'control request clear': {},
 }
 
 function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
@@ -85,13 +76,7 @@ function hideConfiguration<T extends { configuration: object }>(reactor: T): T {
   return { ...reactor, configuration: Object.fromEntries(names) }
 }
 
-function hideOutput({
-  console: _,
-  stack: __,
-  detail: ___,
-  errors: ____,
-  ...run
-}: ResultOf<'reactor logs'>[number]) {
+function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }: Record<string, unknown>) {
   return run
 }
 
@@ -104,13 +89,13 @@ export interface Place {
 /** Performs an operation as the owner, who sees data masked. @throws CofferError `forbidden` for any other operation */
 export async function performForPage({ control, tenant }: Place, name: unknown, given: unknown) {
   const { app, lock } = control
-  if (typeof name !== 'string' || !(READS.has(name) || OTHERS.has(name)) || !isObject(given))
+  if (typeof name !== 'string' || !Object.hasOwn(PERFORMED, name) || !isObject(given))
     throw new CofferError('forbidden', 'The page does not perform this operation.')
-  const { take, give } = (LIMITS as Record<string, Limits[OperationName]>)[name] ?? {}
+  const { isUndone, take, give } = PERFORMED[name as OperationName] ?? {}
   const input = take?.(given) ?? given
   const as = { reveal: false, tenant }
   const run = async () => {
-    const definition = READS.has(name) ? await loadOperation(name) : undefined
+    const definition = isUndone && (await loadOperation(name))
     if (definition === undefined) return app.ask({ operation: name as OperationName, input, as })
     const host = { ...app, store: createUndoingStore(app.store) }
     const owner = await app.owner(as)

@@ -2,14 +2,8 @@
 import { formatDate } from '../domain/dates.js'
 import type { RecordOf } from '../domain/records/records.js'
 import type { DeliveryPort, Waiting } from '../framework/ports/deliveries.js'
-import {
-  eachRecord,
-  type PutOptions,
-  readAll,
-  type Store,
-  type StoreReader,
-  type StoreWriter,
-} from '../storage/store.js'
+import type { PutOptions, Store, StoreReader, StoreWriter } from '../storage/store.js'
+import { eachRecord, readAll } from '../storage/store.js'
 
 /** ms that a stopping server waits for deliveries under way. */
 const STOP_MS = 2_000

@@ -6,22 +6,10 @@ import { type Host, IDEMPOTENCY_KEY } from '../framework/operation.js'
 import { authorize, perform, performRelay } from '../framework/perform.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
-import {
-  ALL_METHODS,
-  answerGiven,
-  answerProblem,
-  answerResult,
-  type HttpRequest,
-  type HttpResponse,
-} from './exchange.js'
-import {
-  answerPreflight,
-  createCorsHeaders,
-  type HeaderNames,
-  headerNames,
-  readHeader,
-  readTraceId,
-} from './headers.js'
+import type { HttpRequest, HttpResponse } from './exchange.js'
+import { ALL_METHODS, answerGiven, answerProblem, answerResult } from './exchange.js'
+import type { HeaderNames } from './headers.js'
+import { answerPreflight, createCorsHeaders, headerNames, readHeader, readTraceId } from './headers.js'
 import { readBodyInput, readQuery, readWhole } from './input.js'
 import type { Page } from './pages/pages.js'
 import type { RateLimit } from './rate-limit.js'

@@ -11,11 +11,7 @@ import { readHeader } from './headers.js'
 const JSON_MEDIA_TYPE = 'application/json'
 
 /** Checks in this order. @throws CofferError `unsupported_media_type`, `too_large`, `validation` */
-export async function readBodyInput(
-  request: HttpRequest,
-  operation: AnyOperation,
-  limitBytes: number,
-): Promise<Record<string, unknown>> {
+export async function readBodyInput(request: HttpRequest, operation: AnyOperation, limitBytes: number) {
   checkContentType(request, operation)
   const bytes = await readWhole(request, limitBytes)
   // Requests of the control plane may leave out a body that has nothing to say.
@@ -38,10 +34,8 @@ export async function readWhole(request: HttpRequest, limitBytes: number): Promi
 }
 
 /** A missing content type counts as JSON, if the operation accepts JSON. */
-function checkContentType(
-  { headers }: HttpRequest,
-  { contentType: only, alsoContentType }: AnyOperation,
-): void {
+function checkContentType({ headers }: HttpRequest, operation: AnyOperation): void {
+  const { contentType: only, alsoContentType } = operation
   const encoding = readHeader(headers, 'content-encoding')?.trim().toLowerCase()
   if (encoding !== undefined && encoding !== '' && encoding !== 'identity')
     throw unsupported('Compressed bodies are not supported. Send the body without Content-Encoding.')
@@ -74,8 +68,11 @@ export function readQuery({ query, path }: Endpoint, search: string) {
     const name = decode(at === -1 ? pair : pair.slice(0, at))
     const text = at === -1 ? '' : decode(pair.slice(at + 1))
     const property = /^[^.[]*/.exec(name)![0]
+    const rest = name.slice(property.length)
     if (Object.hasOwn(query, property))
-      collect(parseErrors, property, () => addValue(input, name, text, property, query[property]!))
+      collect(parseErrors, property, () => {
+        input[property] = addValue(query[property]!, input[property], property, rest, text)
+      })
     // A test that misspells a filter would wait for the wrong requests.
     else if (path.startsWith(CONTROL_PATH))
       parseErrors[`query.${property}`] = [`is not a parameter${suggestName(property, Object.keys(query))}`]
@@ -83,29 +80,20 @@ export function readQuery({ query, path }: Endpoint, search: string) {
   return { input, parseErrors }
 }
 
-/** @throws CofferError `validation` if the form of the parameter does not fit its schema */
-function addValue(
-  input: Record<string, unknown>,
-  name: string,
-  text: string,
-  property: string,
-  schema: Schema,
-): void {
-  const rest = name.slice(property.length)
+/** The value of `property` with one more parameter. @throws CofferError `validation` if its form does not fit the schema */
+function addValue(schema: Schema, before: unknown, property: string, rest: string, text: string): unknown {
   if (schema.type === 'object') {
     // Without a prototype, so that keys such as `__proto__` are ordinary.
-    input[property] ??= Object.create(null)
-    const map = input[property] as Record<string, unknown>
+    const map = (before ?? Object.create(null)) as Record<string, unknown>
     if (schema.maxProperties === 1 && Object.keys(map).length > 0)
       throw validationError('may be given only once')
     for (const [key, value] of readEntries(rest, text, property)) if (!(key in map)) map[key] = value
-    return
+    return map
   }
   if (rest !== '') throw validationError(`must be written as ${property}=value`)
-  if (schema.type === 'array')
-    input[property] = [...((input[property] as unknown[]) ?? []), readText(schema.items, text)]
-  else if (property in input) throw validationError('may be given only once')
-  else input[property] = readText(schema, text)
+  if (schema.type === 'array') return [...((before as unknown[]) ?? []), readText(schema.items, text)]
+  if (before !== undefined) throw validationError('may be given only once')
+  return readText(schema, text)
 }
 
 /** The entries of a map in one parameter: the whole map as JSON, or one entry with its key in the name. */

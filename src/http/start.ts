@@ -73,10 +73,7 @@ export function answererFactory(service: ServiceOptions, allowHosts?: readonly s
  * that name as host. IP addresses cannot be rebound. Also accepts `localhost`, `names` and the setting
  * `public_url`.
  */
-export function createHostCheck(
-  { store }: Pick<Host, 'store'>,
-  names: readonly string[],
-): NonNullable<AnswererOptions['checkHost']> {
+export function createHostCheck({ store }: Pick<Host, 'store'>, names: readonly string[]) {
   const own = new Set(['localhost', ...names].map((name) => name.toLowerCase()))
   let lastHost: unknown
   let known: { counter: number | undefined; name: string | undefined } | undefined
@@ -96,7 +93,7 @@ export function createHostCheck(
       'This server does not serve that host name. Its operator can allow the name with --allow-host NAME or the setting public_url.',
     )
   }
-  return (request) => {
+  return (request: HttpRequest): Promise<void> | undefined => {
     // Most requests have the host of the request before.
     const { host } = request.headers
     if (host !== undefined && host === lastHost && request.target.startsWith('/')) return undefined

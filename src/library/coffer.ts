@@ -145,10 +145,7 @@ export class Coffer<Names extends string = string> {
 }
 
 /** The HTTP API of `vault` as a function. It checks no host names and does not limit the requests in progress. */
-export function createHandler(
-  vault: Coffer,
-  given: HandlerOptions = {},
-): (request: Request) => Promise<Response> {
+export function createHandler(vault: Coffer, given: HandlerOptions = {}): Handler {
   const { control, controlKey: key, options } = Coffer.partsOf(vault)
   const chosen = { ...options, ...given }
   return toHandler(createVaultAnswerer(chosen, { control, key, prefix: chosen.prefix ?? DEFAULT_PREFIX }))

@@ -2,18 +2,8 @@ import { useState } from 'preact/hooks'
 import type { Access } from '../framework/ports/page.js'
 import { useAsked, useLive } from './api.js'
 import { type Application, describeAccess, describePermissions, RuleText } from './decision.js'
-import {
-  Button,
-  Choose,
-  Confirm,
-  EditDialog,
-  Field,
-  type Fields,
-  Form,
-  Submit,
-  TextArea,
-  useDialog,
-} from './forms.js'
+import type { Fields } from './forms.js'
+import { Button, Choose, Confirm, EditDialog, Field, Form, Submit, TextArea, useDialog } from './forms.js'
 import { Badge, Facts, Method, Note, Seeing, Status, Table } from './parts.js'
 import { linkTo } from './route.js'
 import { Detail, Item, ItemScreen } from './screen.js'

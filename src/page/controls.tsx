@@ -3,17 +3,8 @@ import { useState } from 'preact/hooks'
 import type { CountedRule } from '../framework/ports/control.js'
 import { useAsked, useLive } from './api.js'
 import { describeFault, KINDS, OWN_FIELDS, PRESETS, readRule } from './faults.js'
-import {
-  Button,
-  Choose,
-  Confirm,
-  Field,
-  type FieldProps,
-  type Fields,
-  Form,
-  Submit,
-  useDialog,
-} from './forms.js'
+import type { FieldProps, Fields } from './forms.js'
+import { Button, Choose, Confirm, Field, Form, Submit, useDialog } from './forms.js'
 import { Badge, Empty, Table } from './parts.js'
 import { Screen } from './screen.js'
 import { formatTime } from './text.js'

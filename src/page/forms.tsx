@@ -1,11 +1,6 @@
 /** Buttons, fields and dialogs. */
-import {
-  type ButtonHTMLAttributes,
-  type ComponentChildren,
-  createContext,
-  type FormHTMLAttributes,
-  type InputHTMLAttributes,
-} from 'preact'
+import type { ButtonHTMLAttributes, ComponentChildren, FormHTMLAttributes, InputHTMLAttributes } from 'preact'
+import { createContext } from 'preact'
 import { useContext, useEffect, useId, useRef, useState } from 'preact/hooks'
 import { useAction } from './api.js'
 

@@ -7,7 +7,7 @@ import { Badge, Facts, Method, Table } from './parts.js'
 import type { Call } from './samples.js'
 import { Detail, ItemScreen } from './screen.js'
 import { Composer } from './send.js'
-import { CodeTabs } from './text.js'
+import { CodeTabs, Terminal } from './text.js'
 
 interface Schema {
   type?: string | string[]
@@ -157,7 +157,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
         <h3>Answers</h3>
         <Answers responses={operation.responses} />
         <h3>On the command line</h3>
-        <CommandLine samples={operation['x-code-samples']} />
+        <Terminal text={operation['x-code-samples'].map(({ source }) => source).join('\n')} />
       </div>
       <div class="stack">
         {!isAlone && !path.startsWith('/proxy') && (
@@ -174,13 +174,6 @@ function OperationDetail({ operation }: { operation: Operation }) {
     </Detail>
   )
 }
-
-const CommandLine = ({ samples }: { samples: { source: string }[] }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by the keyboard.
-  <pre class="code" tabIndex={0}>
-    {samples.map(({ source }) => source).join('\n')}
-  </pre>
-)
 
 const MEANINGS: Record<string, string> = {
   400: 'The request is not valid; errors says which property.',

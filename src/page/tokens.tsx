@@ -3,18 +3,8 @@ import type { Access } from '../framework/ports/page.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive, useRoute } from './api.js'
 import { describeAccess } from './decision.js'
-import {
-  Button,
-  Choose,
-  Confirm,
-  Copy,
-  EditDialog,
-  Field,
-  type Fields,
-  Tabs,
-  TextArea,
-  useDialog,
-} from './forms.js'
+import type { Fields } from './forms.js'
+import { Button, Choose, Confirm, Copy, EditDialog, Field, Tabs, TextArea, useDialog } from './forms.js'
 import { useKeys } from './frame.js'
 import { Badge, Empty, Facts, NoneFits, Seeing, Table } from './parts.js'
 import { go, linkTo, type Route, setFilter } from './route.js'

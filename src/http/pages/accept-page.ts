@@ -3,13 +3,8 @@ import { ACCEPT_PATH, type PersonNames } from '../../domain/invitation/invitatio
 import { describeDate } from '../../domain/invitation/letter.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
-import {
-  type AcceptContext,
-  acceptInvitation,
-  DeadLink,
-  type Invited,
-  inspectLink,
-} from '../../operations/invite/accept-invitation.js'
+import type { AcceptContext, Invited } from '../../operations/invite/accept-invitation.js'
+import { acceptInvitation, DeadLink, inspectLink } from '../../operations/invite/accept-invitation.js'
 import type { HttpRequest, HttpResponse } from '../exchange.js'
 import { readHeader } from '../headers.js'
 import { readWhole } from '../input.js'

@@ -1,14 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { findAsset } from '../../assets.js'
 import { encodeHtml as encode } from '../../domain/text/html.js'
-import {
-  answerResult,
-  answerText,
-  HEALTH_PATH,
-  type HttpRequest,
-  type HttpResponse,
-  JSON_TYPE,
-} from '../exchange.js'
+import type { HttpRequest, HttpResponse } from '../exchange.js'
+import { answerResult, answerText, HEALTH_PATH, JSON_TYPE } from '../exchange.js'
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../openapi/emulation.js'
 import type { OpenApiDocument } from '../openapi/openapi.js'
 import { answerHtml } from './html.js'
