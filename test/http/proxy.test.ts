@@ -421,6 +421,30 @@ t.test('answers of more than 1 MiB are not parsed by the server', async (t) => {
   t.equal((await through(transform('append_text', '!'))).text.at(-1), '!')
 })
 
+t.test('other requests get their turn between transforms of a large body', async (t) => {
+  const { call, create, stub } = await open(t)
+  const list = Array.from({ length: 16_000 }, (_, at) => ({ at, text: `value ${at}` }))
+  stub.answer = (_, response) =>
+    void response.setHeader('content-type', 'application/json').end(JSON.stringify({ list }))
+  const response_transforms = Array.from({ length: 10 }, (_, at) => ({
+    type: 'append_json',
+    options: { value: 'x', location: `$.a${at}` },
+  }))
+  const { key } = await create({ response_transforms })
+  await call('', { headers: { 'svc-proxy-key': key } })
+  let longest = 0
+  let last = performance.now()
+  const began = last
+  const timer = setInterval(() => {
+    longest = Math.max(longest, performance.now() - last)
+    last = performance.now()
+  }, 1)
+  t.match(await call('', { headers: { 'svc-proxy-key': key } }), { status: 200, json: { a0: 'x', a9: 'x' } })
+  clearInterval(timer)
+  const all = performance.now() - began
+  t.ok(longest < all / 2, `${Math.round(longest)} of ${Math.round(all)} ms`)
+})
+
 t.test('a dry run shows no value of the configuration', async (t) => {
   const { ask, create } = await open(t)
   const { id } = await create({ configuration: { KEY: 'a-secret' } })

@@ -16,6 +16,8 @@ import { callerKey, grantedCaller, invoke, prepare, rightsKey } from '../reactor
 import { createClientCall } from '../reactor/reactor-client.js'
 import { applyOptions, MOST_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
 
+/** Parsing and writing a byte of a body, in steps of expressions. */
+const STEPS_OF_BYTE = 3
 /** Statuses whose answers have no body (RFC 9110, 15). */
 const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 /** Headers that keep a browser from running what others made as ours. */
@@ -34,6 +36,8 @@ export async function transform(
   for (const [index, each] of (opened.proxy?.[`${direction}_transforms`] ?? []).entries()) {
     if (!['code', 'mask'].includes(kindOf(each))) {
       message = await applyOptions(session, opened, each, message)
+      session.turns.use(STEPS_OF_BYTE * message.body.length)
+      if (session.turns.isOver) await session.turns.next()
       continue
     }
     textOfMessage(message)
