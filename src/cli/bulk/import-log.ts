@@ -13,75 +13,66 @@ const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
-export class ImportLog {
-  /** Names the run to the vault. */
-  readonly run: string
-  /** Rows that earlier runs have done. */
-  readonly rows: number
-  readonly #file: FileHandle | undefined
-  readonly #isResumable: boolean
+export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
+
+/** `about`: identifies a resumable run. @throws CofferError `usage`, `conflict`, `storage_failed` */
+export async function openImportLog(path: string | undefined, about: string | undefined) {
+  const isResumable = about !== undefined
+  const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
+  const { run, rows } = (file && isResumable && (await readRun(file, path!, about))) || {
+    run: randomUUID(),
+    rows: undefined,
+  }
   /** The first line, until it is written. */
-  #head: string
-
-  private constructor(run: string, rows: number, file?: FileHandle, isResumable = false, head = '') {
-    this.run = run
-    this.rows = rows
-    this.#file = file
-    this.#isResumable = isResumable
-    this.#head = head
+  let head = isResumable && rows === undefined ? `${JSON.stringify({ run, about })}\n` : ''
+  return {
+    /** Names the run to the vault. */
+    run,
+    /** Rows that earlier runs have done. */
+    rows: rows ?? 0,
+    /** Whether an earlier run may have sent rows. */
+    isBegun: rows !== undefined,
+    /** Called before the first row is sent, so that the vault and this file name the same run. */
+    begin: async (): Promise<void> => {
+      if (head === '') return
+      await file?.appendFile(head)
+      await file?.datasync()
+      head = ''
+    },
+    /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
+    append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
+      const kept = isResumable ? results.slice(0, done) : results
+      const lines = kept.map((result, at) => `${toJson({ line: rows[at]!.line, ...result })}\n`)
+      await file?.appendFile(lines.join(''))
+      if (isResumable) await file?.datasync()
+    },
+    /** `isUndone`: no row was done, so that any other import may use the file. */
+    close: async (isUndone = false): Promise<void> => {
+      if (isUndone && isResumable) await file?.truncate()
+      await file?.close()
+    },
   }
+}
 
-  /** Whether an earlier run may have sent rows. */
-  get isBegun(): boolean {
-    return this.#isResumable && this.#head === ''
-  }
-
-  /** `about`: identifies a resumable run. @throws CofferError `usage`, `conflict`, `storage_failed` */
-  static async open(path: string | undefined, about: string | undefined): Promise<ImportLog> {
-    const run = randomUUID()
-    if (path === undefined) return new ImportLog(run, 0)
-    const file = await openOwn(path, about === undefined ? NEW : NEW_OR_OLD)
-    if (about === undefined) return new ImportLog(run, 0, file)
-    try {
-      if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
-      const { head, lines, end, size } = await readLines(file)
-      if (size === 0) return new ImportLog(run, 0, file, true, `${JSON.stringify({ run, about })}\n`)
-      const before = parseJsonOrNothing(head)
-      if (!isObject(before) || !RUN.test(String(before.run)))
-        throw usage(`--resume: ${path} was not written by an import.`)
-      if (before.about !== about)
-        throw usage(
-          `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
-        )
-      // A kill may leave a part of a line.
-      await file.truncate(end)
-      return new ImportLog(String(before.run), lines - 1, file, true)
-    } catch (error) {
-      await file.close()
-      throw error
-    }
-  }
-
-  /** Called before the first row is sent, so that the vault and this file name the same run. */
-  async begin(): Promise<void> {
-    if (this.#head === '') return
-    await this.#file?.appendFile(this.#head)
-    await this.#file?.datasync()
-    this.#head = ''
-  }
-
-  /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
-  async append(rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> {
-    const kept = this.#isResumable ? results.slice(0, done) : results
-    const lines = kept.map((result, at) => `${toJson({ line: rows[at]!.line, ...result })}\n`)
-    await this.#file?.appendFile(lines.join(''))
-    if (this.#isResumable) await this.#file?.datasync()
-  }
-
-  /** `isUndone`: no row was done, so that any other import may use the file. */
-  async close(isUndone = false): Promise<void> {
-    if (isUndone && this.#isResumable) await this.#file?.truncate()
-    await this.#file?.close()
+/** The run that the file is of; undefined for a new file. It is closed if it is of none. @throws CofferError `usage` */
+async function readRun(file: FileHandle, path: string, about: string) {
+  try {
+    if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
+    const { head, lines, end, size } = await readLines(file)
+    if (size === 0) return undefined
+    const before = parseJsonOrNothing(head)
+    if (!isObject(before) || !RUN.test(String(before.run)))
+      throw usage(`--resume: ${path} was not written by an import.`)
+    if (before.about !== about)
+      throw usage(
+        `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
+      )
+    // A kill may leave a part of a line.
+    await file.truncate(end)
+    return { run: String(before.run), rows: lines - 1 }
+  } catch (error) {
+    await file.close()
+    throw error
   }
 }
 

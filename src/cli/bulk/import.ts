@@ -11,7 +11,7 @@ import { createProgress } from '../output/progress.js'
 import { findTenantChoice, placeOf } from '../target/credentials.js'
 import type { Hooks, Task } from '../task.js'
 import { readCsv } from './csv.js'
-import { ImportLog } from './import-log.js'
+import { type ImportLog, openImportLog } from './import-log.js'
 import { decodeChunks, ROW_FORMATS, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
@@ -27,7 +27,7 @@ export const importRows: Hooks = {
     const { context, options } = task
     const settings = readSettings(task)
     const about = settings.isResumable ? await describeRun(task, settings) : undefined
-    const log = await ImportLog.open(settings.path, about)
+    const log = await openImportLog(settings.path, about)
     // From here on an interrupt ends the run between two batches.
     context.handlesSignals()
     context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })
