@@ -39,6 +39,8 @@ const VALIDATOR = 'validator-'
 const MAIN = 'coffer.cjs'
 const REST = 'coffer-rest.cjs'
 const AGENT = 'coffer-mcp.cjs'
+/** In characters. */
+const SHORT = 250
 const isForAgents = (name: string) => name.startsWith('mcp-')
 const USUAL = [
   ['token', 'create'],
@@ -63,7 +65,8 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
     const { bundle: usual } = openBundle(distribution)
     for (const words of USUAL) await runCommand(usual, join(place, '1'), words)
     const used = Object.keys(usual.ready)
-    writeBundle(distribution, chunks, (name) => used.includes(name))
+    // Others load no second file for a chunk that only passes on what is in the first.
+    writeBundle(distribution, chunks, ({ name, text }) => used.includes(name) || text.length < SHORT)
     const { bundle, scripts } = openBundle(distribution)
     // What V8 compiled is of use to this version of Node alone.
     const keep = (part: string) =>
@@ -79,11 +82,11 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
 }
 
-function writeBundle(directory: string, chunks: readonly Chunk[], isUsual: (name: string) => boolean): void {
+function writeBundle(directory: string, chunks: readonly Chunk[], isUsual: (chunk: Chunk) => boolean): void {
   const tableOf = (those: readonly Chunk[]) =>
     `{${those.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
-  const usual = chunks.filter(({ name }) => isUsual(name))
-  const others = chunks.filter(({ name }) => !isUsual(name) && !isForAgents(name))
+  const usual = chunks.filter(isUsual)
+  const others = chunks.filter((chunk) => !isUsual(chunk) && !isForAgents(chunk.name))
   const main = `(function(require,__filename){const chunks=${tableOf(usual)};\n${RUNTIME}})`
   writeFileSync(join(directory, MAIN), `${RESULT}${main};\n`)
   writeFileSync(join(directory, REST), `${RESULT}${tableOf(others)};\n`)

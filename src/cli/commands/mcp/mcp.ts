@@ -1,6 +1,7 @@
-/** `coffer mcp`: the operations of an application as the tools of an agent, over standard input and output. */
-import { createHash, randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+/**
+ * `coffer mcp`: the operations of an application as the tools of an agent, over standard input and output. What the greeting
+ * does without is loaded after it.
+ */
 import {
   acceptedContent,
   type CallToolResult,
@@ -89,7 +90,7 @@ async function openAgent(
   if (unknown !== undefined) throw usage(`--tools takes nouns such as token,proxy; there is no "${unknown}".`)
   const wanted = { application, nouns, isReadOnly: options.readOnly === true, isNoReveal, isRemote }
   const tools = registry.operations.filter((each) => isOffered(each, wanted))
-  const confirm = options.confirm === true ? createConfirm(ask) : undefined
+  const confirm = options.confirm === true ? await createConfirm(ask) : undefined
   return {
     tools,
     /** Errors of the operation are results. @throws ProtocolError for an unknown tool */
@@ -100,7 +101,7 @@ async function openAgent(
         const question = await confirm?.(tool, input, context)
         return question ?? describeResult(tool, await ask(tool.name, input))
       } catch (error) {
-        return describeFailure(error)
+        return await describeFailure(error)
       }
     },
   }
@@ -121,6 +122,7 @@ function createServer(open: () => Promise<Agent>): Server {
   server.setRequestHandler('resources/read', async ({ params: { uri } }) => {
     const topic = RESOURCES.find((each) => each.uri === uri)
     if (topic === undefined) throw new ProtocolError(NO_SUCH, 'There is no resource with this address.')
+    const { readFile } = await import('node:fs/promises')
     const { findFixture } = await import('../../../assets.js')
     const text = await readFile(findFixture(`help/${topic.name}.txt`), 'utf8')
     return { contents: [{ uri, mimeType: topic.mimeType, text }] }
@@ -131,7 +133,8 @@ function createServer(open: () => Promise<Agent>): Server {
 }
 
 /** Asks the person, unless they have allowed exactly this call. It throws CofferError `interrupted` if they refused. */
-function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
+async function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
+  const { createHash, randomBytes } = await import('node:crypto')
   // Binds the consent of a person to the call that they saw.
   const seal = randomBytes(32)
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
@@ -163,7 +166,8 @@ function describeResult({ destroys }: RegisteredOperation, result: unknown): Cal
 }
 
 /** The error as the terminal tells it; of an unexpected one a reference alone. */
-function describeFailure(error: unknown): CallToolResult {
+async function describeFailure(error: unknown): Promise<CallToolResult> {
+  const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
   return {
