@@ -18,14 +18,7 @@ import type { DeliveryPort, Waiting } from './ports/deliveries.js'
 import type { Outbound, OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import type { FindReactors, ReactorRuntime } from './ports/reactors.js'
 import type { OfflineVault, OpenVault } from './ports/vault.js'
-import {
-  type Answer,
-  closedInput,
-  type Infer,
-  inputSchema,
-  type ObjectSchema,
-  type Schema,
-} from './schema.js'
+import { type Answer, type Infer, inputSchema, type ObjectSchema, type Schema } from './schema.js'
 
 export interface Effects {
   readonly random: RandomSource
@@ -254,7 +247,7 @@ export function operation<
   Checked = unknown,
   const Route extends string | undefined = undefined,
 >(definition: Omit<Operation<I, O, Checked, Name, Route>, 'input'> & { readonly input?: I }) {
-  const input = definition.route === undefined ? closedInput([], {}) : nothing
+  const input = definition.route === undefined ? { ...nothing, additionalProperties: false } : nothing
   return { input, ...definition } as Operation<I, O, Checked, Name, Route>
 }
 

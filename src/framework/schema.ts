@@ -86,7 +86,6 @@ export function inputSchema<const P extends Fields, const R extends NamesOf<P>>(
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
-/** An input in which empty text means absent, wherever it is optional. */
 export function lenientInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }
@@ -95,7 +94,6 @@ export function closedInput<const P extends Fields, const R extends NamesOf<P>>(
   return { type: 'object', properties, required, additionalProperties: false } as const
 }
 
-/** The schema of the id of a thing of this noun; a command also takes its name. */
 export function idOf(refersTo: string, description: string) {
   return { type: 'string', refersTo, description } as const
 }

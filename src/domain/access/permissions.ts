@@ -82,7 +82,6 @@ export const PERMISSIONS = {
   ...(Object.fromEntries(withoutEffect) as Record<PermissionWithoutEffect, PermissionEntry>),
 }
 
-/** The permissions that applications of this type may hold. */
 export function permissionsOf(type: ApplicationType, { withEffect = false } = {}): Permission[] {
   return (Object.keys(withEffect ? WITH_EFFECT : PERMISSIONS) as Permission[]).filter((name) =>
     (PERMISSIONS[name] as PermissionEntry).application_types.includes(type),

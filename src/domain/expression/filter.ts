@@ -1,9 +1,7 @@
-/** The declaration of a filter, and readers of its operands. An operand is JSON: a missing one is null. */
+/** The declaration of a filter. An operand is JSON: a missing one is null. */
 import { type CofferError, validationError } from '../../errors.js'
 import { canonicalJson } from '../json/json.js'
 import type { Budget } from './budget.js'
-
-const MAX_FILTER_LENGTH = 10_000
 
 export interface RandomSource {
   bytes(count: number): Uint8Array
@@ -37,28 +35,6 @@ export interface FilterRule {
 /** The text of any value: empty for null, canonical JSON for objects and arrays. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : value === null || value === undefined ? '' : canonicalJson(value)
-}
-
-/** @throws CofferError `validation`, as every reader below */
-export function asText(value: unknown): string {
-  if (value !== null && typeof value !== 'object') return textOf(value)
-  return refuse('this filter takes text, a number or a boolean; use stringify or json on objects and arrays')
-}
-
-export function asCount(value: unknown): number {
-  const count = Number.isInteger(value) ? (value as number) : -1
-  if (count >= 0 && count <= MAX_FILTER_LENGTH) return count
-  return refuse(`a count must be an integer from 0 to ${MAX_FILTER_LENGTH}`)
-}
-
-export function asFlag(value: unknown): boolean {
-  if (value === true || value === 'true') return true
-  return value === false || value === 'false' ? false : refuse('a flag must be true or false')
-}
-
-export function asCharacter(value: unknown): string {
-  if (typeof value === 'string' && [...value].length === 1) return value
-  return refuse('a mask or padding must be one character in quotes')
 }
 
 export function refuse(message: string): never {

@@ -2,19 +2,17 @@
 import { canonicalJson, exactNumber, isObject } from '../json/json.js'
 import { binLength } from '../token/card-number.js'
 import {
-  asCharacter,
-  asCount,
-  asFlag,
-  asText,
   type CallTools,
   type FilterRule,
   HMAC_ALGORITHMS,
   type RandomSource,
   refuse,
+  textOf,
 } from './filter.js'
 
 /** The maximum length of an alias, which is that of ids, and of a format. */
 const MAX_LENGTH = 400
+const MAX_COUNT = 10_000
 
 export const OWN_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, FilterRule>([
   ['reveal_last', rule(1, 2, revealLast, 4)],
@@ -41,6 +39,28 @@ export const OWN_FILTERS: ReadonlyMap<string, FilterRule> = new Map<string, Filt
 
 function rule(least: number, most: number, work: FilterRule['run'], steps = 0): FilterRule {
   return { least, most, steps, run: (value, ...rest) => (value === null ? null : work(value, ...rest)) }
+}
+
+/** @throws CofferError `validation`, as each reader of an operand */
+function asText(value: unknown): string {
+  if (value !== null && typeof value !== 'object') return textOf(value)
+  return refuse('this filter takes text, a number or a boolean; use stringify or json on objects and arrays')
+}
+
+function asCount(value: unknown): number {
+  const count = Number.isInteger(value) ? (value as number) : -1
+  if (count >= 0 && count <= MAX_COUNT) return count
+  return refuse(`a count must be an integer from 0 to ${MAX_COUNT}`)
+}
+
+function asFlag(value: unknown): boolean {
+  if (value === true || value === 'true') return true
+  return value === false || value === 'false' ? false : refuse('a flag must be true or false')
+}
+
+function asCharacter(value: unknown): string {
+  if (typeof value === 'string' && [...value].length === 1) return value
+  return refuse('a mask or padding must be one character in quotes')
 }
 
 function revealLast(value: unknown, [last, maskGiven]: readonly unknown[]): string {

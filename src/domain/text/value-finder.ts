@@ -1,5 +1,3 @@
-/** Finds values in text, as they are and encoded. */
-
 /** In bytes; a shorter value would be found everywhere. */
 export const SHORTEST_VALUE = 6
 /** A longer value is searched for by its first bytes only. */

@@ -65,7 +65,6 @@ export function withGrant(permission: Permission, caller: Caller): Caller {
   }
 }
 
-/** A copy of the caller that sees masked what its rules reveal. */
 export function maskingCaller(caller: Caller): Caller {
   return {
     ...caller,
@@ -76,7 +75,6 @@ export function maskingCaller(caller: Caller): Caller {
   }
 }
 
-/** A copy of the caller in no-reveal mode. */
 export function noRevealCaller(caller: Caller): Caller {
   const { cached } = caller
   const renewed = cached && { cached: { ...cached, renew: async () => noRevealCaller(await cached.renew()) } }

@@ -80,19 +80,16 @@ export const forkOutput = object({
 })
 export type Fork = Infer<typeof forkOutput>
 
-/** A vault's control plane. @throws CofferError `not_found` for state, clock and forks of a vault not in memory */
+/** @throws CofferError `not_found` for an unknown name or id, and for state, clock and forks of a vault not in memory */
 export interface ControlPlane {
   reset(): Promise<void>
   saveSnapshot(name: string): Promise<void>
   listSnapshots(): string[]
-  /** @throws CofferError `not_found` */
   restoreSnapshot(name: string): Promise<void>
-  /** @throws CofferError `not_found` */
   deleteSnapshot(name: string): void
   /** @throws CofferError `unprocessable` beyond the limit */
   fork(name?: string): Promise<Fork>
   listForks(): Fork[]
-  /** @throws CofferError `not_found` */
   deleteFork(id: string): Promise<void>
   readClock(): ClockState
   /** `at`, ms since the epoch, is the time from now on; without it the present one. Does what is due. */

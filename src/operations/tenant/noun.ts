@@ -10,13 +10,7 @@ import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
 import { countActive, measureType } from '../token/lifetime.js'
-import {
-  checkTenantName,
-  createTenant as createRecords,
-  findTenant,
-  MAX_TENANT_NAME_LENGTH,
-  readSettings,
-} from './tenant-create.js'
+import { checkTenantName, createTenant, findTenant, MAX_NAME_LENGTH, readSettings } from './tenant-create.js'
 
 const { boolean, count, date, enumOf, object, text, uuid } = output
 
@@ -56,7 +50,7 @@ export const updateTenant = operation({
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
   input: inputSchema(['name'], {
-    name: { type: 'string', minLength: 1, maxLength: MAX_TENANT_NAME_LENGTH, description: 'A display name.' },
+    name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
     settings: {
       type: 'object',
       properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
@@ -136,7 +130,7 @@ function viewTenant(tenant: TenantRecord): TenantView {
   return { ...view, type: 'test' }
 }
 
-const createTenant = operation({
+const addTenant = operation({
   ...onVault,
   name: 'tenant create',
   summary: 'Create another tenant in the vault.',
@@ -147,7 +141,7 @@ const createTenant = operation({
   log: { operation: 'update', message: 'Another tenant created' },
   check: ({ name }) => about('name', () => checkTenantName(String(name))),
   run: async ({ store, createUuid, vault }, { name }) =>
-    viewTenant(await createRecords(store, { name, keys: vault().generateTenantKeys(), createUuid })),
+    viewTenant(await createTenant(store, { name, keys: vault().generateTenantKeys(), createUuid })),
 })
 
 const listTenants = operation({
@@ -179,5 +173,5 @@ const useTenant = operation({
 export const noun = {
   name: 'tenant',
   summary: 'Manage tenants and report usage',
-  operations: [getTenant, updateTenant, deleteTenant, reportUsage, createTenant, listTenants, useTenant],
+  operations: [getTenant, updateTenant, deleteTenant, reportUsage, addTenant, listTenants, useTenant],
 }

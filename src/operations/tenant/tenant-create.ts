@@ -55,12 +55,12 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
 }
 
-export const MAX_TENANT_NAME_LENGTH = 200
+export const MAX_NAME_LENGTH = 200
 
 /** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {
-  if (name.trim() === '' || [...name].length > MAX_TENANT_NAME_LENGTH)
-    throw validationError(`must have 1 to ${MAX_TENANT_NAME_LENGTH} characters, not all of them blank`)
+  if (name.trim() === '' || [...name].length > MAX_NAME_LENGTH)
+    throw validationError(`must have 1 to ${MAX_NAME_LENGTH} characters, not all of them blank`)
   if (/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]/u.test(name))
     throw validationError('must be one line without control characters')
 }
