@@ -2,6 +2,7 @@
 import { invalid, usage } from '../errors.js'
 import type { OperationInput, Relay } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
+import type { InputOf } from '../operations/all.js'
 
 /** `target`: path and query; a body only if the route takes one. @throws CofferError as {@link formatTarget} */
 export function formatRequest(definition: RoutedOperation, input: OperationInput) {
@@ -15,18 +16,9 @@ export function formatRequest(definition: RoutedOperation, input: OperationInput
   return { method, target, contentType, body }
 }
 
-interface Call {
-  target: string
-  method?: string
-  path?: string
-  headers?: Record<string, string>
-  body?: unknown
-  dry_run?: boolean
-}
-
 /** A call of a proxy, which passes as it is. @throws CofferError `usage` for a dry run, which no server performs */
 export function formatRelayed(relay: Relay, input: OperationInput, prefix: string) {
-  const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as unknown as Call
+  const { target, method = 'POST', path = '', headers = {}, body, dry_run } = input as InputOf<'proxy call'>
   if (dry_run === true) throw usage('A dry run needs the vault itself, not a server.')
   const isJson = body !== undefined && typeof body !== 'string'
   const named = target.includes('://') ? 'url' : 'key'

@@ -44,20 +44,17 @@ const ENCODED_LIMITS = { ...LOCAL_LIMITS, wantsEncoded: true }
 export type Answerer = (request: HttpRequest) => Promise<HttpResponse>
 
 export function createAnswerer(options: AnswererOptions): Answerer {
-  const parts: Parts = {
-    ...options,
-    router: createRouter(options.registry),
-    names: headerNames(options.prefix),
-    corsHeaders: createCorsHeaders(options.prefix),
-  }
+  const parts = createParts(options)
   return (request) => new RequestState(parts, request).answer()
 }
 
-interface Parts extends AnswererOptions {
-  router: ReturnType<typeof createRouter>
-  names: HeaderNames
-  corsHeaders: Readonly<Record<string, string>>
-}
+const createParts = (options: AnswererOptions) => ({
+  ...options,
+  router: createRouter(options.registry),
+  names: headerNames(options.prefix),
+  corsHeaders: createCorsHeaders(options.prefix),
+})
+type Parts = ReturnType<typeof createParts>
 
 class RequestState {
   readonly #parts: Parts

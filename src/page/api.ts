@@ -12,14 +12,6 @@ const POLL_MS = 1000
 export type Place = { tenant?: string; fork?: string }
 /** `number`: of all requests since the server began. */
 export type Seen = RequestRecord & { number: number }
-export type Sent = Pick<RequestRecord, 'method'> & {
-  target: string
-  type?: string | undefined
-  body?: string | undefined
-  /** Whose grants decide; without it, `key` does. */
-  application?: string | undefined
-  key?: string | undefined
-}
 
 async function send(path: string, body?: object): Promise<unknown> {
   const headers = { 'content-type': 'application/json' }
@@ -43,7 +35,8 @@ function createServer(place: Place) {
       ask({ operation, input }) as Promise<ResultOf<Name>>,
     readNews: (after: number, version: string | undefined) => ask({ after, version }) as Promise<News>,
     dryRun: (access: object) => ask({ access }) as Promise<Access[]>,
-    sendRequest: (request: Sent) => ask({ request }) as Promise<RequestRecord>,
+    /** The grants of `application` decide; without it, those of `key` do. */
+    sendRequest: (request: object) => ask({ request }) as Promise<RequestRecord>,
   }
 }
 
@@ -56,21 +49,8 @@ interface Known {
   lost?: { since: number; isSignedOut: boolean }
 }
 
-type Server = ReturnType<typeof createServer>
-
-export type Live = Server &
-  Known & {
-    /** Reads; afterwards all that is shown is read again. */
-    ask: Server['read']
-    /** How often `ask` was called. */
-    round: number
-    session: PageSession
-    place: Place
-    setPlace(place: Place): void
-  }
-
 /** Asks the server once a second for everything that is new, while the page is visible. */
-export function useNews(session: PageSession): Live {
+export function useNews(session: PageSession) {
   const [place, setPlace] = useState<Place>({})
   const server = useMemo(() => createServer(place), [place])
   const [known, setKnown] = useState<Known>({})
@@ -113,12 +93,13 @@ export function useNews(session: PageSession): Live {
       clearInterval(timer)
     }
   }, [server])
-  const ask: Live['ask'] = (operation, input) =>
+  // All that is shown is read again afterwards.
+  const ask: typeof server.read = (operation, input) =>
     server.read(operation, input).finally(() => setRound((now) => now + 1))
   return { ...server, ...known, ask, round, session, place, setPlace }
 }
 
-const LiveContext = createContext<Live>(undefined as never)
+const LiveContext = createContext<ReturnType<typeof useNews>>(undefined as never)
 export const LiveProvider = LiveContext.Provider
 export const useLive = () => useContext(LiveContext)
 

@@ -151,7 +151,7 @@ function OperationDetail({ operation }: { operation: Operation }) {
         {headers.length > 0 && <h3>Header</h3>}
         {headers.length > 0 && <Facts of={Object.fromEntries(headers)} />}
         {named.length > 0 && <h3>Parameters</h3>}
-        <Properties of={named.map((each) => ({ ...each, about: each.schema }))} />
+        <Properties of={named} />
         {schema && <h3>Body</h3>}
         {schema && <SchemaTable schema={schema} />}
         <h3>Answers</h3>
@@ -214,11 +214,8 @@ function SchemaTable({ schema }: { schema: Schema }) {
     each.$ref === undefined ? each : (schemas[each.$ref.split('/').at(-1)!] ?? {})
   const whole = named(schema)
   const { properties = {}, required = [] } = whole.type === 'array' ? named(whole.items ?? {}) : whole
-  const rows = Object.entries(properties).map(([name, about]) => ({
-    name,
-    about,
-    required: required.includes(name),
-  }))
+  const entries = Object.entries(properties)
+  const rows = entries.map(([name, each]) => ({ name, schema: each, required: required.includes(name) }))
   if (rows.length === 0) return <p>{describeType(schema)}</p>
   return (
     <>
@@ -228,12 +225,7 @@ function SchemaTable({ schema }: { schema: Schema }) {
   )
 }
 
-interface Property {
-  name: string
-  about: Schema
-  required?: boolean
-  description?: string
-}
+type Property = Omit<Described['parameters'][number], 'in'>
 
 const nameProperty = ({ name, required }: Property) => (
   <>
@@ -246,8 +238,8 @@ const Properties = ({ of }: { of: Property[] }) => (
     rows={of}
     columns={[
       ['Property', '', nameProperty],
-      ['Type', '', ({ about }) => describeType(about)],
-      ['About', '', ({ about, description = about.description }) => description],
+      ['Type', '', ({ schema }) => describeType(schema)],
+      ['About', '', ({ schema, description = schema.description }) => description],
     ]}
   />
 )

@@ -1,23 +1,15 @@
 /** Sends a request with the grants of an application; the server performs it and answers without data. */
 import { useEffect, useState } from 'preact/hooks'
 import type { RequestRecord } from '../framework/ports/control.js'
-import { type Sent, useLive } from './api.js'
+import { useLive } from './api.js'
 import { Choose, Dialog, Field, type Fields, Form, Submit, TextArea } from './forms.js'
 import { Status } from './parts.js'
 import { linkToRequest } from './route.js'
 import type { Call } from './samples.js'
 import { Json } from './text.js'
 
-export interface Draft {
-  method: string
-  /** `{name}` in it becomes a field. */
-  path: string
-  /** Parameters of the query that become fields. */
-  query?: string[]
-  type?: string | undefined
-  body?: string | undefined
-  application?: string | undefined
-}
+/** `{name}` in `path`, and the parameters of `query`, become fields. */
+export type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
 
 export const NOBODY = 'no key'
 const OWN_KEY = 'a key of mine …'
@@ -52,10 +44,9 @@ export function Composer({ draft, verb = 'Send', isOpen = false, change }: Compo
   const target = (isOpen ? path : path.replaceAll(PLACE, fill)) + (search.size === 0 ? '' : `?${search}`)
   const sent = body === undefined || body === '' || method === 'GET' ? {} : { type, body }
   useEffect(() => change?.({ method, path: target, ...sent }), [method, target, body])
-  const identify = (key: string | undefined): Pick<Sent, 'key' | 'application'> =>
-    whose === OWN_KEY ? { key } : whose === NOBODY ? {} : { application: whose }
+  const application = [OWN_KEY, NOBODY].includes(whose) ? undefined : whose
   const send = async ({ key }: Fields) =>
-    setAnswer(await sendRequest({ method, target, ...sent, ...identify(key) }))
+    setAnswer(await sendRequest({ method, target, ...sent, application, key }))
   const names = Object.fromEntries(applications.map(({ id, name, type: kind }) => [id, `${name} (${kind})`]))
   const callers = { ...names, [NOBODY]: NOBODY, [OWN_KEY]: OWN_KEY }
   return (

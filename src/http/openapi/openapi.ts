@@ -6,18 +6,6 @@ import type { RegisteredOperation, Registry, RoutedOperation } from '../../frame
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
 import { type HeaderNames, headerNames } from '../headers.js'
 
-export interface OpenApiOperation {
-  operationId: string
-  tags: string[]
-  summary: string
-  description: string
-  parameters: JsonSchema[]
-  requestBody?: JsonSchema
-  responses: Record<string, JsonSchema>
-  security: Record<string, readonly string[]>[]
-  'x-code-samples': { lang: string; label: string; source: string }[]
-}
-
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
 const API_KEY = 'apiKey'
@@ -55,7 +43,7 @@ export function createDocument(
   { version, prefix, bodyLimitBytes }: { version: string; prefix: string; bodyLimitBytes: number },
 ) {
   const names = headerNames(prefix)
-  const paths: Record<string, Record<string, OpenApiOperation>> = {}
+  const paths: Record<string, Record<string, ReturnType<typeof describe>>> = {}
   for (const operation of registry.routed) {
     const { path, method } = operation.endpoint
     paths[path] = { ...paths[path], [method.toLowerCase()]: describe(operation, names) }
@@ -98,7 +86,7 @@ function introduce({ apiKey, traceId }: HeaderNames, bodyLimitBytes: number): st
   ].join('\n\n')
 }
 
-function describe(operation: RoutedOperation, names: HeaderNames): OpenApiOperation {
+function describe(operation: RoutedOperation, names: HeaderNames) {
   const { permissions, needsOnePermission, onlyFor, details, endpoint } = operation
   const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
   const listed = permissions.join(needsOnePermission ? ' or ' : ' and ')
