@@ -60,6 +60,7 @@ export const SETTINGS = {
   allowNet: flag(
     '--allow-net <hosts>',
     'hosts that reactor code may fetch from and proxies may call, separated by commas: api.example.com:443',
+    { isRepeatable: true },
   ),
   allowHost: flag(
     '--allow-host <name>',

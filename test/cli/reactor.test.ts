@@ -102,9 +102,20 @@ t.test('a file is developed as a reactor would run it', async (t) => {
   t.equal((await home.run('reactor dev none.js')).code, 2)
   home.write('net.js', 'module.exports = async () => fetch("http://localhost:1/")')
   t.match(await home.run('reactor dev net.js'), { stderr: /not on the list of --allow-net/ })
-  t.match(await home.run(['reactor', 'dev', 'net.js', '--allow-net', 'localhost:1, x.example']), {
-    stderr: /ECONNREFUSED/,
-  })
+  t.match(
+    await home.run([
+      'reactor',
+      'dev',
+      'net.js',
+      '--allow-net',
+      'localhost:1, x.example',
+      '--allow-net',
+      'y.example',
+    ]),
+    {
+      stderr: /ECONNREFUSED/,
+    },
+  )
   t.match(await home.run('reactor dev net.js --allow-net http://x'), {
     code: 2,
     stderr: /--allow-net takes a host/,
