@@ -78,10 +78,8 @@ function createOfflineVault(
     rekey: async () => {
       const place = credentials.placeOf(context)
       const { rekey } = await import('../../vault/rekey.js')
-      return {
-        ...credentials.describePlace(place.directory),
-        ...(await rekey(place, choose, show('Encrypting'))),
-      }
+      const done = await rekey(place, choose, show('Encrypting'))
+      return { ...credentials.describePlace(place.directory), ...done }
     },
     listSlots: () => listKeySlots(credentials.placeOf(context)),
     changeSlots: async (added, chooseSlots) => {

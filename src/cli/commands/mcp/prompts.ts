@@ -7,18 +7,13 @@ export const RESOURCES = [
   ['search', 'Search: fields and terms of queries'],
 ].map(([name = '', title]) => ({ uri: `coffer://help/${name}`, name, title, mimeType: 'text/plain' }))
 
-interface PromptText {
-  name: string
-  description: string
-  arguments: { name: string; description: string; required: true }[]
-  text: string
-}
+const argument = (name: string, description: string) => ({ name, description, required: true })
 
-const TEXTS: readonly PromptText[] = [
+const TEXTS = [
   {
     name: 'vault_file',
     description: 'Replace the sensitive values of a file by tokens.',
-    arguments: [{ name: 'file', description: 'The path of the file.', required: true }],
+    arguments: [argument('file', 'The path of the file.')],
     text:
       'Read FILE. Store each sensitive value in it (card and account numbers, keys, personal data) with token_create, and give ' +
       'each token metadata that says what it is. Write the file again with the id of the token in the place of each value. ' +
@@ -28,8 +23,8 @@ const TEXTS: readonly PromptText[] = [
     name: 'call_api',
     description: 'Call an API with the value of a token.',
     arguments: [
-      { name: 'token', description: 'The id of the token.', required: true },
-      { name: 'request', description: 'The method and address, and what to send.', required: true },
+      argument('token', 'The id of the token.'),
+      argument('request', 'The method and address, and what to send.'),
     ],
     text:
       'Send this request with proxy_call: REQUEST. Where it needs the value, write {{ TOKEN }}, or for a property ' +
