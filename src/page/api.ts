@@ -9,7 +9,7 @@ import type { Route } from './route.js'
 
 const POLL_MS = 1000
 
-export type Place = { tenant?: string; fork?: string }
+type Place = { tenant?: string; fork?: string }
 /** `number`: of all requests since the server began. */
 export type Seen = RequestRecord & { number: number }
 

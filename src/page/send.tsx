@@ -9,7 +9,7 @@ import type { Call } from './samples.js'
 import { Json } from './text.js'
 
 /** `{name}` in `path`, and the parameters of `query`, become fields. */
-export type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
+type Draft = Omit<Call, 'header'> & { query?: string[]; application?: string | undefined }
 
 export const NOBODY = 'no key'
 const OWN_KEY = 'a key of mine …'
