@@ -76,7 +76,7 @@ function readHostName(text: string): string {
   throw usage(`${SETTINGS.allowHost.word} takes names without a port: vault.local.`)
 }
 
-function isTrue(value: string | undefined): boolean {
+export function isTrue(value: string | undefined): boolean {
   return value !== undefined && value !== '' && value !== '0' && value !== 'false'
 }
 

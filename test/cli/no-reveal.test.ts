@@ -170,7 +170,8 @@ t.test(
 t.test('a profile turns it on, and doctor says what did', async (t) => {
   const { home } = await open(t)
   await home.run('profile set agent no-reveal true')
-  t.equal((await home.run('token get card-1 --reveal --profile agent')).code, 4)
+  for (const env of [{}, { COFFER_NO_REVEAL: '0' }])
+    t.equal((await home.run('token get card-1 --reveal --profile agent', { env })).code, 4)
   const found = async (line: string) =>
     (await home.json(line)).find(({ check }: { check: string }) => check === 'no_reveal').found
   t.match(await found('doctor --profile agent'), 'flag, variable or profile')

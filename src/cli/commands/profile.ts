@@ -1,6 +1,6 @@
 /** Profiles: named sets of settings, merged into the environment of the run as defaults below flags and variables. */
 import { resolve } from 'node:path'
-import { type Environment, findConfigDirectory, type TARGETS } from '../../config.js'
+import { type Environment, findConfigDirectory, isTrue, type TARGETS } from '../../config.js'
 import { usage } from '../../errors.js'
 import { ALL_SETTINGS, SETTINGS, type Setting } from '../../global-flags.js'
 import type { Args, CommandContext, Options } from '../context.js'
@@ -37,7 +37,11 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
     if (setting === 'store') await refusePassword(text)
     defaults[variable] = text
   }
-  const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
+  const { variable: mode } = SETTINGS.noReveal
+  // A variable does not turn off the mode of a profile.
+  const isKept = (variable: string, text = '') =>
+    text !== '' && !(variable === mode && isTrue(defaults[mode]))
+  const given = Object.entries(env).filter(([variable, text]) => isKept(variable, text))
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
