@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 const FILES = [
   ...readdirSync(new URL('./operations/', import.meta.url)).map((name) => `operations/${name}`),
   ...['hosts', 'invitation-page', 'answerer', 'load', 'fuzz'].map((name) => `http/${name}.test.js`),
-  'mail/mail-queue.test.js',
+  'delivery/queue.test.js',
   'parity/parity.test.js',
   'storage/sealed-store.test.js',
   'cli/log.test.js',
