@@ -79,6 +79,8 @@ export interface AuditEntry {
   readonly actor: Caller['actor']
 }
 
+type Call = [caller: Caller, definition: AnyOperation, input: OperationInput]
+
 /** Tools of a handler of several transactions, for example one that waits for something slow in between. */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly caller: Caller
@@ -90,19 +92,10 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   vault: Context['vault']
   /** Checks the input of another operation. The returned function runs it as `caller`. @throws CofferError as `perform` */
-  prepare(
-    caller: Caller,
-    definition: AnyOperation,
-    input: OperationInput,
-  ): Promise<(context: Context) => Promise<unknown>>
+  prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>
   /** @throws CofferError `forbidden` for a caller that is not the owner, `not_found` without a control plane */
   control(): ControlPlane
-  perform(
-    caller: Caller,
-    definition: AnyOperation,
-    input: OperationInput,
-    limits?: ResponseLimits,
-  ): Promise<unknown>
+  perform(...call: [...Call, limits?: ResponseLimits]): Promise<unknown>
 }
 
 /** Tools of a handler that needs exclusive access to the vault, or no vault. It always runs for the owner. */
@@ -129,6 +122,8 @@ export interface CheckTools extends Pick<Effects, 'expressions' | 'turns'> {
   /** ms since the epoch. */
   now(): Promise<number>
 }
+
+type Result<O> = Answer<O> | Existing<Answer<O>> | HttpAnswer
 
 export const CONTROL_PATH = '/_coffer'
 
@@ -196,11 +191,7 @@ export interface Operation<
   readonly log?: LogEntry
   /** Validates what a schema cannot express, without stored data; `input` lacks properties with errors. @throws CofferError `validation` */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
-  run?(
-    context: Context,
-    input: Infer<I>,
-    checked: Checked,
-  ): Promise<Answer<O> | Existing<Answer<O>> | HttpAnswer>
+  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Result<O>>
   /** Instead of `run`: takes several transactions. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
   /** Runs in the owner's process without an open vault. Beside another handler: if the vault is too damaged to open. */
