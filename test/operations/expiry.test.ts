@@ -1,4 +1,5 @@
 /** The end of tokens: gone from reads at once, from the disk with the next sweep, from the log never. */
+import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
 import { ownerCaller } from '../../src/framework/caller/caller.js'
 import { openTestVault, START, setSetting } from '../support/test-vault.js'
@@ -122,6 +123,10 @@ t.test('after a jump of the clock no log is dropped for an hour', async (t) => {
   await app.sweep()
   t.equal(await count(), before)
   clock.now += 1
-  await app.sweep()
-  t.ok((await count()) < before - 50)
+  // Over PostgreSQL the entries are in blocks, which can be dropped, a moment after their commit.
+  for (let tries = 0; (await count()) >= before - 50; tries++) {
+    if (tries === 100) return t.fail(`${await count()} of ${before} records are left`)
+    await setTimeout(20)
+    await app.sweep()
+  }
 })
