@@ -159,7 +159,8 @@ async function askAndPrint(task: Task): Promise<void> {
   if (options.all === true) return printPages(task)
   const result = await task.ask()
   // If the body is any JSON, so is the answer.
-  const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isObject(result)
+  const isOne = isObject(result) && !isList(result)
+  const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isOne
   const state =
     isToken && format === 'table' && 'data' in result ? await describeData(task, result) : undefined
   const isEmpty = format === 'table' && isList(result) && result.data.length === 0
@@ -177,7 +178,7 @@ async function askAndPrint(task: Task): Promise<void> {
     return
   }
   if (typeof result.key === 'string') await notice('The key is shown only once.')
-  if (!isToken || isList(result)) return
+  if (!isToken) return
   const isRead = definition.log?.operation === 'read'
   const how = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
   if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in the clear')

@@ -46,6 +46,18 @@ t.test('a table shows the digits that one looks for, at every width', async (t) 
     (await home.run('token list --after --size 2', { columns: 80 })).stderr,
     /^2 items · more: --all, or --after\s+\S/,
   )
+  const rules = [
+    { priority: 1, container: '/', transform: 'mask', permissions: ['token:read', 'token:search'] },
+  ]
+  for (const rights of [{ permissions: ['token:read', 'token:search'] }, { rules }]) {
+    const draft = { name: 'support', type: 'private', ...rights }
+    const { key } = await home.json('app create', { stdin: JSON.stringify(draft) })
+    const env = { COFFER_API_KEY: key }
+    for (const words of ['token list', 'token list --wide', 'token list --after'])
+      t.match(await home.run(words, { columns: 80, env }), { code: 0, stdout: 'XXX' }, `${words}, by a key`)
+    for (const words of ['token search type:bank', 'token search type:none', 'token children card-1'])
+      t.match(await home.run(words, { columns: 80, env }), { code: 0 }, `${words}, by a key`)
+  }
   const wide = await home.run('token list --wide', { columns: 200 })
   t.match(wide.stdout, /^[0-9a-f]{8}-[0-9a-f-]{27} +card .*20\d\d-\d\d-\d\dT[\d:]{8}Z$/m)
   t.match(wide.stdout, '"number":"XXXXXXXXXXXX4242"')
