@@ -6,6 +6,7 @@ import { relative } from 'node:path'
 import { expect, inject, type TestAPI, test as vitestTest } from 'vitest'
 import type { TestProject } from 'vitest/node'
 import {
+  type ClientOptions,
   createControl,
   type KeyNames,
   type RemoteFork,
@@ -16,16 +17,17 @@ import {
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The address of the server, and the key of its control plane. */
-    coffer: { url: string; key: string }
+    /** How to reach the server; `key` is that of its control plane. */
+    coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix'>
   }
 }
 
 /** The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after. */
-export function serveCoffer<S extends Seed>(options?: ServerOptions<S> & { vault?: undefined }) {
+export function serveCoffer<S extends Seed>(options: ServerOptions<S> & { vault?: undefined } = {}) {
   return async ({ provide }: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> => {
     const server = await startServer(options)
-    provide('coffer', { url: server.url, key: server.control.key })
+    const { prefix = 'svc' } = options
+    provide('coffer', { url: server.url, key: server.control.key, prefix })
     return () => server.stop()
   }
 }
