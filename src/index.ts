@@ -22,4 +22,3 @@ export {
 } from './library/coffer.js'
 export * from './library/open.js'
 export type { OperationName, ResultOf } from './operations/all.js'
-export type { Seed } from './operations/seed/apply-seed.js'

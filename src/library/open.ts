@@ -3,9 +3,14 @@ import { ControlState, openControlled } from '../control/control-state.js'
 import { serveVault } from '../control/serve.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { SocketOptions } from '../http/server.js'
-import type { Seed } from '../operations/seed/apply-seed.js'
+import type { Seed as SeedInput } from '../operations/seed/apply-seed.js'
 import { openVault as openApp } from '../vault/open.js'
 import { Coffer, type CofferServer, type HandlerOptions, type TestVault } from './coffer.js'
+
+type DeepReadonly<T> = T extends object ? { readonly [K in keyof T]: DeepReadonly<T[K]> } : T
+
+/** The contents of a vault; see `coffer seed apply --help`. A constant `as const` keeps the names of its applications. */
+export type Seed = DeepReadonly<SeedInput>
 
 /** The names of the keys of a vault with this seed, as far as its type has them. */
 export type KeyNames<S> = S extends { readonly applications: readonly { readonly name: infer Name }[] }

@@ -89,6 +89,13 @@ t.test('a consumer compiles strictly against it, as a module and as CommonJS, an
   cpSync(join(root, 'test/package/consumer.ts.txt'), join(place, 'consumer.ts'))
   const bundler = ['--strict', '--module', 'esnext', '--moduleResolution', 'bundler', '--target', 'es2023']
   await compile([...bundler, '--noEmit', '--types', 'node', '--typeRoots', types, 'consumer.ts'])
+  symlinkSync(join(root, 'node_modules/vitest'), join(place, 'node_modules/vitest'))
+  const documents = readFileSync(join(place, 'node_modules/coffer/docs/testing.md'), 'utf8')
+  const [, shown] = /^```ts\n(.*?)^```$/ms.exec(documents)!
+  const refused =
+    "test('x', ({ coffer }) => {\n// @ts-expect-error\ncoffer.keys.nope\n})\nserver.keys.backend"
+  writeFileSync(join(place, 'documented.mts'), `${shown}${refused}`)
+  await compile([...options, '--noEmit', '--skipLibCheck', 'documented.mts'])
   for (const file of ['consumer.mjs', 'consumer.cjs']) {
     const { stdout } = await run(process.execPath, [file], { cwd: place })
     t.equal(stdout, 'XXXXXXXXXXXX4242 4242424242424242 404 forbidden\n', file)
@@ -118,7 +125,6 @@ t.test('eight workers of node:test, each in a fork, do not disturb each other', 
 
 t.test('eight workers of vitest, each in a fork, do not disturb each other', async (t) => {
   const installed = join(place, 'node_modules/vitest')
-  symlinkSync(join(root, 'node_modules/vitest'), installed)
   const { NODE_OPTIONS: _, ...env } = process.env
   const { stdout, stderr } = await run(process.execPath, [join(installed, 'vitest.mjs'), 'run'], {
     cwd: join(place, 'examples/vitest'),
