@@ -102,6 +102,7 @@ async function checkTarget(
   await warnOfStore(context)
   const isOwners = definition.audience === 'owner' && definition.control === undefined
   const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY
+  if (isOwners && config.url === undefined) refuseApiKey(config)
   const key = isOwners ? undefined : controlKey || (await readApiKey(context))
   if (config.url !== undefined) {
     const { servedBy } = findPresentation(definition)
@@ -112,6 +113,17 @@ async function checkTarget(
   // Fields that a variable or a profile sets for all commands may fit only some of them.
   if (options.fields !== undefined && !isExplained(options)) requireFields(definition, config.fields ?? [])
   return key
+}
+
+/** For the owner's operations: a key that was ignored would give its caller the owner's rights. @throws CofferError `forbidden` */
+function refuseApiKey({ apiKey, apiKeyStdin }: CommandContext['config']): void {
+  if (apiKey === undefined && !apiKeyStdin) return
+  const how =
+    'Run it without a key: unset COFFER_API_KEY, and give neither --api-key-stdin nor a profile with a key.'
+  throw new CofferError(
+    'forbidden',
+    `Only the owner of the vault can do this, and an API key was given. ${how}`,
+  )
 }
 
 /** @throws CofferError `usage` for an unknown field, naming the existing ones */

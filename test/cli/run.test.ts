@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import t from 'tap'
 import { type createHome, createVaultHome, type Home } from './home.js'
 
@@ -159,6 +160,28 @@ t.test('with a key the command acts as the application it belongs to', async (t)
   t.same([denied.code, denied.stderr], [4, 'error: This requires the permission token:delete.\n'])
   const wrong = await home.run('token list', { env: { COFFER_API_KEY: 'key_wrong' } })
   t.same([wrong.code, wrong.stderr], [4, 'error: The API key is missing, unknown, or no longer valid.\n'])
+})
+
+t.test('what only the owner may do is refused with an API key, and nothing happens', async (t) => {
+  const home = await createFilledHome(t, 1)
+  const { key } = await home.json('app create --name reader --type private --permission token:read')
+  const refused = {
+    code: 4,
+    stdout: '',
+    stderr: /Only the owner of the vault can do this, and an API key was given.*unset/,
+  }
+  const lines = [
+    'config set public_url https://a.example',
+    'vault backup b',
+    'vault rekey --yes',
+    'vault keys list',
+  ]
+  for (const line of [...lines, 'seed export --reveal', 'vault status', 'log verify', 'vault verify'])
+    t.match(await home.run(line, { env: { COFFER_API_KEY: key } }), refused, line)
+  t.match(await home.run('vault backup b --api-key-stdin', { stdin: `${key}\n` }), refused)
+  await home.run('profile set agent api-key', { stdin: key })
+  t.match(await home.run('vault backup b --profile agent'), refused)
+  t.equal((await home.json('vault backup b', { env: { COFFER_API_KEY: '' } })).file, join(home.place, 'b'))
 })
 
 t.test('control characters of data never reach the terminal', async (t) => {
