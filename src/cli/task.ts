@@ -151,7 +151,9 @@ function hintsFor({ context, definition, presentation: { empty } }: Run, input: 
   const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
   const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
   return {
-    empty: empty ?? (isFiltered ? `No ${noun} matches these filters.` : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`),
+    empty:
+      empty ??
+      (isFiltered ? `No ${noun} matches these filters.` : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`),
     done: output === undefined && destroys !== undefined ? 'Deleted.' : 'Done.',
   }
 }

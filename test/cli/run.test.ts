@@ -63,7 +63,7 @@ t.test('an empty list says what to do next, and does not speak of filters that n
   )
   t.equal(
     (await say('token', 'search', 'data:4242')).replaceAll('\n', ' '),
-    'No token matches. Search finds data by search indexes only. card-1 has no search index; add one: ' +
+    'No token matches. Search finds data by search indexes only. Without one: 1 of 1 token. For example, to card-1 add one: ' +
       "coffer token update card-1 --search-index '{{ data.number | last4 }}' ",
   )
   t.match(await say('token', 'children', 'card-1'), 'Link one: coffer token link PARENT CHILD')

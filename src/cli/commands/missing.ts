@@ -3,7 +3,7 @@ import { quoteWord } from '../../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../../domain/token/short-id.js'
 import { CofferError } from '../../errors.js'
 import type { ResultOf } from '../../operations/all.js'
-import { display } from '../output/display.js'
+import { countOf, display } from '../output/display.js'
 import type { Task } from '../task.js'
 
 /** The nouns of records that have another name in commands. */
@@ -49,9 +49,10 @@ export async function explainEmpty(task: Task): Promise<string | undefined> {
   if (tokens === 0) return 'No tokens yet. Create one: coffer token create --help'
   const { query } = input
   if (unindexed !== undefined && typeof query === 'string' && /\bdata:/.test(query)) {
-    const { id, index } = unindexed
+    const { read, count, id, index } = unindexed
+    const without = `${count} of ${read < tokens ? 'the newest ' : ''}${countOf(read, 'token')}`
     const add = `add one: coffer token update ${quoteWord(id)} --search-index ${quoteWord(index)}`
-    return `No token matches. Search finds data by search indexes only. ${display(id)} has no search index; ${add}`
+    return `No token matches. Search finds data by search indexes only. Without one: ${without}. For example, to ${display(id)} ${add}`
   }
   return `No token matches. Without filters there are ${tokens}: coffer token list`
 }

@@ -118,8 +118,8 @@ const adviseTokens = operation({
     nearest: text,
     /** The names of others that have a token with one of the ids. */
     tenants: texts,
-    /** The newest token that no search of data finds. */
-    'unindexed?': object({ id: text, index: text }),
+    /** Of the newest tokens, `read` in number: how many no search of data finds, and one of them. */
+    'unindexed?': object({ read: count, count, id: text, index: text }),
   }),
   examples: [],
   async run({ store, caller }, { ids = [] }) {
@@ -137,7 +137,12 @@ const adviseTokens = operation({
     return {
       ...{ tokens: total, missing, tenants: [...new Set(tenants)] },
       nearest: missing.length === 0 ? '' : suggestName(missing[0]!, names),
-      ...(unindexed && { unindexed: { id: unindexed.id, index: chooseIndex(unindexed) } }),
+      ...(unindexed && {
+        unindexed: {
+          ...{ read: records.length, count: others.length },
+          ...{ id: unindexed.id, index: chooseIndex(unindexed) },
+        },
+      }),
     }
   },
 })
