@@ -9,6 +9,8 @@ import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MOST_BYTES = 1024 * 1024
+/** Columns of one message. */
+const MOST_TOLD = 20
 /** Members of data that are numbers, which CSV cannot tell from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
@@ -17,14 +19,19 @@ const OPEN: readonly string[] = ['data', 'metadata', 'mask']
 
 /** Undefined for a column that is left out. */
 type Path = readonly string[] | undefined
+type ToCommand = (maps: readonly string[], isTyped: boolean) => string
 
 /** `lines`: the last line of the record. */
 type ParsedRecord = { info: { lines: number }; record: readonly string[] }
 
-/** `given`: `column=path`; an empty path leaves the column out. @throws CofferError `usage`, `validation` */
+/**
+ * `given`: `column=path`; an empty path leaves the column out. `toCommand`: the command with further flags, for advice.
+ * @throws CofferError `usage`, `validation`
+ */
 export async function* readCsv(
   texts: AsyncIterable<string>,
   given: readonly string[],
+  toCommand: ToCommand,
 ): AsyncGenerator<Row[]> {
   const { parse, CsvError } = await import('csv-parse')
   const parser = parse({
@@ -39,7 +46,7 @@ export async function* readCsv(
   let line = 1
   try {
     for await (const { info, record } of source.pipe(parser) as AsyncIterable<ParsedRecord>) {
-      if (paths === undefined) paths = readHeader(record, given)
+      if (paths === undefined) paths = readHeader(record, given, toCommand)
       else yield [readRecord(record, paths, line)]
       line = info.lines + 1
     }
@@ -58,7 +65,7 @@ export async function* readCsv(
 }
 
 /** The path of each column. @throws CofferError `usage` */
-function readHeader(names: readonly string[], given: readonly string[]): Path[] {
+function readHeader(names: readonly string[], given: readonly string[], toCommand: ToCommand): Path[] {
   const map = new Map(
     given.map((text) => {
       const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
@@ -67,7 +74,16 @@ function readHeader(names: readonly string[], given: readonly string[]): Path[] 
       return [column, path]
     }),
   )
-  const paths = names.map((name) => readPath(name, map.get(name) ?? name))
+  const texts = names.map((name) => map.get(name) ?? name)
+  const wrong = names.filter((_, at) => readPath(texts[at]!) === 'none').slice(0, MOST_TOLD)
+  if (wrong.length > 0) {
+    const hasData = texts.includes('data')
+    const maps = wrong.map((name) => `--map ${quoteWord(`${name}=${hasData ? '' : `data.${name}`}`)}`)
+    const what = `No path of a token: ${wrong.map((name) => `"${name}"`).join(', ')}`
+    const how = 'Say where each column goes (data is secret, metadata is not; nothing after = leaves it out)'
+    throw usage(`${what}. ${how}:\n  ${toCommand(maps, texts.includes('type'))}`)
+  }
+  const paths = texts.map(readPath) as Path[]
   const used = paths.flatMap((path) => path?.join('.') ?? [])
   const known = new Set(used)
   const isInside = (path: Path) => path?.some((_, at) => known.has(path.slice(0, at).join('.')))
@@ -76,7 +92,7 @@ function readHeader(names: readonly string[], given: readonly string[]): Path[] 
   return paths
 }
 
-function readPath(name: string, text: string): Path {
+function readPath(text: string): Path | 'none' {
   if (text === '') return undefined
   const [first = '', ...rest] = text.split('.')
   const path = first === 'metadata' && rest.length > 0 ? [first, rest.join('.')] : [first, ...rest]
@@ -86,9 +102,7 @@ function readPath(name: string, text: string): Path {
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
-  if (isKnown && !isDeep && !path.includes('') && !path.includes('__proto__')) return path
-  const maps = [`${name}=metadata.${name}`, `${name}=`].map((map) => `--map ${quoteWord(map)}`)
-  throw usage(`The column "${name}" is no path of a token. Give it one: ${maps[0]}, or none: ${maps[1]}.`)
+  return isKnown && !isDeep && !path.includes('') && !path.includes('__proto__') ? path : 'none'
 }
 
 function readRecord(cells: readonly string[], paths: readonly Path[], line: number): Row {

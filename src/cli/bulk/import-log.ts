@@ -1,6 +1,6 @@
 /** The file of an import: a line for each row. With `--resume` its first line names the run, and the other lines count. */
 import { randomUUID } from 'node:crypto'
-import { constants, type FileHandle, open } from 'node:fs/promises'
+import { constants, type FileHandle, open, rm } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
@@ -46,10 +46,12 @@ export async function openImportLog(path: string | undefined, about: string | un
       await file?.appendFile(lines.join(''))
       if (isResumable) await file?.datasync()
     },
-    /** `isUndone`: no row was done, so that any other import may use the file. */
+    /** `isUndone`: no row was done, so that any other import may use the file. A new file without results is removed. */
     close: async (isUndone = false): Promise<void> => {
       if (isUndone && isResumable) await file?.truncate()
+      const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0
       await file?.close()
+      if (isEmpty) await rm(path!)
     },
   }
 }

@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { isObject } from '../../domain/json/json.js'
+import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage, validationError } from '../../errors.js'
 import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
 import { createUnknownNotice } from '../input/names.js'
+import { keyOf } from '../input/options.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { findTenantChoice, placeOf } from '../target/credentials.js'
@@ -77,6 +79,22 @@ async function describeRun({ context, key }: Task, { source, format, map, type }
   return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
+/** Of the global flags, those that say where to; an address might have a password. */
+const PLACES = ['--vault', '--tenant', '--profile']
+
+/** The command to paste: as it was given, with `maps`, and with a type if it has none. */
+function describeCommand({ args, options, presentation }: Task, maps: readonly string[], isTyped: boolean) {
+  const flags = [...presentation.options!.map(([flag]) => flag.split(' ')[0]!), ...PLACES]
+  const given = flags.flatMap((flag) =>
+    [options[keyOf(flag.slice(2))] ?? []]
+      .flat()
+      .map((value) => (value === true ? flag : `${flag} ${quoteWord(String(value))}`)),
+  )
+  const type = isTyped || options.type !== undefined ? [] : ['--type token']
+  const source = args[0] === undefined ? [] : [quoteWord(args[0])]
+  return ['coffer token import', ...source, ...given, ...maps, ...type].join(' ')
+}
+
 class ImportRun {
   readonly counts = { created: 0, deduplicated: 0, refused: 0 }
   readonly #task: Task
@@ -134,7 +152,8 @@ class ImportRun {
     const where = this.#continuesOnError
       ? `Rows refused: ${this.counts.refused}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
-    throw validationError(`${where}: ${reason}`)
+    const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''
+    throw validationError(`${where}: ${reason}${advice}`)
   }
 
   /** Reaches the vault again if the server that had it open has ended. */
@@ -218,7 +237,9 @@ class ImportRun {
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
-    for await (const rows of format === 'csv' ? readCsv(texts, map) : readRows(texts, format))
+    for await (const rows of format === 'csv'
+      ? readCsv(texts, map, (...more) => describeCommand(this.#task, ...more))
+      : readRows(texts, format))
       for (const row of rows) {
         if (skipped++ < known) continue
         if (batch.length === most.rows || (left < row.length && batch.length > 0)) {

@@ -287,11 +287,32 @@ t.test('a batch whose answer was lost is sent again under the same idempotency k
   t.equal(new Set(keys).size, 3)
 })
 
+t.test(
+  'columns without a path are refused together, with a command that imports them as secret',
+  async (t) => {
+    const home = await createVaultHome(t)
+    home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
+    const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
+    t.match(refused, { code: 2, stderr: /No path of a token: "ssn", "full name"\./ })
+    const words =
+      "token import 'my rows.csv' --results r1 --map ssn=data.ssn --map 'full name=data.full name' --type token"
+    t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'on a line of its own')
+    const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
+    t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
+    t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
+    home.write('data.csv', 'data\na\n')
+    t.match(await home.run('token import data.csv'), {
+      code: 2,
+      stderr: /type: is required; give it with --type token/,
+    })
+  },
+)
+
 t.test('the file of an import that did nothing may be of another import', async (t) => {
   const home = await createVaultHome(t)
   home.write('rows.csv', `pan\n${CARD}\n`)
   const run = (...more: string[]) => home.run(['token', 'import', 'rows.csv', '--resume', 'state', ...more])
-  t.match(await run(), { code: 2, stderr: /"pan" is no path/ })
+  t.match(await run(), { code: 2, stderr: /: "pan"/ })
   t.match(await home.run('token import nowhere.csv --resume state'), { code: 2 })
   t.match(await run('--map', 'pan=data.number', '--type', 'nothing'), { code: 2, stderr: /type/ })
   t.equal(statSync(join(home.place, 'state')).size, 0)
