@@ -35,6 +35,9 @@ export function parseLine(
   return tree.parsed ?? { text: tree.text }
 }
 
+const SYNONYMS: Readonly<Record<string, string>> = { 'vault rotate': 'vault rekey' }
+const WHERE_DATA_IS = 'Give the data on standard input with --data -, or as --data @FILE.'
+
 /** Commander's message as one line, with its suggestion or where to find help. */
 function explainMessage(text: string, argv: readonly string[], registry: Registry): string {
   const line = text
@@ -43,12 +46,18 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     .replaceAll(/\s*\n\s*/g, ' ')
     // The value of the option may be secret.
     .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
+  const words = argv.filter((word) => !word.startsWith('-'))
+  const [first = '', second = ''] = words
+  if (line.startsWith("Too many arguments for 'create'") && first === 'token')
+    return `${line} ${WHERE_DATA_IS}`
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
   const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
-  const meant = registry.operations.find(({ name }) => ` ${name}`.endsWith(` ${plural} list`))
+  const others = [`${second} ${first}`, SYNONYMS[`${first} ${second}`] ?? `token ${first}`]
+  const meant =
+    registry.operations.find(({ name }) => ` ${name}`.endsWith(` ${plural} list`)) ??
+    others.map((name) => registry.find(name)).find((other) => other !== undefined && start !== '')
   if (meant !== undefined) return `${start}. Did you mean: coffer ${meant.name}?`
   if (line.includes(' (Did you mean')) return line
-  const words = argv.filter((word) => !word.startsWith('-'))
   const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
   const path = [3, 2, 1].map((count) => words.slice(0, count).join(' ')).find((each) => names.includes(each))
   return `${line}. See: coffer ${path === undefined ? '' : `${path} `}--help`

@@ -135,6 +135,15 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['zzzzzz', "Unknown command 'zzzzzz'. See: coffer --help"],
     ['token get', "Missing required argument 'id'. See: coffer token get --help"],
     ['tenant use one two', "Too many arguments for 'use'. Expected 1 argument but got 2."],
+    ...(['list', 'delete', 'get', 'create'] as const).map(
+      (verb) => [verb, `Unknown command '${verb}'. Did you mean: coffer token ${verb}?`] as const,
+    ),
+    ['create app', "Unknown command 'create'. Did you mean: coffer app create?"],
+    ['vault rotate', "Unknown command 'rotate'. Did you mean: coffer vault rekey?"],
+    [
+      'token create 4242424242424242',
+      "Too many arguments for 'create'. Expected 0 arguments but got 1. Give the data on standard input with --data -, or as --data @FILE.",
+    ],
     ['token list --size', "Option '--size <number>' argument missing."],
     ['token list --size 1 --size 2', '--size may be given only once.'],
     ['token create --metadata x', '--metadata takes key=value or a JSON object: customer=42.'],

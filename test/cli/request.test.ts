@@ -70,7 +70,12 @@ t.test('every source that cannot be read is refused by name', async (t) => {
       CARD,
       'Standard input was given to --data and --file. Give one of them as a file.',
     ],
-    [[], '5', 'standard input must contain one JSON object.'],
+    [[], '[5]', 'standard input must contain one JSON object.\n'],
+    [
+      ['--type', 'token'],
+      'my diary',
+      'standard input must contain one JSON object. To store the text itself, give --data -.\n',
+    ],
   ] as const) {
     const { code, stdout, stderr } = await home.run(['token', 'create', ...words], { stdin })
     t.same([code, stdout], [2, ''], message)

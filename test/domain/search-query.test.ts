@@ -45,17 +45,26 @@ const PARSED: [string, string][] = [
 ]
 
 const REFUSED: [string, string][] = [
-  ['6789', 'needs terms field:value joined by AND or OR (column 1)'],
+  ['6789', 'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 1)'],
   ['nothing:here', 'names an unknown field'],
   ['metadata.:here', 'names an unknown field'],
-  ['type:a type:b', 'needs terms field:value joined by AND or OR (column 8)'],
+  [
+    'type:a type:b',
+    'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 8)',
+  ],
   ['type:a AND', 'ends where a term is needed (column 11)'],
-  ['AND type:a', 'needs terms field:value joined by AND or OR (column 1)'],
-  ['type:a OR OR type:b', 'needs terms field:value joined by AND or OR (column 11)'],
+  [
+    'AND type:a',
+    'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 1)',
+  ],
+  [
+    'type:a OR OR type:b',
+    'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 11)',
+  ],
   ['(type:a', 'needs AND, OR or a ) for each ( (column 8)'],
   ['(type:a type:b)', 'needs AND, OR or a ) for each ( (column 9)'],
   ['type:a)', 'has a ) that closes nothing (column 7)'],
-  ['()', 'needs terms field:value joined by AND or OR (column 2)'],
+  ['()', 'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 2)'],
   ['NOT', 'ends where a term is needed (column 4)'],
   ['data:', 'needs a value after the colon, with every quote closed (column 6)'],
   ['data: 5', 'needs a value after the colon, with every quote closed (column 6)'],

@@ -14,6 +14,7 @@ import { type InputReader, isSource, warnOfArguments } from './input.js'
 import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
 import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './options.js'
 
+const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
 const MOST_ID_BYTES = 64 * 1024 * 1024
@@ -133,6 +134,8 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   const text = await input.readFile(file ?? '-', file === undefined ? source : '--file')
   if (wholeBody !== undefined) return { ...draft, inputs: [{ [wholeBody]: parseJson(text, { source }) }] }
   if (file === undefined && text.trim() === '') return draft
+  if (file === undefined && !/^\s*[[{]/.test(text) && flags.some(({ property }) => property === 'data'))
+    throw new CofferError('validation', `${source} ${NO_OBJECT} To store the text itself, give --data -.`)
   const inputs = splitBodies(definition, text).map((body) => parseBody(body, source))
   await createUnknownNotice(terminal, definition)(inputs)
   if (inputs.length < 2) return { ...draft, inputs }
@@ -149,7 +152,7 @@ function splitBodies({ success }: RegisteredOperation, text: string): string[] {
 function parseBody(text: string, source: string): OperationInput {
   const body = parseJson(text, { source })
   if (isObject(body)) return body
-  throw new CofferError('validation', `${source} must contain one JSON object.`)
+  throw new CofferError('validation', `${source} ${NO_OBJECT}`)
 }
 
 function mergeFlags(draft: Draft, io: InputIo): Draft {

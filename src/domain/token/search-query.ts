@@ -27,7 +27,7 @@ export interface RangeTerm {
 export const METADATA = 'metadata.'
 const FIELDS = ['id', 'type', 'data', 'fingerprint', 'container', 'created_by', 'modified_by']
 const RANGE_FIELDS = ['created_at', 'modified_at']
-const TERMS = 'needs terms field:value joined by AND or OR'
+const TERMS = 'needs terms field:value joined by AND or OR, such as data:0005 for a search index'
 const OPERATORS = { AND: /AND(?=[\s()]|$)/y, OR: /OR(?=[\s()]|$)/y }
 const NOT = /NOT(?=[\s()]|$)|[!-]/y
 /** The key of a metadata field may be quoted. */
