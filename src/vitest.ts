@@ -26,8 +26,7 @@ declare module 'vitest' {
 export function serveCoffer<S extends Seed>(options: ServerOptions<S> & { vault?: undefined } = {}) {
   return async ({ provide }: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> => {
     const server = await startServer(options)
-    const { prefix = 'svc' } = options
-    provide('coffer', { url: server.url, key: server.control.key, prefix })
+    provide('coffer', { url: server.url, key: server.control.key, prefix: options.prefix ?? 'svc' })
     return () => server.stop()
   }
 }

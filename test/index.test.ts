@@ -66,6 +66,15 @@ t.test('a server has a port of its own and closes what it opened', async (t) => 
   await t.rejects(startServer({ vault: {} as Coffer }), TypeError)
 })
 
+t.test('an option that does not exist is refused, and named', async (t) => {
+  const unknown = { allownet: ['a.example'], reactors: {}, seed: undefined }
+  const message = /^These options do not exist here: allownet, reactors\. There are .*allowNet/
+  const opens: ((options: never) => Promise<Coffer>)[] = [openTestVault, startServer, openVault]
+  for (const open of opens) await t.rejects(open(unknown as never), { code: 'usage', message }, open.name)
+  await using vault = await openTestVault({ allowNet: ['a.example'] })
+  await t.rejects(startServer({ vault, seed: {} }), { code: 'usage', message: /here: seed\. There are/ })
+})
+
 t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
   const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
   t.teardown(() => rmSync(root, { recursive: true, force: true }))

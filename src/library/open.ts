@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { ControlState, openControlled } from '../control/control-state.js'
 import { serveVault } from '../control/serve.js'
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { usage } from '../errors.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 import type { SocketOptions } from '../http/server.js'
 import type { Seed as SeedInput } from '../operations/seed/apply-seed.js'
@@ -19,12 +21,10 @@ export type KeyNames<S> = S extends { readonly applications: readonly { readonly
     ? string
     : 'private' | 'public' | 'management'
 
-/** The modules and hosts that reactor code may use. */
-interface ReactorAccess {
-  reactors?: Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
-}
+/** The hosts that proxies, webhooks and reactor code may reach, and the modules that the code may require. */
+type Access = Pick<ReactorOptions, 'allowNet' | 'modulesDirectory'>
 
-export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions, ReactorAccess {
+export interface TestVaultOptions<S extends Seed = Seed> extends HandlerOptions, Access {
   /** The contents of the vault; see `coffer seed apply --help`. */
   seed?: S
   /** ms since the epoch; default: the system's clock. */
@@ -40,21 +40,30 @@ export interface ServerOptions<S extends Seed = Seed>
 
 /** The directory of a vault on disk, and the key file or passphrase that opens it. */
 export type VaultOptions = HandlerOptions &
-  ReactorAccess & { directory: string; notice?(text: string): void } & (
-    | { keyFile: string }
-    | { passphrase: string }
-  )
+  Access & { directory: string; notice?(text: string): void } & ({ keyFile: string } | { passphrase: string })
+
+const HANDLER_OPTIONS = ['prefix', 'bodyLimitBytes', 'cors', 'rate']
+const VAULT_OPTIONS = [...HANDLER_OPTIONS, 'allowNet', 'modulesDirectory']
+const TEST_OPTIONS = [...VAULT_OPTIONS, 'seed', 'clock']
+const SERVER_OPTIONS = ['vault', 'port', 'addresses', 'allowHosts', 'tls']
+
+/** @throws CofferError `usage` that names the options that are not known */
+function refuseOthers(given: object, known: readonly string[]): void {
+  const others = Object.keys(omitUndefined(given)).filter((name) => !known.includes(name))
+  if (others.length > 0)
+    throw usage(`These options do not exist here: ${others.join(', ')}. There are ${known.join(', ')}.`)
+}
 
 /**
  * A vault in memory with the contents of `seed`. If that has no list of applications, there is one application of each
  * type, named after the type.
  * @throws CofferError `validation` with the place of every error in the seed
  */
-export async function openTestVault<const S extends Seed = Record<never, never>>({
-  clock,
-  seed,
-  ...options
-}: TestVaultOptions<S> = {}): Promise<TestVault<KeyNames<S>>> {
+export async function openTestVault<const S extends Seed = Record<never, never>>(
+  given: TestVaultOptions<S> = {},
+): Promise<TestVault<KeyNames<S>>> {
+  refuseOthers(given, TEST_OPTIONS)
+  const { clock, seed, ...options } = given
   const { control, applications } = await openControlled(
     { tenantName: 'test', ...(clock && { clock }) },
     seed,
@@ -66,6 +75,7 @@ export async function openTestVault<const S extends Seed = Record<never, never>>
 
 /** @throws CofferError those of opening a vault, such as `vault_missing` and `vault_locked` */
 export async function openVault(options: VaultOptions): Promise<Coffer> {
+  refuseOthers(options, [...VAULT_OPTIONS, 'directory', 'notice', 'keyFile', 'passphrase'])
   const { directory, notice = console.warn, ...others } = options
   const app = await openApp({ directory, pid: process.pid, notice, role: 'server' }, async () =>
     'keyFile' in others
@@ -80,12 +90,12 @@ export async function openVault(options: VaultOptions): Promise<Coffer> {
 async function open(
   control: ControlState,
   keys: Record<string, string>,
-  { reactors, ...options }: HandlerOptions & ReactorAccess,
+  { allowNet, modulesDirectory, ...options }: HandlerOptions & Access,
   controlKey?: string,
 ): Promise<Coffer> {
   const { app } = control
   await app.deliveries.resume({ notice: () => undefined, fault: () => undefined })
-  app.configureReactors({ ...reactors, ...(options.prefix && { prefix: options.prefix }) })
+  app.configureReactors(omitUndefined({ allowNet, modulesDirectory, prefix: options.prefix }))
   return new Coffer({ control, controlKey, keys, options }, await app.tenant())
 }
 
@@ -100,12 +110,15 @@ export async function startServer<const S extends Seed = Record<never, never>>(
   options?: ServerOptions<S> & { vault?: undefined },
 ): Promise<CofferServer<KeyNames<S>, string>>
 export async function startServer(given: ServerOptions = {}): Promise<CofferServer> {
-  const { vault = await openTestVault(given), clock: _, seed: __, ...options } = given
-  const stopVault = async () => (given.vault === undefined ? vault.stop() : undefined)
+  const { vault: own, port = 0, addresses, allowHosts, tls, ...options } = given
+  refuseOthers(given, [...SERVER_OPTIONS, ...(own === undefined ? TEST_OPTIONS : HANDLER_OPTIONS)])
+  const vault = own ?? (await openTestVault(options))
+  const sockets = omitUndefined({ port, addresses, allowHosts, tls })
+  const stopVault = async () => (own === undefined ? vault.stop() : undefined)
   try {
     const opened = Coffer.partsOf(vault)
     const { control, controlKey: key } = opened
-    const server = await serveVault(control, { port: 0, ...opened.options, ...options, key })
+    const server = await serveVault(control, { ...opened.options, ...options, ...sockets, key })
     await server.begin()
     const { url, port } = server
     const stop = () => server.stop().finally(stopVault)

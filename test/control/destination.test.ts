@@ -12,7 +12,7 @@ t.test('requests show where calls went and what came back, and nothing of the da
   t.teardown(() => stub.close())
   const server = await startServer({
     seed: { tokens: [{ id: 'card-1', type: 'card_number', data: NUMBER }] },
-    reactors: { allowNet: [`127.0.0.1:${stub.port}`] },
+    allowNet: [`127.0.0.1:${stub.port}`],
   })
   t.teardown(() => server.stop())
   const { faults, requests } = server.control

@@ -21,7 +21,7 @@ type Options = Parameters<typeof openTestVault>[0]
 /** A vault whose webhooks can reach this machine, at a time that stands still. */
 async function open(t: Test, events: readonly string[], answer?: Answer, options: Options = {}) {
   const receiver = await startReceiver(answer)
-  const vault = await openTestVault({ reactors: { allowNet: ['127.0.0.1'] }, ...options })
+  const vault = await openTestVault({ allowNet: ['127.0.0.1'], ...options })
   t.teardown(async () => {
     await vault.stop()
     receiver.close()
@@ -313,7 +313,7 @@ t.test('a redirect is not followed, and no answer is a failure', async (t) => {
 
 t.test('nothing is sent to a host that is not allowed, nor to the server itself', async (t) => {
   const receiver = await startReceiver()
-  const server = await startServer({ reactors: { allowNet: ['localhost'] } })
+  const server = await startServer({ allowNet: ['localhost'] })
   t.teardown(async () => {
     await server.stop()
     receiver.close()
