@@ -59,7 +59,7 @@ export async function runOperation(
   await confirmDestruction(task, hooks)
   if (names !== undefined) return runEach(task, tasks, names, hooks)
   try {
-    await (hooks.run ?? askAndPrint)(task)
+    await (hooks.run ?? askAndPrint)(task, askAndPrint)
   } catch (error) {
     if (config.output === 'json' || config.output === 'ndjson') throw error
     throw await (await import('./commands/missing.js')).explainMissing(task, error)
@@ -236,7 +236,7 @@ async function runEach(
       isStopped = context.signal.aborted
       if (isStopped) throw interrupted()
       if (hooks.run === undefined) await print(await task.ask())
-      else await hooks.run({ ...task, print })
+      else await hooks.run({ ...task, print }, askAndPrint)
       await progress.show(++done)
     }
   }

@@ -16,8 +16,8 @@ export interface Hooks {
   gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
   /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
-  /** Performs and prints. */
-  run?(task: Task): Promise<void>
+  /** Performs and prints. `usual`: what commands without hooks do. */
+  run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
 /** Arguments, options and hooks that a command adds to the declaration of its operation. */

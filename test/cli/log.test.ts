@@ -14,6 +14,8 @@ import { createVaultHome } from './home.js'
 const create = (home: Awaited<ReturnType<typeof createVaultHome>>, id: string) =>
   home.json('token create', { stdin: `{"id":"${id}","type":"token","data":1}` })
 
+const RULE = '{"priority":1,"container":"/","transform":"reveal","permissions":["token:read"]}'
+
 interface Line {
   entity_id: string
   message: string
@@ -82,6 +84,39 @@ t.test('followed on a terminal, each record is a line', async (t) => {
     `${at}  user         create  token            ${id.padEnd(36)}  Token created\n`
   t.equal(await follow([['one']], { output: 'table' }), line('id-before') + line('id-one'))
 })
+
+t.test(
+  'a table names applications and users, and the records of one token are found by its id',
+  async (t) => {
+    const home = await createVaultHome(t)
+    await create(home, 'one')
+    await create(home, 'two')
+    const { key, id } = await home.json([
+      'app',
+      'create',
+      '--name',
+      'help desk',
+      '--type',
+      'private',
+      '--rule',
+      RULE,
+    ])
+    const env = { COFFER_API_KEY: key }
+    await home.json('token get one', { env })
+    const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
+    t.match(await table('log list one'), /application help desk +read +token +one/)
+    t.notMatch(await table('log list one'), 'two')
+    t.match(await table('log list'), /user +create +token +two/)
+    t.match(await table('log reveals one'), /"application help desk"/)
+    t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
+    const reader = await home.json('app create --name reader --type management --permission log:read')
+    t.match(
+      await table('log list one', { env: { COFFER_API_KEY: reader.key } }),
+      /application +read +token/,
+      'unnamed',
+    )
+  },
+)
 
 t.test('verify proves the log of the tenant', async (t) => {
   const home = await createVaultHome(t)

@@ -73,6 +73,8 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'The reactor has not run yet.',
     load: async () => (await loadLog()).runs,
   },
+  'log list': { load: async () => (await loadLog()).named },
+  'log reveals': { load: async () => (await loadLog()).named },
   'log tail': {
     options: [FOLLOW],
     empty: 'The log is empty.',

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander'
 import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
+import { isPaged } from '../../framework/page.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 import type { Options } from '../context.js'
@@ -84,9 +85,10 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
   })
 }
 
-/** Whether the command takes several values of its last argument, which is the id in a path. */
-export function takesMany({ endpoint, positionals }: RegisteredOperation): boolean {
-  return endpoint !== undefined && positionals.length > 0
+/** Whether the command takes several values of its last argument, which is no filter of a list. */
+export function takesMany({ endpoint, positionals, input }: RegisteredOperation): boolean {
+  if (endpoint === undefined || positionals.length === 0) return false
+  return endpoint.parameters.length > 0 || !isPaged(input)
 }
 
 function placeholderOf({ schema, shape }: Flag): string {

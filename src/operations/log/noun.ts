@@ -45,8 +45,13 @@ const listLogs = operation({
   permissions: ['log:read'],
   route: 'GET /logs',
   input: inputSchema([], { ...filters, ...pageInput(LARGEST_PAGE) }),
+  positionals: ['entity_id'],
   output: listOutput(logOutput),
-  examples: ['coffer log list', 'coffer log list --entity-type token --start-date 24h'],
+  examples: [
+    'coffer log list',
+    'coffer log list card-1',
+    'coffer log list --entity-type token --start-date 24h',
+  ],
   check: dateConditions,
   runDetached(session, input, dates) {
     const and = [...entityConditions(input), ...dates]
