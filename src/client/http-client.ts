@@ -50,6 +50,7 @@ const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 /** @throws CofferError `usage` for a key or prefix that no header can carry */
 export function createHttpClient(options: HttpClientOptions) {
   const { key, prefix = 'svc', signal = new AbortController().signal } = options
+  if (typeof key !== 'string') throw usage('Give an API key, such as coffer.keys.private.')
   if (!KEY.test(key)) throw usage('The API key has characters that no header can carry.')
   const names = headerNames(prefix)
   return {

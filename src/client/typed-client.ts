@@ -1,4 +1,6 @@
 /** A client with a method for each operation that has a route, typed by the declarations. */
+import { isObject } from '../domain/json/json.js'
+import { usage } from '../errors.js'
 import { type AnyOperation, type OperationInput, resultOf } from '../framework/operation.js'
 import type { RoutedOperation } from '../framework/registry.js'
 import type { InputOf, OperationName, ResultOf, RoutedName } from '../operations/all.js'
@@ -61,9 +63,16 @@ export function createMethods<Names extends OperationName, Definition extends An
     const [noun = '', ...rest] = definition.name.split(' ')
     const verb = rest.pop()!.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase())
     const place = rest.reduce(enter, enter(all, noun))
-    place[verb] = (input = {}) => call(definition, input)
+    place[verb] = async (input = {}) => call(definition, requireObject(input, definition))
   }
   return all as unknown as Methods<Names>
+}
+
+/** @throws CofferError `usage` for anything but one object with the properties of the operation */
+function requireObject(given: unknown, { name, input }: AnyOperation): OperationInput {
+  if (isObject(given)) return given
+  const names = Object.keys(input.properties ?? {})
+  throw usage(`"${name}" takes ${names.length === 0 ? 'nothing' : `one object: { ${names.join(', ')} }`}.`)
 }
 
 interface Place {

@@ -4,6 +4,7 @@ import { createHttpClient, type Fetch, type HttpClientOptions } from '../client/
 import { pause } from '../client/pause.js'
 import { createSocketFetch, readServerUrl, type SocketOptions } from '../client/socket-fetch.js'
 import { type Client, createMethods, createTypedClient, type Methods } from '../client/typed-client.js'
+import { invalid } from '../errors.js'
 import { CONTROL_PATH, type OperationInput, resultOf } from '../framework/operation.js'
 
 import type { RoutedOperation } from '../framework/registry.js'
@@ -17,7 +18,10 @@ export interface ForkOptions {
   name?: string
 }
 
-/** The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory. */
+/**
+ * The control plane of a vault. Calls for state and clock reject with `not_found` unless the vault is in memory.
+ * `requests.list` and `webhooks` wait until `count` match. After `timeout` (default 2 s) they resolve to those that there are.
+ */
 export type Control<Fork, Key extends string | undefined = string | undefined> = Controls & {
   /** The key of `/_coffer/` on the server; undefined if requests cannot reach it. */
   readonly key: Key
@@ -91,7 +95,11 @@ export function createControl<Names extends string = string>(
 export function createControls(
   call: (definition: RoutedOperation, input: OperationInput) => Promise<unknown>,
 ): Controls {
-  return createMethods<ControlName, RoutedOperation>(registry.controls, call).control
+  return createMethods<ControlName, RoutedOperation>(registry.controls, (definition, input) => {
+    for (const name of ['by', 'timeout'])
+      if (typeof input[name] === 'number') throw invalid(name, `needs a unit, such as '${input[name]}ms'`)
+    return call(definition, input)
+  }).control
 }
 
 /** @internal */

@@ -2,6 +2,8 @@
 import type { Client } from '../client/typed-client.js'
 import type { ControlState } from '../control/control-state.js'
 import { createVaultAnswerer } from '../control/middleware.js'
+import { isObject } from '../domain/json/json.js'
+import { usage } from '../errors.js'
 import { resultOf } from '../framework/operation.js'
 import type { Rate } from '../http/rate-limit.js'
 import { DEFAULT_PREFIX } from '../http/server.js'
@@ -98,9 +100,9 @@ export class Coffer<Names extends string = string> {
     throw new TypeError('Pass what openVault or openTestVault gives.')
   }
 
-  async #fork({ name }: ForkOptions = {}): Promise<Coffer<Names>> {
+  async #fork(options?: ForkOptions): Promise<Coffer<Names>> {
     const { control: base, controlKey: _, ...shared } = this.#opened
-    const { id, keys } = await base.fork(name)
+    const { id, keys } = await this.control.forks.create(options)
     const control = base.findFork(id)
     const tenant = await control.app.tenant()
     return new Coffer({ ...shared, control, keys }, tenant, () => base.deleteFork(id))
@@ -118,6 +120,7 @@ export class Coffer<Names extends string = string> {
     input: Record<string, unknown> = {},
     { key, tenant, reveal = false }: AskOptions = {},
   ): Promise<ResultOf<Name>> {
+    if (!isObject(input)) throw usage(`"${operation}" takes its input as one object.`)
     const as = key === undefined ? { reveal, tenant } : { key }
     return resultOf(await this.#opened.control.app.ask({ operation, input, as })) as ResultOf<Name>
   }

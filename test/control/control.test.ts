@@ -2,7 +2,7 @@
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { type Coffer, openTestVault, type Seed, startServer } from '../../src/index.js'
+import { type Coffer, createControl, openTestVault, type Seed, startServer } from '../../src/index.js'
 
 const SEED: Seed = {
   applications: [
@@ -490,4 +490,34 @@ t.test('who has seen a token in the clear is counted', async (t) => {
   )
   t.same(await vault.ask('log reveals', { token: 'seen' }), told)
   await t.rejects(vault.ask('log reveals', { token: 'seen' }, { key: clerk }), { code: 'forbidden' })
+})
+
+t.test('a call with a wrong argument says what the method takes', async (t) => {
+  await using server = await startServer()
+  const remote = createControl({ url: server.url, key: server.control.key })
+  const rules = { code: 'usage', message: '"control fault set" takes one object: { rules }.' }
+  for (const control of [server.control, remote]) {
+    const { faults, requests, clock, snapshots, fork } = control
+    for (const wrong of [[{ kind: 'drop' }], 'drop', null, 1])
+      await t.rejects(faults.set(wrong as never), rules, JSON.stringify(wrong))
+    await t.rejects(requests.list('token create' as never), { code: 'usage' })
+    await t.rejects(snapshots.list('a' as never), { message: '"control snapshot list" takes nothing.' })
+    await t.rejects(fork('worker' as never), { message: '"control fork create" takes one object: { name }.' })
+    const number = { message: "timeout: needs a unit, such as '500ms'" }
+    await t.rejects(requests.list({ count: 1, timeout: 500 as never }), number)
+    await t.rejects(clock.advance({ by: 90 as never }), { message: "by: needs a unit, such as '90ms'" })
+    t.same(
+      await requests.list({ operation: 'token create', count: 1, timeout: '50ms' }),
+      [],
+      'it does not fail',
+    )
+    t.same(await control.webhooks({ timeout: '50ms' }), [])
+  }
+  const { tokens } = server.as(server.keys.private)
+  await t.rejects(tokens.get('card-1' as never), {
+    code: 'usage',
+    message: '"token get" takes one object: { id }.',
+  })
+  await t.rejects(server.ask('control fault set', [] as never), { code: 'usage' })
+  t.throws(() => server.as(undefined as never), { code: 'usage', message: /^Give an API key/ })
 })
