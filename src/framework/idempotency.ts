@@ -3,6 +3,7 @@ import { type Permission, stricterTransform } from '../domain/access/permissions
 import { omitUndefined } from '../domain/omit-undefined.js'
 import type { AnswerRecord, AnswerSubject, Grants } from '../domain/records/answer-record.js'
 import { SUBJECTS_OF_ROW } from '../domain/records/index-fields.js'
+import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
 import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
@@ -22,8 +23,8 @@ const MOST_OF_APPLICATION = 10_000
 
 type Kind = AnswerSubject['kind']
 
-/** By type of entity. */
-const SUBJECT_KINDS: Readonly<Record<string, Kind>> = {
+/** The kind of the record that an entity is, if answers describe it. */
+const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   token: 'token',
   card: 'token',
   bank: 'token',
@@ -34,6 +35,8 @@ const SUBJECT_KINDS: Readonly<Record<string, Kind>> = {
   proxy: 'proxy',
   webhook: 'webhook',
   invitation: 'invitation',
+  member: undefined,
+  tenant: undefined,
 }
 
 interface KeyedRequest {

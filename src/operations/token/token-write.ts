@@ -227,7 +227,13 @@ function viewWritten({ caller }: Context, record: TokenRecord, transform: Transf
   return addExtras(view, { deduplicated: false })
 }
 
-/** The original of a duplicate, without the attributes that require token:read if the caller lacks it. */
+const TOLD_OF_ALL: ReadonlySet<string> = new Set(
+  'id tenant_id type fingerprint containers created_by created_at modified_by modified_at expires_at'.split(
+    ' ',
+  ),
+)
+
+/** The original of a duplicate. A caller without token:read gets {@link TOLD_OF_ALL} alone. */
 async function showDuplicate(
   context: Context,
   original: TokenRecord,
@@ -238,9 +244,9 @@ async function showDuplicate(
   const shown = stricterTransform('mask', transform ?? 'redact')
   recordToken(context, original, log, shown)
   const view = viewToken(original, shown)
-  const { data, metadata, privacy, fingerprint_expression, search_indexes, mask, card, bank, ...redacted } =
-    view
-  return addExtras(transform === undefined ? redacted : view, { deduplicated: true, deduplication_behavior })
+  const names = Object.keys(view).filter((name) => transform !== undefined || TOLD_OF_ALL.has(name))
+  const told = Object.fromEntries(names.map((name) => [name, view[name as keyof TokenView]])) as TokenView
+  return addExtras(told, { deduplicated: true, deduplication_behavior })
 }
 
 /** A copy of an object whose members were set one by one would cost a microsecond. */
