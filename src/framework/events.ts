@@ -52,7 +52,8 @@ async function storeEvents(
 ): Promise<Waiting[]> {
   const waiting: Waiting[] = []
   for (const { type: entity, id, as, told, actor } of entries) {
-    const type = told?.type ?? (as === undefined || as.isTold ? undefined : eventOf(entity, as.operation))
+    const type =
+      told?.type ?? (as === undefined || as.hasOwnEvent ? undefined : eventOf(entity, as.operation))
     const hooks = Object.keys(webhooks).filter((hook) => type !== undefined && webhooks[hook]!.includes(type))
     if (type === undefined || hooks.length === 0) continue
     const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)

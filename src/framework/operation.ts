@@ -37,7 +37,7 @@ export interface Effects {
 }
 
 export interface Audit {
-  /** Logged in the same transaction; null: not. `transform`: how a token's data was shown or used. */
+  /** Logged in the same unit of work; null: not. `transform`: how a token's data was shown or used. */
   record(entityType: EntityType, entityId: string, as?: LogEntry | null, transform?: Transform): void
   /** Tells webhooks an event that does not follow from what is recorded. */
   tell(event: Told): void
@@ -53,7 +53,7 @@ export interface Context
   readonly date: string
   /** Keyed hash of an API key or of a link's secret, hexadecimal. */
   hashSecret(text: string): Promise<string>
-  /** These tools for another caller. They log as `log` (null: not), into `recorded` (default: with the unit). */
+  /** These tools for another caller. `log` replaces the default log entry, null disables logging; `recorded` collects the entries (default: the unit's). */
   as(caller: Caller, log?: LogEntry | null, recorded?: AuditEntry[]): Context
   tenant(): Promise<TenantRecord>
   /** @throws CofferError `forbidden` for a caller that is not the owner */
@@ -66,8 +66,8 @@ export interface Context
 export type OperationInput = Record<string, unknown>
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** Webhooks are told of it by `audit.tell`, or not at all, and not as of another operation on such an entity. */
-  readonly isTold?: true
+  /** No event is derived from this entry. The handler adds one with `audit.tell`, or none. */
+  readonly hasOwnEvent?: true
 }
 
 export interface AuditEntry {
@@ -81,12 +81,12 @@ export interface AuditEntry {
 
 type Call = [caller: Caller, definition: AnyOperation, input: OperationInput]
 
-/** Tools of a handler of several transactions, for example one that waits for something slow in between. */
+/** Tools of a handler of several units of work, for example one that waits for something slow in between. */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   readonly caller: Caller
   readonly traceId: string
   readonly limits: ResponseLimits
-  /** Runs `work` as a transaction with log records. Durability `soon`: synced a moment after it resolves, for reads. */
+  /** Runs `work` as a unit of work with log records. Durability `soon`: synced a moment after it resolves, for reads. */
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
@@ -215,7 +215,7 @@ export class HttpAnswer {
   }
 }
 
-/** The result alone; of an {@link HttpAnswer} all of it, in the form in which code gives one. */
+/** The result; for an {@link HttpAnswer} also its status and headers, as reactor code returns them. */
 export function resultOf({ status, headers, result }: Outcome): unknown {
   return headers === undefined ? result : { res: { statusCode: status, headers, body: result } }
 }

@@ -88,7 +88,10 @@ export interface PutOptions {
 export interface StoreWriter extends StoreReader {
   /** @throws CofferError `conflict` when a live record has this id. */
   insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
-  /** @throws CofferError `not_found` when there is no live record with this id. */
+  /**
+   * The options replace those of the record: without `search` its search values are removed, without `expires` its expiry is.
+   * @throws CofferError `not_found` when there is no live record with this id.
+   */
   replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options?: PutOptions): Promise<void>
   /** @throws CofferError `not_found` when there is no live record with this id. */
   remove(kind: Kind, tenant: number, id: string): Promise<void>

@@ -65,8 +65,8 @@ export interface Told {
   more?: Record<string, object> | undefined
 }
 
-/** The beginnings of events that are not the entity type. */
-const STARTS: { [E in EntityType]?: string } = {
+/** The prefix of the event type, where it differs from the entity type. */
+const EVENT_PREFIXES: { [E in EntityType]?: string } = {
   card: 'token',
   bank: 'token',
   token_intent: 'token-intent',
@@ -74,9 +74,9 @@ const STARTS: { [E in EntityType]?: string } = {
   member: 'tenant.member',
 }
 
-/** The event of an operation that is logged; undefined if it has none, or one that is told by itself. */
+/** The event of an operation that is logged; undefined if it has none, or the handler adds it explicitly. */
 export function eventOf(entity: EntityType, operation: string): EventType | undefined {
-  const type = `${STARTS[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
+  const type = `${EVENT_PREFIXES[entity] ?? entity}.${operation.replace(/e$/, 'ed')}`
   return Object.hasOwn(EVENTS, type) && entity !== 'tenant' ? (type as EventType) : undefined
 }
 

@@ -140,7 +140,7 @@ const regenerateKey = operation({
   output: applicationOutput,
   examples: ['coffer app regenerate "starter private" --yes'],
   destroys: 'This revokes all keys of application',
-  log: { operation: 'update', message: 'Application key regenerated', isTold: true },
+  log: { operation: 'update', message: 'Application key regenerated', hasOwnEvent: true },
   async run(context, input) {
     const before = await managed.require(context, input.id)
     await records.revokeKeys(context.store, before.keys)
@@ -194,7 +194,7 @@ const createKey = operation({
   input: inputSchema(['application_id'], { application_id: id }),
   output: keyOutput,
   examples: ['coffer app key create "starter private"'],
-  log: { operation: 'update', message: 'Application key created', isTold: true },
+  log: { operation: 'update', message: 'Application key created', hasOwnEvent: true },
   async run(context, input) {
     const application = await managed.require(context, input.application_id)
     const { id, keys } = application
@@ -245,7 +245,7 @@ const deleteKey = operation({
   input: oneKey,
   examples: [`coffer app key delete ${keyIdExample} --yes`],
   destroys: 'This revokes a key of an application:',
-  log: { operation: 'update', message: 'Application key deleted', isTold: true },
+  log: { operation: 'update', message: 'Application key deleted', hasOwnEvent: true },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])

@@ -116,7 +116,7 @@ const deleteInvitation = invitations.delete({
   summary: 'Delete an invitation; its links become invalid.',
   examples: ['coffer invite delete grace@example.com --yes'],
   destroys: 'This withdraws the invitation',
-  log: { operation: 'delete', message: 'Invitation deleted', isTold: true },
+  log: { operation: 'delete', message: 'Invitation deleted', hasOwnEvent: true },
   async before({ store, caller: { tenant }, audit }, invitation) {
     audit.tell({ type: 'tenant.invitation.deleted', about: invitation })
     await endLink(store, tenant, invitation, 'withdrawn')

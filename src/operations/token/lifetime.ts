@@ -13,7 +13,7 @@ const BATCH = 200
 /** Blocks of a tenant's log that are dropped in one unit of work. */
 const BLOCKS = 64
 const DAY_MS = 24 * 60 * 60 * 1000
-/** The time of the last creation of a type may be earlier by less than this once that token is deleted. */
+/** The recorded time of a type's last creation may be too early by less than this. */
 const NOTED_MS = 1000
 
 /** Counts the use of a token in its month. In the month of its creation it is counted already. */
@@ -28,7 +28,7 @@ export async function recordUse(
 }
 
 /** Keeps a creation counted once: by the month of a token without expiry, else by a record of activity. */
-export async function settleCreation(
+export async function countCreation(
   { store, caller: { tenant } }: Context,
   token: TokenRecord,
   state: 'new' | 'changed',
@@ -42,7 +42,7 @@ export async function settleCreation(
 }
 
 /** Removes what belongs to a token that is deleted, and keeps its creation counted. */
-export async function settleDeletion({ store, caller: { tenant } }: Context, token: TokenRecord) {
+export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at } = token
   // What is read for this is asked for at once.
   await Promise.all([
@@ -177,7 +177,11 @@ export async function purgeToken(
   }
   const owner = await store.get('tenant', 0, String(tenant))
   if (owner === undefined) return []
-  const as = { operation: 'delete', message: messageAbout(record, 'Token expired'), isTold: true } as const
+  const as = {
+    operation: 'delete',
+    message: messageAbout(record, 'Token expired'),
+    hasOwnEvent: true,
+  } as const
   const told = kind === 'token' && { told: { type: 'token.expired', about: { id } } as const }
   const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' }, ...told } as const
   return writeEntries(tools, owner, [entry], createUuid())

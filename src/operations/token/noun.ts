@@ -10,7 +10,7 @@ import { requireRecord } from '../../framework/unit.js'
 import { readAll } from '../../storage/store.js'
 import { detokenizeTokens } from './detokenize.js'
 import { importTokens } from './import.js'
-import { isLinked, settleDeletion } from './lifetime.js'
+import { isLinked, removeDependents } from './lifetime.js'
 import * as search from './search.js'
 import { filterConditions, listGranted, recordAccess, recordToken, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
@@ -126,7 +126,7 @@ export const deleteToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     requireTransform(context, 'token:delete', record)
-    await settleDeletion(context, record)
+    await removeDependents(context, record)
     await context.store.remove('token', context.caller.tenant, record.id)
     recordToken(context, record)
     return undefined
@@ -146,7 +146,7 @@ export const linkTokens = operation({
   permissions: ['token:read'],
   route: 'POST /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token link customer-42 ada'],
-  log: { operation: 'update', message: 'Token association created', isTold: true },
+  log: { operation: 'update', message: 'Token association created', hasOwnEvent: true },
   async run(context, input) {
     if (await areLinked(context, input, 'token:read')) throw conflict('These tokens are already linked.')
     await associate(context, input)
@@ -161,7 +161,7 @@ export const unlinkTokens = operation({
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token unlink customer-42 card-1'],
-  log: { operation: 'update', message: 'Token association deleted', isTold: true },
+  log: { operation: 'update', message: 'Token association deleted', hasOwnEvent: true },
   async run(context, input) {
     if (!(await areLinked(context, input, 'token:delete')))
       throw new CofferError('not_found', 'These tokens are not linked.')

@@ -17,7 +17,7 @@ import type { GivenId } from '../../domain/token/token-rendering.js'
 import { invalid, noRevealError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, type LogEntry } from '../../framework/operation.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
-import { purgeToken, settleCreation } from './lifetime.js'
+import { countCreation, purgeToken } from './lifetime.js'
 import { matchesId, recordToken, requireTransform, whereGranted } from './token-access.js'
 import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
 
@@ -77,7 +77,11 @@ async function convert(context: Context, { intent: id, given, budget }: Exclude<
   const created = await create(context, draft, (original) => updateDuplicate(context, original, patch, rules))
   // Last, because an import goes on after a row that is refused.
   await store.remove('token_intent', caller.tenant, id)
-  audit.record('token_intent', id, { operation: 'delete', message: 'Token intent converted', isTold: true })
+  audit.record('token_intent', id, {
+    operation: 'delete',
+    message: 'Token intent converted',
+    hasOwnEvent: true,
+  })
   const { id: tokenId, type } = created instanceof Existing ? created.result : created
   audit.tell({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
   return created
@@ -114,7 +118,7 @@ async function create(
     ...draft.record,
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
-  if (!isFresh || draft.expires !== undefined) await settleCreation(context, record, 'new')
+  if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   recordToken(context, record)
   return viewWritten(context, record, transform)
 }
@@ -172,7 +176,7 @@ async function putPatched(
     ...draft.record,
   }
   await context.store.replace('token', context.caller.tenant, record, putOptions(draft))
-  if (record.expires_at !== before.expires_at) await settleCreation(context, record, 'changed')
+  if (record.expires_at !== before.expires_at) await countCreation(context, record, 'changed')
   return record
 }
 
