@@ -184,6 +184,14 @@ t.test('what only the owner may do is refused with an API key, and nothing happe
   t.equal((await home.json('vault backup b', { env: { COFFER_API_KEY: '' } })).file, join(home.place, 'b'))
 })
 
+t.test('a backup says what opens it, and generated tokens are a table like that of a list', async (t) => {
+  const home = await createVaultHome(t)
+  t.match((await home.run('vault backup b')).stderr, /To open the backup, you need a key file or passphrase/)
+  const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
+  t.match(made.stdout, /^id +type +shows +created *\n/)
+  t.equal((await home.run('token list', { columns: 80 })).stdout.split('\n')[0], made.stdout.split('\n')[0])
+})
+
 t.test('control characters of data never reach the terminal', async (t) => {
   const home = await createVaultHome(t)
   const body = {

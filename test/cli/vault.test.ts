@@ -306,7 +306,7 @@ t.test('of names of files and columns no advice makes commands', async (t) => {
   const columns = home.write('columns.csv', "it's $(x),data\n1,2\n")
   t.match(
     (await home.run(['token', 'import', columns, '--type', 'token'], { cwd: place })).stderr,
-    `Give it one: --map 'it'\\''s $(x)=metadata.it'\\''s $(x)', or none: --map 'it'\\''s $(x)='.`,
+    `\n  coffer token import ${columns} --type token --map 'it'\\''s $(x)='\n`,
   )
 })
 

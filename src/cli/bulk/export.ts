@@ -67,7 +67,9 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
     await file?.close()
   }
   await progress.finish()
-  if (file !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}.`)
+  const isOwnersMasked = task.key === undefined && options.reveal !== true
+  const how = isOwnersMasked ? ' (masked; --reveal for plaintext)' : ''
+  if (file !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 
 /** Rows with masked data have `masked`: true, which an import refuses. */

@@ -193,6 +193,15 @@ export const showStatus: Hooks = {
   },
 }
 
+export const backUpVault: Hooks = {
+  run: async ({ ask, print, notice }) => {
+    await print(await ask())
+    await notice(
+      'To open the backup, you need a key file or passphrase that opens the vault now. Keep one in a safe place.',
+    )
+  },
+}
+
 /** @throws CofferError `vault_damaged` after printing the findings */
 export const verifyVault: Hooks = {
   run: async ({ ask, print }) => {

@@ -40,6 +40,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     servedBy: 'token tokenize',
     load: async () => (await import('../bulk/import.js')).importRows,
   },
+  'token generate': tokens,
   'token list': tokens,
   'token list-after': tokens,
   'token search': tokens,
@@ -106,6 +107,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     load: async () => (await loadHooks()).acceptInvitation,
   },
+  'vault backup': { load: async () => (await loadHooks()).backUpVault },
   'config list': { layout: { wraps: true } },
   'config set': {
     arguments: [

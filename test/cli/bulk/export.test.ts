@@ -56,6 +56,9 @@ t.test('an export is masked unless told otherwise, and filters and fields choose
     t.notMatch(stdout, CARD)
     t.match(stdout, 'XXXXXXXXXXXX4242')
   }
+  const told = (more: string) => home.run(`token export out${more.length}.csv${more}`)
+  t.match(await told(''), { stderr: 'Exported 7 tokens to out0.csv (masked; --reveal for plaintext).\n' })
+  t.match(await told(' --reveal'), { stderr: /^Exported 7 tokens to out9.csv\.$/m })
   const cards = await home.run('token export --type card --reveal --fields data.number')
   t.equal(cards.stdout, `{"data":{"number":"${CARD}"}}\n`)
   const csv = await home.run('token export --container /b/ --format csv --fields type')
