@@ -33,6 +33,8 @@ const NAMES = [
   ...readdirSync(`${ROOT}docs`).flatMap((name) => (/\.md$/.test(name) ? [`docs/${name}`] : [])),
 ]
 const CAST = 'docs/terminal.svg'
+/** Links to files that the package lacks. */
+const REPOSITORY = /^https:\/\/github\.com\/coffer-vault\/coffer\/(tree|blob|raw)\/main\//
 /** The snippets of clients, which `test/http/guide.test.ts` compares and runs. */
 const CLIENTS = new Set(readClients().map(({ code }) => `${code.join('\n')}\n`))
 /** util-linux; other systems have another program of this name. */
@@ -113,6 +115,21 @@ t.test('test files of vitest pass', async (t) => {
   t.match(stdout, new RegExp(`Test Files +${files.length} passed`))
 })
 
+t.test('operations that docs/testing.md lists have the routes that it shows', async (t) => {
+  const [, table = ''] = readDocument('docs/testing.md').split('| Operation | Request |\n')
+  const rows = table.split('\n\n', 1)[0]!.split('\n').slice(1)
+  for (const row of rows) {
+    const [names, routes] = row
+      .split(' | ')
+      .map((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code))
+    for (const [at, name] of names!.entries()) {
+      const operation = registry.find(name!)
+      t.equal(operation?.route ?? operation?.relay?.path, routes![at], String(name))
+    }
+  }
+  t.ok(rows.length > 9)
+})
+
 t.test('links lead to files and headings that exist', async (t) => {
   const slug = (heading: string) =>
     heading
@@ -123,8 +140,10 @@ t.test('links lead to files and headings that exist', async (t) => {
   const headings = (path: string) =>
     [...readDocument(path).matchAll(/^#+ (.*)$/gm)].map(([, text]) => slug(text!))
   for (const name of [...NAMES, ...more])
-    for (const [, link] of readDocument(name).matchAll(/\]\((?!https?:)([^)\s]+)\)/g)) {
-      const { pathname, hash } = new URL(link!, `file://${ROOT}${name}`)
+    for (const [, link] of readDocument(name).matchAll(/\]\(([^)\s]+)\)/g)) {
+      const local = link!.replace(REPOSITORY, `file://${ROOT}`)
+      if (/^https?:/.test(local)) continue
+      const { pathname, hash } = new URL(local, `file://${ROOT}${name}`)
       t.doesNotThrow(() => statSync(pathname), `${name}: ${link}`)
       if (hash !== '' && pathname.endsWith('.md'))
         t.ok(headings(pathname.slice(ROOT.length)).includes(hash.slice(1)), `${name}: ${link}`)

@@ -5,6 +5,7 @@
 import { execFile } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -57,6 +58,10 @@ t.test('what is in the package', async (t) => {
     t.notMatch(file, /(^|\/)(test|src)\/|\.map$|\.test\.|(?<!\.d)\.ts$/, file)
     const text = readFileSync(join(installed, file), 'latin1')
     t.notMatch(text, /sourceMappingURL=[^"'`]*\.map\b/, `${file} names no source map`)
+    // Those of README are resolved by the registry, to the repository.
+    if (file.endsWith('.md') && file !== 'README.md')
+      for (const [, link] of text.matchAll(/\]\((?!https?:|#)([^)#\s]+)/g))
+        t.ok(existsSync(join(installed, file, '..', link!)), `${file}: ${link}`)
     // README shows what a key looks like.
     if (file !== 'README.md') t.notMatch(text, /\bkey_[1-9A-HJ-NP-Za-km-z]{22}\b/, `${file} has no API key`)
   }
