@@ -71,7 +71,7 @@ export const cursorInput = {
     type: 'string',
     maxLength: 200,
     flag: 'after',
-    description: 'Where the page before ended: its `next`, under the same filters.',
+    description: 'The `next` of the previous page; give the same filters again.',
   },
   size: pageInput(100).size,
 } as const

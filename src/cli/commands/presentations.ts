@@ -34,7 +34,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--type <text>', 'the type of rows that have none'],
       ['--results <file>', 'write a line of JSON for each row: its line, and its id or why it was refused'],
       ['--continue-on-error', 'leave out rows that are refused'],
-      ['--resume <file>', 'the same, in a file with which the run, started again, goes on from there'],
+      [
+        '--resume <file>',
+        'like --results; run the same command again, and it continues after the last row in this file',
+      ],
       ['--dry-run', 'tell what would become of the rows, and write nothing'],
     ],
     servedBy: 'token tokenize',

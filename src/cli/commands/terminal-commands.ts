@@ -85,7 +85,8 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Find values of tokens that are in the clear in files',
     details:
       'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
-      '(on one line), URL encoding and JSON escapes. Of a longer one the first 1,024 bytes tell, of several lines the longest.\n' +
+      '(on one line), URL encoding and JSON escapes. For a value with several lines it looks for the longest line, and for a\n' +
+      'longer value or line for the first 1,024 bytes.\n' +
       'Not found: other case, other Unicode normal forms, HTML entities, UTF-16, compressed files, and letters and digits in\n' +
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'What the mask of a token shows is not looked for.\n' +
