@@ -52,13 +52,13 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     return `${line} ${WHERE_DATA_IS}`
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
   const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
+  const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
   const others = [`${second} ${first}`, SYNONYMS[`${first} ${second}`] ?? `token ${first}`]
   const meant =
-    registry.operations.find(({ name }) => ` ${name}`.endsWith(` ${plural} list`)) ??
-    others.map((name) => registry.find(name)).find((other) => other !== undefined && start !== '')
-  if (meant !== undefined) return `${start}. Did you mean: coffer ${meant.name}?`
+    names.find((name) => ` ${name}`.endsWith(` ${plural} list`)) ??
+    others.find((name) => start !== '' && names.includes(name))
+  if (meant !== undefined) return `${start}. Did you mean: coffer ${meant}?`
   if (line.includes(' (Did you mean')) return line
-  const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
   const path = [3, 2, 1].map((count) => words.slice(0, count).join(' ')).find((each) => names.includes(each))
   return `${line}. See: coffer ${path === undefined ? '' : `${path} `}--help`
 }

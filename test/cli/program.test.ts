@@ -136,7 +136,7 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['token get', "Missing required argument 'id'. See: coffer token get --help"],
     ['token search a b', "Too many arguments for 'search'. Expected 1 argument but got 2."],
     ['tenant use one two', "Too many arguments for 'use'. Expected 1 argument but got 2."],
-    ...(['list', 'delete', 'get', 'create'] as const).map(
+    ...(['list', 'delete', 'get', 'create', 'export'] as const).map(
       (verb) => [verb, `Unknown command '${verb}'. Did you mean: coffer token ${verb}?`] as const,
     ),
     ['create app', "Unknown command 'create'. Did you mean: coffer app create?"],

@@ -3,7 +3,6 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
-import type { MemberView } from '../../operations/member/noun.js'
 import { identify } from '../input/names.js'
 import { countOf, displayLines } from '../output/display.js'
 import { cellOf } from '../output/table.js'
@@ -18,6 +17,12 @@ const STORED_RUNS = 100
 const MOST_NAMED = 50
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
+
+/** By type, the list that has the names of actors, and its filter by their ids. */
+const ACTORS = [
+  ['application', 'app list', 'id'],
+  ['user', 'member list', 'user_id'],
+] as const
 
 type Actor = { actor_type?: string; actor_id?: string }
 type Records = List<Record<string, unknown>>
@@ -86,36 +91,26 @@ export function createTail(wait?: Wait): Hooks {
 
 /** In a table, actors have the names of their applications and the addresses of their users. */
 export const named: Hooks = {
-  run: async (task, usual) =>
-    task.withOpenVault(() =>
-      usual!({
-        ...task,
-        print: async (result, format = task.format, more) => {
-          const isNamed = format === 'table' && task.context.config.fields === undefined
-          await task.print(isNamed ? await nameActors(task, result) : result, format, more)
-        },
-      }),
-    ),
+  run: async (task, usual) => {
+    if (task.format !== 'table' || task.context.config.fields !== undefined) return usual!(task)
+    const print: Task['print'] = async (result, ...more) =>
+      task.print(await nameActors(task, result), ...more)
+    await task.withOpenVault(() => usual!({ ...task, print }))
+  },
 }
 
 /** Asks for the actors of this page only, and leaves them as they are if the caller may not read them. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const { data, seen_by: seen } = result as { data?: Actor[]; seen_by?: Actor[] }
-  const actors = data ?? seen ?? []
-  const ids = (type: string) => {
-    const all = actors.flatMap(({ actor_type, actor_id = [] }) => (actor_type === type ? actor_id : []))
-    return [...new Set(all)].slice(0, MOST_NAMED)
-  }
-  const read = async (operation: string, filter: string, type: string) => {
-    if (ids(type).length === 0) return []
-    const input = { [filter]: ids(type), size: MOST_NAMED }
-    return ((await ask(input, operation).catch(() => undefined)) as List<unknown> | undefined)?.data ?? []
-  }
   const names = new Map<string | undefined, string | undefined>()
-  for (const app of await read('app list', 'id', 'application'))
-    names.set(identify(app).id, identify(app).names[0])
-  for (const member of await read('member list', 'user_id', 'user'))
-    names.set((member as MemberView).user.id, identify(member).names[0])
+  for (const [type, operation, filter] of ACTORS) {
+    const ofType = (data ?? seen ?? []).filter(({ actor_type, actor_id }) => actor_type === type && actor_id)
+    const ids = [...new Set(ofType.map(({ actor_id }) => actor_id))].slice(0, MOST_NAMED)
+    if (ids.length === 0) continue
+    const found = await ask({ [filter]: ids, size: MOST_NAMED }, operation).catch(() => ({ data: [] }))
+    for (const thing of (found as List<{ id: string; user?: { id: string } }>).data)
+      names.set(thing.user?.id ?? thing.id, identify(thing).names[0])
+  }
   const rename = (actor: Actor) => {
     const name = names.get(actor.actor_id)
     return name === undefined ? actor : { ...actor, actor_type: `${actor.actor_type} ${name}` }
