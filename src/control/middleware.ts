@@ -130,10 +130,12 @@ class ControlMiddleware {
     const key = readHeader(request.headers, this.#names.apiKey)
     const link = new URLSearchParams(search).get('token') ?? ''
     const forks = [...base.forks.values()]
+    /** A fork that was deleted meanwhile is closed. */
+    const isThere = (fork: ControlState) => fork === base || base.forks.get(fork.fact?.id ?? '') === fork
     if (path === ACCEPT_PATH) {
       for (const each of [base, ...forks]) {
         const found = await inspectLink(each.app, link).catch((error: unknown) => error)
-        if (!(found instanceof DeadLink && found.reason === 'unknown')) return each
+        if (!(found instanceof DeadLink && found.reason === 'unknown') && isThere(each)) return each
       }
       return base
     }
@@ -142,7 +144,8 @@ class ControlMiddleware {
         await authenticate(fork.app, key!)
         return fork
       } catch (error) {
-        if (!(error instanceof CofferError) || error.code !== 'unauthenticated') throw error
+        const isUnknown = error instanceof CofferError && error.code === 'unauthenticated'
+        if (!isUnknown && isThere(fork)) throw error
       }
     }
     return base

@@ -2,7 +2,8 @@
 import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import t from 'tap'
-import { type Coffer, createControl, openTestVault, type Seed, startServer } from '../../src/index.js'
+import { createControl, openTestVault, type Seed, startServer } from '../../src/index.js'
+import { Coffer } from '../../src/library/coffer.js'
 
 const SEED: Seed = {
   applications: [
@@ -145,6 +146,25 @@ t.test('health is answered while a reset waits for a slow client', async (t) => 
   slow.destroy()
   await reset
 })
+
+t.test(
+  'a fork that is deleted while a key is tried in it does not fail the request of another',
+  async (t) => {
+    const server = await startServer({ seed: SEED })
+    t.teardown(() => server.stop())
+    const [gone, own] = [await server.control.fork(), await server.control.fork()]
+    const { store } = Coffer.partsOf(server).control!.findFork(gone.tenant.id).app
+    const { read } = store
+    store.read = async (work) => {
+      store.read = read
+      await gone.stop()
+      return read(work)
+    }
+    const headers = { 'SVC-API-KEY': own.keys.backend! }
+    t.equal((await fetch(`${server.url}/tokens/card-1`, { headers })).status, 200)
+    t.equal(store.read, read, 'it was deleted meanwhile')
+  },
+)
 
 t.test('a fork is a tenant of its own with the data of the seed', async (t) => {
   const server = await startServer({ seed: SEED, clock: () => START })
