@@ -40,7 +40,12 @@ export function createTest<S extends Seed = Record<never, never>>(): TestAPI<{
       // biome-ignore lint/correctness/noEmptyPattern: vitest reads the names of other fixtures from the pattern.
       async ({}, use) => {
         const name = relative('', expect.getState().testPath ?? 'vitest').slice(-100)
-        const fork = await createControl<KeyNames<S>>(inject('coffer')).fork({ name })
+        const server = inject('coffer')
+        if (server === undefined)
+          throw new TypeError(
+            'There is no server: test.globalSetup has to name a file that exports serveCoffer().',
+          )
+        const fork = await createControl<KeyNames<S>>(server).fork({ name })
         try {
           await use(fork)
         } finally {

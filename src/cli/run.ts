@@ -153,7 +153,16 @@ function createNounList(task: Task): ListNoun {
 async function findTokens({ ask }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
-  return ((await ask({ query }, 'token search')) as List<unknown>).data
+  try {
+    return ((await ask({ query }, 'token search')) as List<unknown>).data
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.code !== 'forbidden') throw error
+    const { data } = (await ask({ id: [id], size: 1 }, 'token list')) as List<unknown>
+    if (data.length > 0) return data
+    const advice =
+      'A short id needs the permission token:search. The whole one is in: coffer token list --wide'
+    throw new CofferError('not_found', `There is no token with the id ${id}. ${advice}`)
+  }
 }
 
 async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {
@@ -192,7 +201,8 @@ async function askAndPrint(task: Task): Promise<void> {
   if (typeof result.key === 'string') await notice('The key is shown only once.')
   if (!isToken) return
   const isRead = definition.log?.operation === 'read'
-  const how = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
+  const show = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
+  const how = options.reveal === true ? 'This key may not see it in plaintext.' : show
   if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in the clear')
   else if (options.reveal !== true) await notice(`The data has no mask, so it is not shown. ${how}`)
 }

@@ -99,6 +99,11 @@ t.test('the beginning of an id stands for a token wherever an id does', async (t
   for (const begin of [short, short.toUpperCase(), UUID.slice(0, 15), UUID])
     t.equal((await home.json(`token get ${begin}`)).id, UUID, begin)
   t.equal((await home.json(`token list --id ${short}`)).data[0].id, UUID)
+  const draft = { name: 'reader', type: 'private', permissions: ['token:read'] }
+  const reader = await home.json('app create', { stdin: JSON.stringify(draft) })
+  const asReader = { env: { COFFER_API_KEY: reader.key } }
+  t.match(await home.run(`token get ${short}`, asReader), { code: 3, stderr: /token:search[\s\S]*--wide/ })
+  t.match(await home.run(`token get ${UUID}`, asReader), { code: 0 })
   t.equal((await home.json(['token', 'search', `id:${short}*`])).data[0].id, UUID)
   t.equal((await home.json(['token', 'search', `id:${short.slice(0, 7)}*`])).data.length, 0)
   await home.json(`token link card-1 ${short}`)

@@ -152,8 +152,13 @@ class ImportRun {
     const where = this.#continuesOnError
       ? `Rows refused: ${this.counts.refused}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
+    const { dryRun, resume } = this.#task.options
+    const isRepeatable = this.counts.created === 0 || dryRun === true || resume !== undefined
+    const stays = isRepeatable
+      ? ''
+      : '\nThe rows that are done stay. Repeat it without them; with --resume FILE it goes on by itself.'
     const advice = /^type: is required/.test(reason) ? '; give it with --type token' : ''
-    throw validationError(`${where}: ${reason}${advice}`)
+    throw validationError(`${where}: ${reason}${advice}${stays}`)
   }
 
   /** Reaches the vault again if the server that had it open has ended. */

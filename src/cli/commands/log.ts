@@ -113,7 +113,7 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   }
   const rename = (actor: Actor) => {
     const name = names.get(actor.actor_id)
-    return name === undefined ? actor : { ...actor, actor_type: `${actor.actor_type} ${name}` }
+    return name === undefined ? actor : { ...actor, actor_type: name }
   }
   return {
     ...(result as object),
