@@ -266,8 +266,8 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 462,
-  cli: 7079,
+  '.': 467,
+  cli: 7094,
   client: 576,
   control: 1315,
   crypto: 673,
