@@ -104,7 +104,7 @@ export function splitCommands({ code, output: _, ...block }: Block): Block[] {
 function toScript(code: string): string {
   const line = code.trim()
   if (!/^coffer serve\b[^\n]*$/.test(line) || line.endsWith('&')) return code
-  return `${line} > server.txt 2>&1 & servers="$servers $!"
+  return `${line} > server.txt 2>&1 &
 for _ in $(seq 100); do grep -q 'Ctrl-C\\|^{' server.txt && break; sleep 0.1; done; cat server.txt
 `
 }
@@ -129,7 +129,7 @@ export async function runShell(
     ({ code }) => `${toScript(code.replaceAll(SHOWN_PORT, port))}printf '${MARK}%s${MARK}' $?\n`,
   )
   const done = join(place, '.done')
-  const end = `touch ${done}.shell; while [ ! -e ${done} ]; do sleep 0.1; done; kill $servers 2>/dev/null; wait\n`
+  const end = `touch ${done}.shell; while [ ! -e ${done} ]; do sleep 0.1; done; trap '' TERM; kill 0; wait\n`
   writeFileSync(join(place, '.script'), [start, ...parts, end].join(''))
   const line = `stty cols 110 -onlcr; exec bash --norc ${join(place, '.script')}`
   const child = startProgram('script', ['-qec', line, '/dev/null'], {
