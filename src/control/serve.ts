@@ -9,7 +9,7 @@ export interface ServeOptions extends VaultServiceOptions, Omit<SocketOptions, '
   key?: string | undefined
   /** Whether this machine reaches the dashboard; default true. */
   hasDashboard?: boolean
-  /** Where the vault lies, for the page; default: in memory. */
+  /** The address of the vault, for the page; default: in memory. */
   place?: string
   /** In URLs; default `localhost`. */
   hostName?: string

@@ -119,7 +119,7 @@ function Guide({ id }: { id: string }) {
 
 function OperationDetail({ operation }: { operation: Operation }) {
   const document = useContext(DocumentContext)!
-  // Who is not signed in cannot send anything.
+  // Without a session nothing can be sent.
   const isAlone = useLive() === undefined
   const { method, path, summary, description, parameters, security } = operation
   const { type, schema, example } = bodyOf(operation) ?? {}

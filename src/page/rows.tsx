@@ -42,7 +42,7 @@ function useMoves<R>(list: Box, { rows, chosen, linkOf }: Listed<R>, reveal: (at
   })
 }
 
-/** Where the list scrolls: in itself, or with the window if that is narrow. */
+/** The element that scrolls: the list, or the document if the window is narrow. */
 function scrollerOf(list: HTMLElement): Element {
   return list.scrollHeight > list.clientHeight ? list : document.scrollingElement!
 }

@@ -7,7 +7,7 @@ import { linkTo, type Route, setFilter, titleOf } from './route.js'
 import { Items, useChosen } from './rows.js'
 
 interface Bar {
-  /** What the search finds; shown in its field while it is empty. */
+  /** The placeholder of the search field: it names what the search finds. */
   find?: string
   filters?: ComponentChildren
   actions?: ComponentChildren
@@ -116,7 +116,7 @@ export const Item = ({ name, tag, about }: ItemProps) => (
 )
 
 interface ItemsOf<R> extends Bar {
-  /** What one row is. */
+  /** The noun for one row. */
   thing: string
   asked: Asked<{ data: readonly R[] }>
   /** Returns the text of a row that the search reads. */

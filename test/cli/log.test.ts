@@ -104,10 +104,10 @@ t.test(
     const env = { COFFER_API_KEY: key }
     await home.json('token get one', { env })
     const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
-    t.match(await table('log list one'), / help desk +read +token +one/)
+    t.match(await table('log list one'), / app help desk +read +token +one/)
     t.notMatch(await table('log list one'), 'two')
     t.match(await table('log list'), /user +create +token +two/)
-    t.match(await table('log reveals one'), /"help desk"/)
+    t.match(await table('log reveals one'), /"app help desk"/)
     t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
     const reader = await home.json('app create --name reader --type management --permission log:read')
     t.match(

@@ -79,7 +79,7 @@ async function describeRun({ context, key }: Task, { source, format, map, type }
   return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
-/** Of the global flags, those that say where to; an address might have a password. */
+/** Global flags that choose the vault. An address is left out, because it might have a password. */
 const PLACES = ['--vault', '--tenant', '--profile']
 
 /** The command to paste: as it was given, with `maps`, and with a type if it has none. */

@@ -18,10 +18,10 @@ const MOST_NAMED = 50
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
-/** By type, the list that has the names of actors, and its filter by their ids. */
+/** By type: what its names begin with, the list that has them, and its filter by ids. */
 const ACTORS = [
-  ['application', 'app list', 'id'],
-  ['user', 'member list', 'user_id'],
+  ['application', 'app', 'app list', 'id'],
+  ['user', 'user', 'member list', 'user_id'],
 ] as const
 
 type Actor = { actor_type?: string; actor_id?: string }
@@ -102,14 +102,17 @@ export const named: Hooks = {
 /** Asks for the actors of this page only, and leaves them as they are if the caller may not read them. */
 async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const { data, seen_by: seen } = result as { data?: Actor[]; seen_by?: Actor[] }
-  const names = new Map<string | undefined, string | undefined>()
-  for (const [type, operation, filter] of ACTORS) {
+  const names = new Map<string | undefined, string>()
+  for (const [type, label, operation, filter] of ACTORS) {
     const ofType = (data ?? seen ?? []).filter(({ actor_type, actor_id }) => actor_type === type && actor_id)
     const ids = [...new Set(ofType.map(({ actor_id }) => actor_id))].slice(0, MOST_NAMED)
     if (ids.length === 0) continue
     const found = await ask({ [filter]: ids, size: MOST_NAMED }, operation).catch(() => ({ data: [] }))
-    for (const thing of (found as List<{ id: string; user?: { id: string } }>).data)
-      names.set(thing.user?.id ?? thing.id, identify(thing).names[0])
+    for (const thing of (found as List<{ id: string; user?: { id: string } }>).data) {
+      const [name] = identify(thing).names
+      // With the label, an application that is called like a user, or `system`, is not taken for one.
+      if (name !== undefined) names.set(thing.user?.id ?? thing.id, `${label} ${name}`)
+    }
   }
   const rename = (actor: Actor) => {
     const name = names.get(actor.actor_id)

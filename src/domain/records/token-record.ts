@@ -8,7 +8,7 @@ export interface Audit {
 /** The audit attributes of a record that the vault may have made itself. */
 export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
 
-/** What a caller made in a tenant. */
+/** A record that a caller made in a tenant. */
 export interface Made extends Audit {
   id: string
   tenant_id: string

@@ -6,7 +6,7 @@ import type { ClockState, RequestRecord } from './control.js'
 export interface PageSession {
   is_signed_in: true
   version: string
-  /** Where the vault lies. */
+  /** The address of the vault. */
   place: string
   seed?: string
   permissions: string[]

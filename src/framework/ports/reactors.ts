@@ -51,7 +51,7 @@ export interface Transformed {
 export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
-  /** Of a transform `raw` is what it returned beside `body`. `isThrown`: the code threw `res`; a transform gives one only so. */
+  /** A transform's `raw` is what it returned beside `body`. `isThrown`: the code threw `res`; a transform gives one only so. */
   | {
       kind: 'result'
       raw?: unknown

@@ -44,7 +44,7 @@ export async function countCreation(
 /** Removes what belongs to a token that is deleted, and keeps its creation counted. */
 export async function removeDependents({ store, caller: { tenant } }: Context, token: TokenRecord) {
   const { id, created_at } = token
-  // What is read for this is asked for at once.
+  // Started together, their reads share a statement.
   await Promise.all([
     putActivity(store, tenant, activityOf(id, created_at)),
     recordDeletion(store, tenant, token),

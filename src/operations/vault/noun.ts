@@ -118,7 +118,7 @@ const adviseTokens = operation({
     nearest: text,
     /** The names of others that have a token with one of the ids. */
     tenants: texts,
-    /** Of the newest tokens, `read` in number: how many no search of data finds, and one of them. */
+    /** Among the newest `read` tokens, `count` are found by no search of data; `id` is one of them. */
     'unindexed?': object({ read: count, count, id: text, index: text }),
   }),
   examples: [],

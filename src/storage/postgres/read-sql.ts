@@ -43,7 +43,7 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** What is asked of a key in the place of an id: how many rows have it, or the newest of them. */
+/** A question about a key instead of an id: how many rows have it, or the newest of them. */
 export const COUNT = 1
 export const NEWEST = 2
 
