@@ -9,6 +9,8 @@ import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MOST_BYTES = 1024 * 1024
+/** A number or an address, as in a file without names of columns: no message repeats it. */
+const VALUE = /\d{4}|@/
 /** Columns of one message. */
 const MOST_TOLD = 20
 /** Members of data that are numbers, which CSV cannot tell from text. */
@@ -76,6 +78,11 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   )
   const texts = names.map((name) => map.get(name) ?? name)
   const wrong = names.filter((_, at) => readPath(texts[at]!) === 'none').slice(0, MOST_TOLD)
+  const value = wrong.find((name) => VALUE.test(name))
+  if (value !== undefined)
+    throw usage(
+      `The first line names the columns, but its column ${names.indexOf(value) + 1} looks like a value.`,
+    )
   if (wrong.length > 0) {
     const hasData = texts.includes('data')
     const maps = wrong.map((name) => `--map ${quoteWord(`${name}=${hasData ? '' : `data.${name}`}`)}`)

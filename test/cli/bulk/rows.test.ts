@@ -123,6 +123,7 @@ t.test('a column without a place, and what is no CSV, is refused without quoting
     ['type,a\n', ['a=type'], /Two columns give the same/],
     ['data,data.x\n', [], /one gives a part of the other/],
     ['type,a\n', ['a=data.__proto__.x'], /No path/],
+    ['Ada,4242424242424242\n', [], /its column 2 looks like a value\.$/],
     ['type,a\n', ['a=id.x'], /No path/],
     ['type,a\n', ['a=data..x'], /No path/],
     [`type,data${'.a'.repeat(100_000)}\n`, [], /No path/],
