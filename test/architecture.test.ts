@@ -267,7 +267,7 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 467,
-  cli: 7097,
+  cli: 7104,
   client: 576,
   control: 1315,
   crypto: 673,
