@@ -1,4 +1,4 @@
-/** A share of the kill test that every run can afford; `test/soak.ts` runs it at length. */
+/** A share of the kill test that every run can afford; `bench/soak.ts` runs it at length. */
 import t from 'tap'
 import { killRepeatedly } from './kill.js'
 

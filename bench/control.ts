@@ -5,10 +5,10 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { openTestVault, type Seed, startServer } from '../../src/index.js'
+import { openTestVault, type Seed, startServer } from '../src/index.js'
 
 const rounds = Number(process.argv[2] ?? 15)
-const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+const bin = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const seed: Seed = { tokens: Array.from({ length: 1000 }, (_, index) => ({ type: 'token', data: index })) }
 
 async function time(

@@ -5,8 +5,8 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
-import { type Announcement, createWorkplace, request, startProcess } from '../http/process.js'
-import { repeat, weigh } from '../http/weight.js'
+import { type Announcement, createWorkplace, request, startProcess } from '../../test/http/process.js'
+import { repeat, weigh } from '../../test/http/weight.js'
 
 const MOST_HEALTH_MS = 300
 const MIB = 1024 * 1024

@@ -1,6 +1,6 @@
 /** Large answers, more of them than fit into memory: each kind of asking on a server of its own, with its figures. */
 import { setTimeout as wait } from 'node:timers/promises'
-import { askAtOnce, askUnread, type Heavy, repeat, startHeavy, weigh } from '../http/weight.js'
+import { askAtOnce, askUnread, type Heavy, repeat, startHeavy, weigh } from '../../test/http/weight.js'
 
 const MOST_HEALTH_MS = 300
 const MOST_MB = 600

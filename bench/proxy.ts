@@ -7,7 +7,7 @@ import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { fileURLToPath } from 'node:url'
-import { createWorkplace, startProcess } from '../http/process.js'
+import { createWorkplace, startProcess } from '../test/http/process.js'
 import { median } from './figures.js'
 
 const CONNECTIONS = 50

@@ -8,7 +8,7 @@ import { closeSync, mkdtempSync, openSync, readSync, rmSync, writeSync } from 'n
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { App } from '../../src/vault/app.js'
+import type { App } from '../src/vault/app.js'
 import {
   type Contender,
   firstMessage,

@@ -1,5 +1,5 @@
 /** The engine's kill test at length. Says what came of it, and fails when anything confirmed was lost. */
-import { killRepeatedly } from '../storage/kill.js'
+import { killRepeatedly } from '../../test/storage/kill.js'
 
 const KILLS = 2000
 const LIMIT_MS = 60 * 60 * 1000

@@ -10,7 +10,7 @@ import {
   type ServerProcess,
   startProcess,
   type Workplace,
-} from '../http/process.js'
+} from '../../test/http/process.js'
 
 interface RetryKills {
   kills: number

@@ -13,7 +13,7 @@ import { createFilledVault, type FilledVault, openFilledVault, tokenId } from '.
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
 /** Since the log was flushed last. */
 const COMMANDS = [0, 64, 1000, 2000]
-const program = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 // Certificates that Node reads at every start would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env

@@ -30,7 +30,7 @@ for (const major of MAJORS) {
     continue
   }
   for (const name of TESTS) {
-    const file = fileURLToPath(new URL(`${name}.test.js`, import.meta.url))
+    const file = fileURLToPath(new URL(`../test/${name}.test.js`, import.meta.url))
     const { status, stdout } = spawnSync(node, [file], { encoding: 'utf8', maxBuffer: 64 * 1024 * 1024 })
     const counts = /^# (\{ total: .*\})$/m.exec(stdout)?.[1] ?? 'no count'
     console.log(`Node ${major}: ${name} ${status === 0 ? 'passed' : 'FAILED'} ${counts}`)

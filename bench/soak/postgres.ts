@@ -5,10 +5,10 @@
 import { randomInt } from 'node:crypto'
 import { CofferError } from '../../src/errors.js'
 import { createVault, openVault } from '../../src/vault/open.js'
+import { isLinearizable, type Operation } from '../../test/storage/linearizability.js'
+import { startPostgres } from '../../test/storage/postgres-server.js'
+import { createKey, locate } from '../../test/support/vault.js'
 import { runProductSuites } from '../product-suites.js'
-import { isLinearizable, type Operation } from '../storage/linearizability.js'
-import { startPostgres } from '../storage/postgres-server.js'
-import { createKey, locate } from '../support/vault.js'
 
 const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 60)
 const SERVERS = 3

@@ -3,10 +3,10 @@
  * rounds, bytes of a record.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto'
-import { nativePrimitives } from '../../src/crypto/native.js'
-import { createCipher, createMac, KEY_BYTES, type Primitives } from '../../src/crypto/primitives.js'
-import { createRandom } from '../../src/crypto/random.js'
-import { loadSodium } from '../../src/crypto/sodium.js'
+import { nativePrimitives } from '../src/crypto/native.js'
+import { createCipher, createMac, KEY_BYTES, type Primitives } from '../src/crypto/primitives.js'
+import { createRandom } from '../src/crypto/random.js'
+import { loadSodium } from '../src/crypto/sodium.js'
 import { type Contender, measureInTurn, printTimes, timeCpu } from './figures.js'
 
 const RUNS = 3000

@@ -1,9 +1,9 @@
 /** What HTTP must withstand for longer than a test may take: load, sudden deaths, a million requests, many odd ones. */
 import { execFileSync } from 'node:child_process'
-import { runOutage } from '../abuse/outage.js'
-import { runLoad } from '../bench/load.js'
-import { runFuzz } from '../http/fuzz.js'
-import { createWorkplace, request, runCommand, startProcess } from '../http/process.js'
+import { runOutage } from '../../test/abuse/outage.js'
+import { runFuzz } from '../../test/http/fuzz.js'
+import { createWorkplace, request, runCommand, startProcess } from '../../test/http/process.js'
+import { runLoad } from '../load.js'
 
 const OUTAGE_SECONDS = 30
 const CONNECTIONS = 50

@@ -4,7 +4,7 @@ import { readdirSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 
 const FILES = [
-  ...readdirSync(new URL('./operations/', import.meta.url)).map((name) => `operations/${name}`),
+  ...readdirSync(new URL('../test/operations/', import.meta.url)).map((name) => `operations/${name}`),
   ...['hosts', 'invitation-page', 'answerer', 'load', 'fuzz'].map((name) => `http/${name}.test.js`),
   'delivery/queue.test.js',
   'parity/parity.test.js',
@@ -17,7 +17,7 @@ const FILES = [
 export function runProductSuites(engine: string, more: readonly string[] = []): string[] {
   const env = { ...process.env, COFFER_TEST_ENGINE: engine, COFFER_TEST_LONG: '1', TAP_TIMEOUT: '7200' }
   return [...more, ...FILES].filter((name) => {
-    const file = fileURLToPath(new URL(`./${name}`, import.meta.url))
+    const file = fileURLToPath(new URL(`../test/${name}`, import.meta.url))
     const { status, stdout } = spawnSync(process.execPath, ['--enable-source-maps', file], {
       env,
       encoding: 'utf8',

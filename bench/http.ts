@@ -233,7 +233,7 @@ function column(rows: readonly Row[], name: keyof Row): Measured {
 /** From starting the process to the line that says requests are accepted, against a Node that does nothing. */
 async function measureReady(): Promise<Goal> {
   const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
-  const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
+  const bin = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
   const words = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
   const ratios: number[] = []
   for (let round = 0; round < READY_ROUNDS; round++) {

@@ -1,5 +1,5 @@
 /** The kills of the program at length. Says what came of it, and fails when anything acknowledged was lost. */
-import { killCommands } from '../cli/kill.js'
+import { killCommands } from '../../test/cli/kill.js'
 
 const LIMIT_MS = 20 * 60 * 1000
 

@@ -28,8 +28,8 @@ import {
 const ROUNDS = 3
 /** Rows of a batch of `token import`. */
 const BATCH = 2000
-const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
-export const PEERS = fileURLToPath(new URL('../../../test/bench/peers/', import.meta.url))
+const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
+export const PEERS = fileURLToPath(new URL('../../bench/peers/', import.meta.url))
 
 export interface Bulk {
   ours: Measured

@@ -5,7 +5,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createFilledVault, openFilledVault } from '../bench/filled-vault.js'
+import { createFilledVault, openFilledVault } from '../filled-vault.js'
 
 const SIZES = [1_000, 100_000, 1_000_000]
 const PAGE = 10

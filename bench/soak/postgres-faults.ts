@@ -2,7 +2,7 @@
  * Servers over one PostgreSQL, the database and its standby killed again and again under clients, for 30 minutes or
  * COFFER_SOAK_SECONDS. Fails when something acknowledged is lost or doubled.
  */
-import { disturb } from '../storage/postgres-faults.js'
+import { disturb } from '../../test/storage/postgres-faults.js'
 
 const SECONDS = Number(process.env.COFFER_SOAK_SECONDS ?? 30 * 60)
 

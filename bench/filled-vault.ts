@@ -1,12 +1,12 @@
 /** Vaults of any size for the benches, written below the operations, because that is fast. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { formatDate } from '../../src/domain/dates.js'
-import { Budget } from '../../src/domain/expression/budget.js'
-import type { LogRecord, TokenRecord } from '../../src/domain/records/records.js'
-import { prepareToken, type TokenDraft } from '../../src/domain/token/token.js'
-import type { App } from '../../src/vault/app.js'
-import { createVault, openVault, type VaultLocation } from '../../src/vault/open.js'
+import { formatDate } from '../src/domain/dates.js'
+import { Budget } from '../src/domain/expression/budget.js'
+import type { LogRecord, TokenRecord } from '../src/domain/records/records.js'
+import { prepareToken, type TokenDraft } from '../src/domain/token/token.js'
+import type { App } from '../src/vault/app.js'
+import { createVault, openVault, type VaultLocation } from '../src/vault/open.js'
 import { makeToken } from './token-body.js'
 
 /** So many that even a thousand tokens are a full page each. */
