@@ -118,9 +118,9 @@ export function manage<
 >(noun: Noun<Name, Path, K, O>) {
   const { kind, entity = kind as EntityType, path, output, view } = noun
   const records = recordsOf<K, O>(noun)
-  const one = inputSchema(['id'], { id: noun.id })
-  const called = entity.replaceAll('_', ' ')
-  const head = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
+  const byId = inputSchema(['id'], { id: noun.id })
+  const label = entity.replaceAll('_', ' ')
+  const declared = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
     name: `${noun.name} ${verb}` as const,
     permissions: [noun.permission, noun.alsoPermission].flatMap((each) =>
       each === undefined ? [] : [`${each}:${right}` as Permission],
@@ -129,31 +129,31 @@ export function manage<
     route,
   })
   const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
-    ({ log: { operation, message: `${capitalize(called)} ${done}` } }) as const
+    ({ log: { operation, message: `${capitalize(label)} ${done}` } }) as const
   const updated = log('update', 'updated')
   return {
     ...records,
-    one,
+    byId,
     creating: {
-      ...head('create', 'create', `POST ${path}` as const),
+      ...declared('create', 'create', `POST ${path}` as const),
       ...log('create', 'created'),
       success: 201 as const,
       output,
     },
-    listing: { ...head('list', 'read', `GET ${path}` as const), output: listOutput(output) },
-    updating: { ...head('update', 'update', `PUT ${path}/{id}` as const), ...updated, output },
+    listing: { ...declared('list', 'read', `GET ${path}` as const), output: listOutput(output) },
+    updating: { ...declared('update', 'update', `PUT ${path}/{id}` as const), ...updated, output },
     patching: {
-      ...head('patch', 'update', `PATCH ${path}/{id}` as const),
+      ...declared('patch', 'update', `PATCH ${path}/{id}` as const),
       ...updated,
       contentType: 'application/merge-patch+json',
     },
 
     get: (...examples: readonly string[]) =>
       operation({
-        ...head('get', 'read', `GET ${path}/{id}` as const),
+        ...declared('get', 'read', `GET ${path}/{id}` as const),
         ...log('read', 'retrieved'),
-        summary: `Get the ${called} with this id.`,
-        input: one,
+        summary: `Get the ${label} with this id.`,
+        input: byId,
         output,
         examples,
         run: async (context, { id }) => {
@@ -163,12 +163,12 @@ export function manage<
         },
       }),
 
-    delete: ({ before, ...declared }: Deletion<RecordOf[K]>) =>
+    delete: ({ before, ...deletion }: Deletion<RecordOf[K]>) =>
       operation({
-        ...head('delete', 'delete', `DELETE ${path}/{id}` as const),
+        ...declared('delete', 'delete', `DELETE ${path}/{id}` as const),
         ...log('delete', 'deleted'),
-        ...declared,
-        input: one,
+        ...deletion,
+        input: byId,
         run: async (context, { id }) => {
           const record = await records.require(context, id)
           await before?.(context, record)

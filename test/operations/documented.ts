@@ -86,7 +86,7 @@ export const ONLY_FOR: Record<string, ApplicationType> = {
 export type Input = Record<string, unknown>
 
 /** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something made before. */
-export interface Spoiling {
+export interface FaultyInputs {
   /** Default: the ids of the path, of something of its noun. */
   good?: Input
   /** Each wrong in itself, whatever is stored. */
@@ -169,7 +169,7 @@ const WRONG_REACTORS = [
 
 const closed = { id: 'closed' }
 
-const REACT: Spoiling = {
+const REACT: FaultyInputs = {
   good: { id: '$reactor', args: { a: 'x' } },
   input: [
     { args: 1 },
@@ -180,7 +180,7 @@ const REACT: Spoiling = {
   container: { args: { a: '{{ closed }}' } },
 }
 
-const SPOILINGS: Record<string, Spoiling> = {
+const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'token create': {
     good: CREATE,
     input: WRONG_TOKENS,
@@ -301,9 +301,9 @@ const SPOILINGS: Record<string, Spoiling> = {
   'invite list': { input: [...PAGE, { status: 'USED' }, { status: '' }] },
 }
 
-export function spoilingOf({ name, noun, endpoint }: RoutedOperation): Spoiling & { good: Input } {
+export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation): FaultyInputs & { good: Input } {
   const good = Object.fromEntries(endpoint.parameters.map((parameter) => [parameter, `$${noun}`]))
-  return { good, ...SPOILINGS[name] }
+  return { good, ...FAULTY_INPUTS[name] }
 }
 
 function manyTokens(): Input {

@@ -8,7 +8,7 @@ import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
-import { FORMULA, type Input, PROXY, spoilingOf, WEBHOOK } from './documented.js'
+import { FORMULA, faultyInputsOf, type Input, PROXY, WEBHOOK } from './documented.js'
 import { serve, toRequest } from './http-requests.js'
 
 /** What is answered where nothing comes before it, in the order in which faults count. */
@@ -108,7 +108,7 @@ function requestOf(
   faults: readonly Fault[],
   wrong: Input = {},
 ): Request {
-  const { good, container, conflict } = spoilingOf(definition)
+  const { good, container, conflict } = faultyInputsOf(definition)
   const laid = [
     good,
     faults.includes('conflict') && conflict,
@@ -128,18 +128,18 @@ function requestOf(
 
 function missingOf(definition: RoutedOperation): Input | undefined {
   const last = definition.endpoint.parameters.at(-1)
-  return spoilingOf(definition).missing ?? (last === undefined ? undefined : { [last]: NOBODY })
+  return faultyInputsOf(definition).missing ?? (last === undefined ? undefined : { [last]: NOBODY })
 }
 
 /** The faults that the operation can have, in their order. */
 function faultsOf(definition: RoutedOperation): Fault[] {
-  const { good, ...spoilings } = spoilingOf(definition)
+  const { good, ...faulty } = faultyInputsOf(definition)
   const { body } = formatRequest(definition, good)
   return (Object.keys(STATUSES) as Fault[]).filter((fault) => {
     if (fault === 'permission') return definition.permissions.length > 0 || definition.onlyFor !== undefined
     if (fault === 'type' || fault === 'size') return body !== undefined
     if (fault === 'missing') return missingOf(definition) !== undefined
-    return fault === 'key' || fault in spoilings
+    return fault === 'key' || fault in faulty
   })
 }
 
@@ -152,7 +152,7 @@ t.test('of two faults the earlier one is answered, whatever the operation', asyn
     for (const [at, first] of faults.entries()) {
       for (const second of [undefined, ...faults.slice(at + 1)]) {
         const both = second === undefined ? [first] : [first, second]
-        const wrongs = both.includes('input') ? spoilingOf(definition).input! : [{}]
+        const wrongs = both.includes('input') ? faultyInputsOf(definition).input! : [{}]
         for (const wrong of wrongs) {
           const { status } = await world.handler(requestOf(world, definition, both, wrong))
           if (status !== STATUSES[first])

@@ -1,10 +1,10 @@
 import type { SentError } from '../../errors.js'
 import type { CodeAnswer } from '../proxy/code-answer.js'
 import type { RuntimeOptions } from '../reactor/reactor.js'
-import type { Made } from './token-record.js'
+import type { TenantEntity } from './token-record.js'
 
 /** If the application of `application_id` no longer exists, the reactor is unbound. */
-export interface ReactorRecord extends Made {
+export interface ReactorRecord extends TenantEntity {
   name: string
   /** Absent if the reactor has its own `code`. */
   formula_id?: string

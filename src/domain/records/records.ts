@@ -7,7 +7,14 @@ import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
 import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
-import type { Audit, ImportRecord, IntentRecord, Made, OwnAudit, TokenRecord } from './token-record.js'
+import type {
+  Audit,
+  ImportRecord,
+  IntentRecord,
+  TenantEntity,
+  TokenRecord,
+  VaultAudit,
+} from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
@@ -51,7 +58,7 @@ export type Kind = keyof typeof KINDS
 export type TenantKeyBytes = Record<'data' | 'index' | 'fingerprint', string>
 
 /** Stored under tenant number 0, the vault's own; `number` marks the rows of this tenant. */
-export interface TenantRecord extends OwnAudit {
+export interface TenantRecord extends VaultAudit {
   number: number
   id: string
   owner_id: string
@@ -89,7 +96,7 @@ export interface SettingsRecord {
 }
 
 /** `user_id` refers to a {@link UserRecord} under tenant number 0. */
-export interface MemberRecord extends OwnAudit {
+export interface MemberRecord extends VaultAudit {
   id: string
   tenant_id: string
   role: Role
@@ -97,7 +104,7 @@ export interface MemberRecord extends OwnAudit {
 }
 
 /** Exists until it is accepted or deleted; its status depends on the clock. `link` is the id of its only valid link. */
-export interface InvitationRecord extends Made {
+export interface InvitationRecord extends TenantEntity {
   email: string
   role: GivenRole
   expires_at: string
@@ -135,7 +142,7 @@ export interface MailRecord {
   sent_at?: string
 }
 
-export interface ApplicationRecord extends Made {
+export interface ApplicationRecord extends TenantEntity {
   name: string
   type: ApplicationType
   permissions: Permission[]
@@ -182,7 +189,7 @@ export interface FormulaRecord extends FormulaBody, Audit {
 }
 
 /** If the application of `application_id` no longer exists, the proxy is unbound. */
-export interface ProxyRecord extends Made {
+export interface ProxyRecord extends TenantEntity {
   name: string
   /** Chooses the proxy of a call; grants nothing unless `require_auth` is false. */
   key: string
@@ -198,7 +205,7 @@ export interface ProxyRecord extends Made {
   response_reactor_id?: string
 }
 
-export interface WebhookRecord extends Made {
+export interface WebhookRecord extends TenantEntity {
   name: string
   url: string
   events: string[]

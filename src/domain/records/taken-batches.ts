@@ -10,7 +10,7 @@ const MOST_RANGES = 64
 
 type Range = [from: number, to: number]
 
-interface Made {
+interface MakerBatches {
   /** The time of the newest batch. */
   at: number
   /** Ascending. */
@@ -22,7 +22,7 @@ interface Made {
 /** `until`: the time of the newest batch of a forgotten maker. */
 export interface TakenBatches {
   until: number
-  by: Record<string, Made>
+  by: Record<string, MakerBatches>
 }
 
 export function batchKey(maker: Uint8Array, number: number, at: number): Uint8Array {
@@ -63,7 +63,7 @@ export function takeBatches(taken: TakenBatches, ids: readonly Uint8Array[]): Ta
   return { until: Math.max(taken.until, until), by: Object.fromEntries(makers.slice(0, MOST_MAKERS)) }
 }
 
-function addNumber({ from, ...known }: Made, number: number, at: number): Made {
+function addNumber({ from, ...known }: MakerBatches, number: number, at: number): MakerBatches {
   const added: Range[] = []
   for (const [first, to] of [...known.ranges, [number, number] as Range].toSorted(
     ([one], [other]) => one - other,

@@ -6,16 +6,16 @@ export interface Audit {
 }
 
 /** The audit attributes of a record that the vault may have made itself. */
-export type OwnAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
+export type VaultAudit = Omit<Audit, 'created_by'> & Partial<Pick<Audit, 'created_by'>>
 
 /** A record that a caller made in a tenant. */
-export interface Made extends Audit {
+export interface TenantEntity extends Audit {
   id: string
   tenant_id: string
 }
 
 /** `masked` is `mask` rendered over `data` when the token was written, so that a read renders nothing. */
-export interface TokenRecord extends Made {
+export interface TokenRecord extends TenantEntity {
   type: string
   data: unknown
   mask?: unknown

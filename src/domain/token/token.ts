@@ -28,30 +28,30 @@ export interface TokenRules {
 }
 
 /** A valid token. Without `id` the vault generates one, without `expires` (ms since the epoch) it lives for ever. */
-export type TokenDraft = Awaited<ReturnType<typeof settle>>
+export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 
 type Input = Readonly<Record<string, unknown>>
 type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | 'is_intent' | keyof Audit>
 
-/** The requested attributes with defaults filled in, before validation. undefined: absent. `isPending`: without data yet. */
+/** The requested attributes with defaults filled in, before validation. undefined: absent. `awaitsIntentData`: without data yet. */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
   expires: number | undefined
-  isPending?: boolean
+  awaitsIntentData?: boolean
 }
 
 /** `mask: null` means no mask. With a `token_intent_id` the draft has no data: it shows that the rest is valid. @throws CofferError `validation` */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
-  const isPending = isGiven(input.token_intent_id)
-  if (isPending) checkIntentId(input, errors)
+  const awaitsIntentData = isGiven(input.token_intent_id)
+  if (awaitsIntentData) checkIntentId(input, errors)
   // If the type is unknown, the rest is validated by the rules of the least restrictive one.
-  const isTyped = !isPending || isGiven(input.type)
+  const isTyped = !awaitsIntentData || isGiven(input.type)
   const type = (isTyped && collect(errors, 'type', () => findTokenType(input.type))) || findTokenType('token')
   const requested: RequestedToken = {
-    isPending,
+    awaitsIntentData,
     type,
     id: input.id ?? undefined,
     data: input.data,
@@ -63,7 +63,7 @@ export async function prepareToken(input: Input, rules: TokenRules): Promise<Tok
     deduplicate_token: input.deduplicate_token ?? undefined,
     expires: readExpiry(input.expires_at, rules.now, errors),
   }
-  return settle(requested, rules, errors)
+  return validateAndRender(requested, rules, errors)
 }
 
 /** Checks what does not depend on the token. @throws CofferError `validation` with all errors by path */
@@ -103,7 +103,7 @@ export async function patchToken(record: TokenRecord, patch: Input, rules: Token
     deduplicate_token: replaced('deduplicate_token'),
     expires: patch.expires_at === undefined ? kept : readExpiry(patch.expires_at, rules.now, errors),
   }
-  return settle(requested, rules, errors)
+  return validateAndRender(requested, rules, errors)
 }
 
 export function isGiven(value: unknown): boolean {
@@ -127,10 +127,12 @@ function readExpiry(given: unknown, now: number, errors: PropertyErrors): number
   return collect(errors, 'expires_at', () => parseExpiry(typeof given === 'string' ? given : '', now))
 }
 
-async function settle(requested: RequestedToken, rules: TokenRules, errors: PropertyErrors) {
+async function validateAndRender(requested: RequestedToken, rules: TokenRules, errors: PropertyErrors) {
   const { expressions, budget } = rules
   const { type, mask, search_indexes, fingerprint_expression, deduplicate_token, expires } = requested
-  const data = requested.isPending ? undefined : collect(errors, 'data', () => readData(type, requested.data))
+  const data = requested.awaitsIntentData
+    ? undefined
+    : collect(errors, 'data', () => readData(type, requested.data))
   const containers = checkContainers(requested.containers, 'containers', errors)
   const metadata = requested.metadata === undefined ? undefined : checkMetadata(requested.metadata, errors)
   if (deduplicate_token !== undefined && typeof deduplicate_token !== 'boolean')

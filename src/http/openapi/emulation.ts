@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { findFixture } from '../../assets.js'
 
-/** A part: `METHOD /path`, `METHOD /path attribute`, `| filter`, or a text; `early`: of January 2023. */
+/** A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text: of January 2023, or added later. */
 export interface Area {
   area: string
-  early?: string[]
-  since?: string[]
+  in_2023?: string[]
+  later?: string[]
   /** The parts that are left out, as Markdown. */
   without?: string
   /** Properties of bodies that are ignored; all others that clients send are kept, done or refused. */
@@ -32,10 +32,10 @@ function readJson(name: string): unknown {
 }
 
 /** The cells of an area in the table: the interface of January 2023, and what a client of today can and cannot do. */
-export function rateArea({ early, without, ignored = [], not_emulated }: Area): [string, string] {
+export function rateArea({ in_2023, without, ignored = [], not_emulated }: Area): [string, string] {
   const list = (names: readonly string[]) => names.map((name) => `\`${name}\``).join(', ')
   const rated = without === undefined ? 'emulated' : `partly: without ${without}`
   const today = ignored.length === 0 ? rated : `${rated}; ignores ${list(ignored)} in requests`
   const out = not_emulated && `not emulated: ${list(not_emulated)}`
-  return [early === undefined ? '–' : 'emulated', out ?? today]
+  return [in_2023 === undefined ? '–' : 'emulated', out ?? today]
 }

@@ -136,7 +136,7 @@ const regenerateKey = operation({
   summary: 'Replace all keys of an application by a new one; the old keys are revoked immediately.',
   permissions: ['application:update'],
   route: 'POST /applications/{id}/regenerate',
-  input: managed.one,
+  input: managed.byId,
   output: applicationOutput,
   examples: ['coffer app regenerate "starter private" --yes'],
   destroys: 'This revokes all keys of application',

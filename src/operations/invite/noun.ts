@@ -96,7 +96,7 @@ const resendInvitation = operation({
     'Extends the expiry by 72 hours, counted from the previous expiry or from now, whichever is later.',
   permissions: ['tenant:invitation:create', 'tenant:invitation:update'],
   route: 'POST /tenants/self/invitations/{id}/resend',
-  input: invitations.one,
+  input: invitations.byId,
   output: invitationOutput,
   examples: ['coffer invite resend grace@example.com'],
   log: { operation: 'update', message: 'Invitation resent' },

@@ -30,7 +30,7 @@ import type { StoreReader } from '../../storage/store.js'
 import { boundCaller, scrubError } from '../reactor/react.js'
 import { conceal, findApplicationOf } from '../reactor/reactor.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
-import { recordAccess } from '../token/token-access.js'
+import { logTokenUse } from '../token/token-access.js'
 import { CONTAINED, transform } from './proxy-transforms.js'
 import type { OpenProxy } from './proxy-values.js'
 
@@ -73,7 +73,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const sent = () => {
     if (used.length > 0)
       logging ??= session.inUnit(async (context) => {
-        for (const token of used) await recordAccess(context, token, USE.log, USE.transform)
+        for (const token of used) await logTokenUse(context, token, USE.log, USE.transform)
       }, 'soon')
     logging?.catch(() => undefined)
   }

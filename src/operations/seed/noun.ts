@@ -8,7 +8,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
-import { recordAccess } from '../token/token-access.js'
+import { logTokenUse } from '../token/token-access.js'
 import { viewToken } from '../token/token-attributes.js'
 import { applySeed, type ListName, MOST_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
 
@@ -72,7 +72,7 @@ const exportSeed = operation({
 
 async function exportToken(context: Context, record: TokenRecord, synthesize: boolean): Promise<object> {
   const transform = synthesize ? 'redact' : (context.caller.transform('token:read', record) ?? 'redact')
-  await recordAccess(context, record, { operation: 'read', message: 'Token exported' }, transform)
+  await logTokenUse(context, record, { operation: 'read', message: 'Token exported' }, transform)
   const data = synthesize
     ? replaceData(record.type as TokenTypeName, record.data, createDraw(record.id))
     : viewToken(record, transform).data

@@ -9,7 +9,7 @@ import { type CofferError, invalid, noRevealError, type PropertyErrors } from '.
 import { type CheckTools, type Context, type LogEntry, operation } from '../../framework/operation.js'
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
-import { notGranted, recordAccess } from './token-access.js'
+import { logTokenUse, notGranted } from './token-access.js'
 import { READ, showingTokens, viewIntentData, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
@@ -204,7 +204,7 @@ export async function readTokens(context: Context, { byText }: FoundExpressions,
   refuseErrors(errors)
   if (isDenied) throw notGranted(permission)
   for (const { reference, record, shown } of granted) {
-    if (log !== undefined) await recordAccess(context, record, log, shown)
+    if (log !== undefined) await logTokenUse(context, record, log, shown)
     reached?.(record)
     tokens.set(
       reference,

@@ -12,7 +12,7 @@ import { detokenizeTokens } from './detokenize.js'
 import { importTokens } from './import.js'
 import { isLinked, removeDependents } from './lifetime.js'
 import * as search from './search.js'
-import { filterConditions, listGranted, recordAccess, recordToken, requireTransform } from './token-access.js'
+import { filterConditions, listGranted, logToken, logTokenUse, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
 import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
 import { generateTokens, tokenize } from './tokenize.js'
@@ -85,7 +85,7 @@ export const getToken = operation({
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
     const transform = requireTransform(context, 'token:read', record)
-    await recordAccess(context, record, undefined, transform)
+    await logTokenUse(context, record, undefined, transform)
     return viewToken(record, transform, context.caller)
   },
 })
@@ -128,7 +128,7 @@ export const deleteToken = operation({
     requireTransform(context, 'token:delete', record)
     await removeDependents(context, record)
     await context.store.remove('token', context.caller.tenant, record.id)
-    recordToken(context, record)
+    logToken(context, record)
     return undefined
   },
 })
@@ -229,7 +229,7 @@ async function areLinked(
   const tokens: TokenRecord[] = []
   for (const id of [parent_id, child_id]) tokens.push(await requireRecord(context, 'token', id))
   for (const token of tokens) requireTransform(context, permission, token)
-  for (const token of tokens) recordToken(context, token)
+  for (const token of tokens) logToken(context, token)
   return isLinked(context.store, context.caller.tenant, parent_id, child_id)
 }
 

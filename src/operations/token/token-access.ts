@@ -25,14 +25,14 @@ const RULE_STEPS = 20
 type Recorded = Pick<TokenRecord, 'id' | 'type' | 'created_at' | 'is_intent'>
 
 /** Records an access to the token or intent for the log alone: it does not count as a use in the usage report. */
-export function recordToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
+export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   const entry = as && { ...as, message: messageAbout(record, as.message) }
   audit.record(entityTypeOf(record), record.id, entry, transform)
 }
 
 /** Records an access to the token for the log and the usage report, which does not count intents. */
-export async function recordAccess(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
-  recordToken(context, record, as, transform)
+export async function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
+  logToken(context, record, as, transform)
   if (!record.is_intent) await recordUse(context, record)
 }
 
@@ -73,7 +73,7 @@ export function listGranted(
     },
     log: ({ id, type, containers, created_at }) => {
       const read = { id, type, containers, created_at }
-      return (context) => recordAccess(context, read, undefined, context.caller.transform('token:read', read))
+      return (context) => logTokenUse(context, read, undefined, context.caller.transform('token:read', read))
     },
   }
 }

@@ -18,7 +18,7 @@ import { invalid, noRevealError } from '../../errors.js'
 import { type CheckTools, type Context, Existing, type LogEntry } from '../../framework/operation.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
 import { countCreation, purgeToken } from './lifetime.js'
-import { matchesId, recordToken, requireTransform, whereGranted } from './token-access.js'
+import { logToken, matchesId, requireTransform, whereGranted } from './token-access.js'
 import { READ, type TokenView, UPDATED, viewToken } from './token-attributes.js'
 
 const ID_DRAWS = 10
@@ -55,11 +55,14 @@ async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budge
 
 /** Creates the token, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
 export function createFrom(context: Context, wanted: NewToken): Promise<TokenView | Existing<TokenView>> {
-  return 'intent' in wanted ? convert(context, wanted) : create(context, wanted)
+  return 'intent' in wanted ? createFromIntent(context, wanted) : create(context, wanted)
 }
 
 /** Creates the token of the intent, or updates its duplicate, and removes the intent. */
-async function convert(context: Context, { intent: id, given, budget }: Exclude<NewToken, TokenDraft>) {
+async function createFromIntent(
+  context: Context,
+  { intent: id, given, budget }: Exclude<NewToken, TokenDraft>,
+) {
   const { store, caller, audit } = context
   const intent = await store.get('token_intent', caller.tenant, id)
   if (intent === undefined) throw invalid('token_intent_id', 'refers to a token intent that does not exist')
@@ -119,7 +122,7 @@ async function create(
   }
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
-  recordToken(context, record)
+  logToken(context, record)
   return viewWritten(context, record, transform)
 }
 
@@ -137,7 +140,7 @@ export async function updateFrom(context: Context, before: TokenRecord, patch: G
     if (original !== undefined) return showDuplicate(context, original)
   }
   const record = await putPatched(context, before, patch, draft, fingerprint)
-  recordToken(context, record)
+  logToken(context, record)
   return viewWritten(context, record, stricterTransform(transform, after))
 }
 
@@ -246,7 +249,7 @@ async function showDuplicate(
 ): Promise<TokenView> {
   const transform = context.caller.transform('token:read', original)
   const shown = stricterTransform('mask', transform ?? 'redact')
-  recordToken(context, original, log, shown)
+  logToken(context, original, log, shown)
   const view = viewToken(original, shown)
   const names = Object.keys(view).filter((name) => transform !== undefined || TOLD_OF_ALL.has(name))
   const told = Object.fromEntries(names.map((name) => [name, view[name as keyof TokenView]])) as TokenView
