@@ -176,6 +176,21 @@ t.test('a profile turns it on, and doctor says what did', async (t) => {
     (await home.json(line)).find(({ check }: { check: string }) => check === 'no_reveal').found
   t.match(await found('doctor --profile agent'), 'flag, variable or profile')
   t.match(await found('doctor'), 'off')
+  await home.run('profile use agent')
+  await home.run('profile set other output json')
+  const ends = [
+    'profile set agent no-reveal false',
+    'profile delete agent',
+    'profile use other',
+    'profile use',
+    'profile set agent no-reveal 0 --yes',
+  ]
+  for (const line of ends) t.match(await home.run(line, { stdin: 'y\n' }), { code: 4, stdout: '' }, line)
+  t.equal((await home.run('token get card-1 --reveal --profile other')).code, 4, 'the one in use counts')
+  await home.run('profile set agent output json')
+  const answers = [['Go on?', 'y\r']] as const
+  t.equal((await home.run(ends[0]!, { columns: 100, answers })).code, 0, 'a person ends it')
+  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER)
   for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
     t.equal((await home.run(line, MODE)).code, 4, line)
 })

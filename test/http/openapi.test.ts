@@ -76,14 +76,16 @@ t.test('the document says where each part of an input travels', async (t) => {
       ['deep', 'query', undefined],
       ['page', 'query', undefined],
       ['size', 'query', undefined],
+      [undefined, undefined, undefined],
     ],
   )
-  t.same(list?.parameters.at(-1)?.schema, { type: 'integer', minimum: 1, maximum: 50, default: 20 })
+  t.match(toy.components.parameters.NoReveal, { name: 'BT-NO-REVEAL', in: 'header' })
+  t.same(list?.parameters.at(-2)?.schema, { type: 'integer', minimum: 1, maximum: 50, default: 20 })
   const update = toy.paths['/things/{id}']?.patch
   const [inPath, inHeader, ...rest] = update?.parameters ?? []
   t.same(inPath, { name: 'id', in: 'path', required: true, schema: { type: 'string' } })
   t.match(inHeader, { name: 'BT-IDEMPOTENCY-KEY', in: 'header', required: false, schema: { maxLength: 255 } })
-  t.same(rest, [])
+  t.same(rest, [{ $ref: '#/components/parameters/NoReveal' }])
   t.same(update?.requestBody, {
     required: true,
     content: {

@@ -2,7 +2,7 @@ import { parseJson } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { requireSettingName, type SettingView, VAULT_SETTINGS } from '../../domain/settings.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { CofferError, noRevealError } from '../../errors.js'
+import { CofferError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
 import type { ResultOf } from '../../operations/all.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
@@ -62,12 +62,8 @@ export const unsetSetting: Hooks = {
   },
 }
 
-/** A person at a terminal ends the no-reveal mode of a vault; no flag answers for them. */
 async function confirmReveal({ input, context: { terminal } }: Task): Promise<void> {
-  if (input.name !== 'no_reveal') return
-  if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
-  const prompt = await import('../input/prompt.js')
-  await prompt.confirm(terminal, 'Commands will show data and new keys again. Go on?')
+  if (input.name === 'no_reveal') await (await import('../input/prompt.js')).confirmReveal(terminal)
 }
 
 export const applySeed: Hooks = {

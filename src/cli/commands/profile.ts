@@ -10,6 +10,9 @@ import { readUserSettings, type Texts, type UserSettings, writeUserSettings } fr
 /** Settings of a single run. */
 const NEVER_KEPT = ['profile', 'yes', 'passphrase-fd', 'store-password-fd', 'no-input']
 const API_KEY = 'api-key'
+const NO_REVEAL = 'no-reveal'
+/** No argument can have it, so it is the name of no profile. */
+const IN_USE = '\0'
 /** Settings that are for the server of the profile only: no other server learns them. */
 const OF_SERVER = ['url', API_KEY, 'prefix', 'ca', 'insecure']
 /** Settings that are for the store of the profile only. */
@@ -38,11 +41,18 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
     defaults[variable] = text
   }
   const { variable: mode } = SETTINGS.noReveal
-  // A variable does not turn off the mode of a profile.
-  const isKept = (variable: string, text = '') =>
-    text !== '' && !(variable === mode && isTrue(defaults[mode]))
-  const given = Object.entries(env).filter(([variable, text]) => isKept(variable, text))
+  // Neither a variable nor another profile turns off the mode of a profile.
+  if (hidesBy(settings).includes(IN_USE)) defaults[mode] = 'true'
+  const given = Object.entries(env).filter(
+    ([variable, text = '']) => text !== '' && !(variable === mode && isTrue(defaults[mode])),
+  )
   return { ...defaults, ...Object.fromEntries(given) }
+}
+
+/** What turns on no-reveal mode: profiles, and that the one in use does. */
+function hidesBy({ profile = '', profiles }: UserSettings): string[] {
+  const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
+  return names.includes(profile) ? [...names, IN_USE] : names
 }
 
 /** @throws CofferError `usage` for an address with a password, or that is none */
@@ -124,7 +134,13 @@ export async function deleteProfile(context: CommandContext, [name = '']: Args):
   await printNotice(context.terminal, 'Deleted.')
 }
 
+/** A person on a terminal ends the no-reveal mode of a profile. */
 async function change(context: CommandContext, next: (settings: UserSettings) => UserSettings) {
   const { directory } = context.config
-  await writeUserSettings(directory, next(await readUserSettings(directory)))
+  const before = await readUserSettings(directory)
+  const after = next(before)
+  const kept = hidesBy(after)
+  if (!hidesBy(before).every((name) => kept.includes(name)))
+    await (await import('../input/prompt.js')).confirmReveal(context.terminal)
+  await writeUserSettings(directory, after)
 }

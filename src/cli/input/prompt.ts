@@ -1,6 +1,6 @@
 /** Prompts on standard error: standard output has the result alone. inquirer is imported here only, on first use. */
 import { Writable } from 'node:stream'
-import { CofferError, interrupted, usage } from '../../errors.js'
+import { CofferError, interrupted, noRevealError, usage } from '../../errors.js'
 import { display, displayLines } from '../output/display.js'
 import { type Terminal, write } from '../output/terminal.js'
 
@@ -81,6 +81,12 @@ function searchChoices(choices: readonly Choice[], typed: string): Choice[] {
 export async function confirm(terminal: Terminal, message: string): Promise<void> {
   if ((await ask(terminal, { message, missing: '--yes', type: 'confirm' })) !== 'true')
     throw new CofferError('interrupted', 'Nothing was changed.')
+}
+
+/** A person at a terminal ends no-reveal mode; no flag answers for them. */
+export function confirmReveal(terminal: Terminal): Promise<void> {
+  if (!terminal.mayPrompt) throw noRevealError('to end it without a terminal. Its owner ends it on one')
+  return confirm(terminal, 'Commands will show data and new keys again. Go on?')
 }
 
 /** A new secret, typed twice; asks again if the two differ. @throws CofferError like {@link ask} */

@@ -9,6 +9,7 @@ import { type HeaderNames, headerNames } from '../headers.js'
 export type OpenApiDocument = ReturnType<typeof createDocument>
 
 const API_KEY = 'apiKey'
+const NO_REVEAL: JsonSchema = { $ref: '#/components/parameters/NoReveal' }
 
 const problemOutput = {
   component: 'Problem',
@@ -64,6 +65,15 @@ export function createDocument(
     paths,
     components: {
       securitySchemes: { [API_KEY]: { type: 'apiKey', in: 'header', name: names.apiKey.toUpperCase() } },
+      parameters: {
+        NoReveal: {
+          name: names.noReveal.toUpperCase(),
+          in: 'header',
+          description:
+            'With any value the answer is masked, whatever the rules of the key reveal, and has the header too.',
+          schema: { type: 'string' },
+        },
+      },
       headers: {
         TraceId: { description: 'The trace id taken or made.', schema: { type: 'string' } },
         Replayed: {
@@ -91,7 +101,7 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
   const key = onlyFor === undefined ? 'Any valid key.' : `The key of a ${onlyFor} application.`
   const listed = permissions.join(needsOnePermission ? ' or ' : ' and ')
   const needs = permissions.length === 0 ? key : `Permission: ${listed}.`
-  const parameters = [
+  const parameters: JsonSchema[] = [
     ...endpoint.parameters.map((name) => describeParameter(operation, name, 'path')),
     ...Object.keys(endpoint.query).map((name) => describeParameter(operation, name, 'query')),
   ]
@@ -108,7 +118,7 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
     ...describeCommon(operation),
     operationId: operation.name.replaceAll(' ', '-'),
     description: details === undefined ? needs : `${toParagraphs(details)}\n\n${needs}`,
-    parameters,
+    parameters: [...parameters, NO_REVEAL],
     ...(endpoint.takesBody ? { requestBody: describeBody(operation) } : {}),
     responses: describeResponses(operation, names),
     security: needsOnePermission
@@ -197,9 +207,14 @@ function describeRelay(operation: RegisteredOperation, prefix: string) {
   const { relay, name, details = '', permissions } = operation
   if (relay === undefined) return {}
   const schema = { type: 'string' }
-  const optional = ['key', 'url'].map((word) => {
-    return { name: `${prefix}-proxy-${word}`.toUpperCase(), in: 'header', required: false, schema }
-  })
+  const nameOf = (word: string) => `${prefix}-proxy-${word}`.toUpperCase()
+  const headers = ['key', 'url'].map((word) => ({
+    name: nameOf(word),
+    in: 'header',
+    required: false,
+    schema,
+  }))
+  const optional = [...headers, NO_REVEAL]
   const rest = { name: 'path', in: 'path', required: true, schema }
   const describeMethods = (suffix: string, parameters: JsonSchema[]) => {
     const described = {
