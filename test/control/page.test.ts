@@ -35,7 +35,10 @@ t.test('the page is small, and its policy allows its own script alone', async (t
     policy,
     /^default-src 'none'; style-src 'sha256-[^']+'; script-src 'sha256-[^']+'; connect-src 'self'; /,
   )
-  t.match(policy, /trusted-types 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/)
+  t.match(
+    policy,
+    /require-trusted-types-for 'script'; trusted-types 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/,
+  )
 })
 
 /** A server with requests, and a page that is signed in. `told`: what the server answered to the page. */

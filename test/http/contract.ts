@@ -1,8 +1,9 @@
 /** Holds answers against the OpenAPI document: every one of them must be what the document says it may be. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
+import type { Registry } from '../../src/framework/registry.js'
 import type { HttpResponse } from '../../src/http/exchange.js'
-import type { OpenApiDocument } from '../../src/http/openapi/openapi.js'
+import { createDocument, type OpenApiDocument } from '../../src/http/openapi/openapi.js'
 
 type Shown = Pick<HttpResponse, 'status' | 'headers' | 'body'>
 
@@ -19,6 +20,10 @@ const PROBLEM_TYPES = ['application/problem+json', 'application/json']
 export function isGiven({ headers }: Shown): boolean {
   return headers['content-security-policy'] === 'sandbox'
 }
+
+/** The document of `registry`. */
+export const documentOf = (registry: Registry): OpenApiDocument =>
+  createDocument(registry, { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1024 * 1024 })
 
 /** @throws Error when a schema of the document is none. */
 export function createContract(document: OpenApiDocument): Contract {

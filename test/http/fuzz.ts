@@ -7,13 +7,12 @@ import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { type Answerer, createAnswerer } from '../../src/http/answerer.js'
-import { createDocument, type OpenApiDocument } from '../../src/http/openapi/openapi.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { ensureSampleApplications } from '../../src/vault/sample-applications.js'
 import { openEphemeral } from '../support/ephemeral.js'
-import { createContract } from './contract.js'
+import { createContract, documentOf } from './contract.js'
 
 /** What is drawn; ids of things that exist are filled in when it is sent. */
 interface Draw {
@@ -201,12 +200,11 @@ interface World {
 const MOST_IDS = 200
 /** After so many the world is exchanged for a fresh one. */
 const WORLD_REQUESTS = 200
-const VERSION = '0.0.0'
 
 async function createWorld(faults: unknown[]): Promise<World> {
   const app = await openEphemeral({ tenantName: 'fuzz' })
   const samples = await ensureSampleApplications(app)
-  const service = { host: app, registry, authenticate, version: VERSION }
+  const service = { host: app, registry, authenticate, version: '0' }
   const answerer = createAnswerer(completeService({ ...service, reportFault: (error) => faults.push(error) }))
   const keyOf = (type: 'management' | 'private' | 'public') => samples[type]?.key ?? ''
   return {
@@ -232,12 +230,7 @@ export interface FuzzResult {
 export async function runFuzz(count: number): Promise<FuzzResult> {
   const faults: unknown[] = []
   const statuses: Record<number, number> = {}
-  const document: OpenApiDocument = createDocument(registry, {
-    version: VERSION,
-    prefix: 'svc',
-    bodyLimitBytes: 1024 * 1024,
-  })
-  const contract = createContract(document)
+  const contract = createContract(documentOf(registry))
   let world = await createWorld(faults)
   let sent = 0
   const draws = fc.oneof(...registry.routed.map(drawRequest))

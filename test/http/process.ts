@@ -5,11 +5,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { createDocument } from '../../src/http/openapi/openapi.js'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
 import { startProgram } from '../start-program.js'
-import { createContract } from './contract.js'
+import { createContract, documentOf } from './contract.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
@@ -116,9 +115,7 @@ export interface Reply {
 }
 
 const router = createRouter(registry)
-const contract = createContract(
-  createDocument(registry, { version: '0.0.0', prefix: 'svc', bodyLimitBytes: 1 }),
-)
+const contract = createContract(documentOf(registry))
 
 /** @throws Error when the OpenAPI document does not allow the answer */
 function checkContract(method: string, path: string, { status, headers }: Response, body: string): void {
