@@ -15,6 +15,11 @@ export interface Home {
   /** The same, for what must succeed: its standard output as JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
   json(line: string | readonly string[], options?: Omit<Run, 'words'>): Promise<any>
+  /** Creates a token: of the type `token` and with the data `x`, unless told otherwise. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  createToken(draft?: object, options?: Omit<Run, 'words'>): Promise<any>
+  /** Creates an application, private unless told otherwise. */
+  createApp(draft: object): Promise<{ id: string; key: string }>
   /** Writes a file into the home and returns its path. */
   write(name: string, content: string | Uint8Array, mode?: number): string
 }
@@ -28,15 +33,17 @@ export function createHome(t: Test): Home {
     const words = typeof line === 'string' ? line.split(' ') : line
     return runProcess(main, { ...options, words, cwd: options.cwd ?? place, env: { ...env, ...options.env } })
   }
+  const json: Home['json'] = async (line, options) => {
+    const { code, stdout, stderr } = await run(line, options)
+    if (code !== 0) throw new Error(`coffer ${line} ended with ${code}: ${stderr}`)
+    return stdout === '' ? undefined : JSON.parse(stdout)
+  }
   return {
-    place,
-    env,
-    run,
-    json: async (line, options) => {
-      const { code, stdout, stderr } = await run(line, options)
-      if (code !== 0) throw new Error(`coffer ${line} ended with ${code}: ${stderr}`)
-      return stdout === '' ? undefined : JSON.parse(stdout)
-    },
+    ...{ place, env, run, json },
+    createToken: (draft = {}, options = {}) =>
+      json('token create', { ...options, stdin: JSON.stringify({ type: 'token', data: 'x', ...draft }) }),
+    createApp: (draft) =>
+      json('app create', { stdin: JSON.stringify({ name: 'app', type: 'private', ...draft }) }),
     write: (name, content, mode = 0o600) => {
       const path = join(place, name)
       writeFileSync(path, content, { mode })
@@ -51,3 +58,9 @@ export async function createVaultHome(t: Test): Promise<Home> {
   await home.json(['init'])
   return home
 }
+
+/** An access rule for all containers, unless told otherwise. */
+export const ruleOf = (transform: string, more: object = {}) => ({
+  ...{ priority: 1, container: '/', transform, permissions: ['token:read'] },
+  ...more,
+})

@@ -6,7 +6,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { sweepRegularly } from '../../src/cli/commands/serve/serve.js'
 import { readServeFlags } from '../../src/cli/commands/serve/serve-options.js'
-import { type ApplicationType, permissionsOf } from '../../src/domain/access/permissions.js'
 import type { App } from '../../src/vault/app.js'
 import {
   createWorkplace,
@@ -20,6 +19,7 @@ import { findLeaks } from '../support/leak.js'
 import { createHome, createVaultHome } from './home.js'
 
 const CARD = '4242424242424242'
+const SEED_KEY = 'key_1111111111111111111111'
 
 function workplaceFor(t: Test): Workplace {
   const place = createWorkplace()
@@ -27,78 +27,48 @@ function workplaceFor(t: Test): Workplace {
   return place
 }
 
-t.test('a seed gives an ephemeral server its contents, and its errors name their places', async (t) => {
-  const place = workplaceFor(t)
-  const key = 'key_1111111111111111111111'
-  const application = { name: 'backend', type: 'private', permissions: ['token:read'], key }
-  const seed = { applications: [application], tokens: [{ id: 'abc', type: 'token', data: 1, mask: 2 }] }
-  writeFileSync(join(place.directory, 'seed.json'), JSON.stringify(seed))
-  const { child, announcement, ended } = await startProcess(place, ['--ephemeral', '--seed', 'seed.json'])
-  t.match(announcement.applications, { backend: { key } })
-  t.match((await request(announcement, key, 'GET /tokens/abc')).json, { data: 2 })
-  child.kill('SIGTERM')
-  await ended
-  const refused = (words: string[]) =>
-    createHome(t).run(['serve', '--port', '0', '--seed', join(place.directory, 'seed.json'), ...words])
-  t.match(await refused([]), { code: 2, stderr: /--seed is for --ephemeral/ })
-  const remote = ['--ephemeral', '--host', '0.0.0.0', '--allow-remote']
-  t.match(await refused(remote), { code: 2, stderr: /loopback addresses only/ })
-  writeFileSync(join(place.directory, 'seed.json'), '{"tokens":[{"type":"card","data":{"number":"1"}}]}')
-  t.match(await refused(['--ephemeral']), { code: 2, stderr: /seed\.tokens\[0\]\.data\.number/ })
+t.test('a seed gives an ephemeral server its contents', async (t) => {
+  const home = createHome(t)
+  const application = { name: 'backend', type: 'private', permissions: ['token:read'], key: SEED_KEY }
+  home.write('seed.json', JSON.stringify({ applications: [application] }))
+  const words = 'serve --ephemeral --seed seed.json --port 0 -o json'
+  const { stdout } = await home.run(words, { interruptAt: '{"url"' })
+  t.match(JSON.parse(stdout), { applications: { backend: { key: SEED_KEY } } })
 })
 
-t.test(
-  'an ephemeral server is ready when it says so, with three applications, and writes nothing',
-  async (t) => {
-    const place = workplaceFor(t)
-    const { child, announcement, printed, ended } = await startProcess(place, ['--ephemeral'])
-    t.match(announcement, {
-      url: /^http:\/\/localhost:\d+$/,
-      prefix: 'svc',
-      tenant_id: /^[0-9a-f-]{36}$/,
-      owner_id: /^[0-9a-f-]{36}$/,
-    })
-    const keys = announcement.applications
-    const own = async (key: string | undefined) =>
-      (await request(announcement, key, 'GET /applications/key')).json
-    const of = (type: ApplicationType) => permissionsOf(type, { withEffect: true })
-    t.same((await own(keys.management?.key)).permissions, of('management'))
-    const reader = await own(keys.private?.key)
-    t.equal(reader.id, keys.private?.id)
-    t.same(reader.rules, [{ priority: 1, container: '/', transform: 'reveal', permissions: of('private') }])
-    t.same((await own(keys.public?.key)).permissions, ['token:create', 'token:update', 'token-intent:create'])
-
-    const made = await request(announcement, keys.public?.key, 'POST /tokens', {
-      type: 'card_number',
-      data: CARD,
-    })
-    t.equal(made.status, 201)
-    t.equal(made.json.data, 'XXXXXXXXXXXX4242')
-    t.equal(made.json.tenant_id, announcement.tenant_id)
-    const read = await request(announcement, keys.private?.key, `GET /tokens/${made.json.id}`)
-    t.equal(read.json.data, CARD)
-    t.equal((await request(announcement, keys.public?.key, `GET /tokens/${made.json.id}`)).status, 403)
-    const tenant = await request(announcement, keys.management?.key, 'GET /tenants/self')
-    t.equal(tenant.json.owner_id, announcement.owner_id)
-
-    child.kill('SIGTERM')
-    const { code, stderr } = await ended
-    t.equal(code, 0)
-    t.equal(printed.stdout.trim().split('\n').length, 1, 'one line on standard output')
-    t.same(readdirSync(place.directory), [], 'nothing was written')
-    const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
-    t.match(JSON.parse(lines.find((line) => line.includes('"POST"')) ?? '{}'), {
-      method: 'POST',
-      route: '/tokens',
-      status: 201,
-      ms: Number,
-      trace_id: made.headers.get('svc-trace-id'),
-      application_id: keys.public?.id,
-    })
-    const secrets = [CARD, ...Object.values(keys).flatMap(({ key }) => key ?? [])]
-    t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
-  },
-)
+t.test('an ephemeral server writes nothing, warns where others reach it, and keeps its limits', async (t) => {
+  const place = workplaceFor(t)
+  const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
+  const { child, announcement, printed, ended } = await startProcess(place, words)
+  const { url, applications: keys } = announcement
+  t.match(url, /^http:\/\/localhost:\d+$/)
+  const card = { type: 'card_number', data: CARD }
+  const made = await request(announcement, keys.public?.key, 'POST /tokens', card)
+  t.match(made, { status: 201, json: { data: 'XXXXXXXXXXXX4242', tenant_id: announcement.tenant_id } })
+  const reader = keys.private?.key
+  t.equal((await request(announcement, reader, `GET /tokens/${made.json.id}`)).json.data, CARD)
+  const large = await request(announcement, reader, 'POST /tokens', { type: 'token', data: 'x'.repeat(1024) })
+  t.equal(large.status, 413)
+  const limited = await request(announcement, reader, 'GET /tokens')
+  t.equal(limited.status, 429)
+  t.match(limited.headers.get('retry-after'), /^1[78]\d\d$/)
+  const tenant = await request(announcement, keys.management?.key, 'GET /tenants/self')
+  t.equal(tenant.json.owner_id, announcement.owner_id)
+  child.kill('SIGTERM')
+  const { code, stderr } = await ended
+  t.equal(code, 0)
+  t.equal(printed.stdout.trim().split('\n').length, 1, 'one line on standard output')
+  t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
+  t.same(readdirSync(place.directory), [], 'nothing was written')
+  const lines = stderr.split('\n').filter((line) => line.startsWith('{'))
+  t.match(JSON.parse(lines[0] ?? '{}'), {
+    ...{ method: 'POST', route: '/tokens', status: 201, ms: Number },
+    trace_id: made.headers.get('svc-trace-id'),
+    application_id: keys.public?.id,
+  })
+  const secrets = [CARD, ...Object.values(keys).flatMap(({ key }) => key ?? [])]
+  t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
+})
 
 t.test(
   'a vault keeps what was acknowledged; hanging up means nothing, the first signal ends it',
@@ -115,11 +85,12 @@ t.test(
 
     const second = await startProcess(place, ['--prefix', 'bt'])
     t.equal(second.announcement.prefix, 'bt')
-    t.same(second.announcement.applications, {
-      management: { id: first.announcement.applications.management?.id, name: 'starter management' },
-      private: { id: first.announcement.applications.private?.id, name: 'starter private' },
-      public: { id: first.announcement.applications.public?.id, name: 'starter public' },
-    })
+    const { id } = first.announcement.applications.private!
+    t.same(
+      second.announcement.applications.private,
+      { id, name: 'starter private' },
+      'its key is not repeated',
+    )
     const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, {
       headers: { 'BT-API-KEY': key ?? '' },
     })
@@ -152,20 +123,6 @@ t.test('a second signal ends it at once, without damage', async (t) => {
   socket.destroy()
   const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
   t.equal(status.code, 0, status.stderr)
-})
-
-t.test('a reader that does not read the log keeps nobody waiting', async (t) => {
-  const place = workplaceFor(t)
-  const { child, announcement, ended } = await startProcess(place, ['--ephemeral'], { readsErrors: false })
-  child.stderr?.pause()
-  const traceId = 'x'.repeat(128)
-  for (let count = 0; count < 600; count++) {
-    const response = await fetch(`${announcement.url}/healthz`, { headers: { 'SVC-TRACE-ID': traceId } })
-    if (response.status !== 200) t.fail('not answered')
-    await response.text()
-  }
-  child.kill('SIGTERM')
-  t.equal((await ended).code, 0)
 })
 
 t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }, async (t) => {
@@ -261,30 +218,15 @@ t.test(
   },
 )
 
-t.test('open to others it warns, and its limits are those of its flags', async (t) => {
-  const place = workplaceFor(t)
-  const words = '--ephemeral --host 0.0.0.0 --allow-remote --rate-limit 2/h --body-limit 1KiB'.split(' ')
-  const { child, announcement, ended } = await startProcess(place, words)
-  t.match(announcement.url, /^http:\/\/localhost:\d+$/)
-  const key = announcement.applications.private?.key
-  const large = await request(announcement, key, 'POST /tokens', { type: 'token', data: 'x'.repeat(1024) })
-  t.equal(large.status, 413)
-  t.equal((await request(announcement, key, 'GET /tokens')).status, 200)
-  const limited = await request(announcement, key, 'GET /tokens')
-  t.equal(limited.status, 429)
-  t.match(limited.headers.get('retry-after'), /^1[78]\d\d$/)
-  child.kill('SIGTERM')
-  const { code, stderr } = await ended
-  t.equal(code, 0)
-  t.match(stderr, /Other machines can reach this server, and their requests are not encrypted/)
-})
-
 t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
   const taken = createServer().listen(0, 'localhost')
   t.teardown(() => taken.close())
   await once(taken, 'listening')
   const { port } = taken.address() as AddressInfo
   const home = createHome(t)
+  const application = { name: 'a', type: 'private', permissions: ['token:read'], key: SEED_KEY }
+  home.write('keyed.json', JSON.stringify({ applications: [application] }))
+  home.write('wrong.json', '{"tokens":[{"type":"card","data":{"number":"1"}}]}')
   const cases: [string[], number, RegExp][] = [
     [['--ephemeral', '--port', String(port)], 9, new RegExp(`Port ${port} is in use`)],
     [[], 6, /no vault in this/],
@@ -298,6 +240,9 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
     [['--ephemeral', '--log', 'xml'], 2, /--log takes/],
     [['token', 'list'], 2, /Too many arguments for 'serve'/],
     [['--vault', 'token'], 6, /no vault in .*token/],
+    [['--seed', 'keyed.json'], 2, /--seed is for --ephemeral/],
+    ['--ephemeral --seed keyed.json --host 0.0.0.0 --allow-remote'.split(' '), 2, /loopback addresses only/],
+    [['--ephemeral', '--seed', 'wrong.json'], 2, /seed\.tokens\[0\]\.data\.number/],
   ]
   for (const [words, exit, message] of cases) {
     const { code, stderr } = await home.run(['serve', ...words])
@@ -334,43 +279,22 @@ t.test('the OpenAPI document is printed without a vault', async (t) => {
   t.ok(document.paths['/tokens'].post)
 })
 
-t.test('sweeping', async (t) => {
-  t.test('sweeps until the signal, and goes on after a failure', async (t) => {
-    const stop = new AbortController()
-    const reported: unknown[] = []
-    let sweeps = 0
-    let waits = 0
-    const app = {
-      deliveries: { resume: () => Promise.reject(new Error('mail')) } as unknown as App['deliveries'],
-      sweep: async () => {
-        if (++sweeps === 2) throw new Error('disk')
-        return 0
-      },
-    }
-    const wait = async () => {
-      if (++waits === 3) stop.abort()
-    }
-    await sweepRegularly(app, stop.signal, (error) => reported.push((error as Error).message), wait)
-    t.equal(sweeps, 3)
-    t.strictSame(reported, ['mail', 'disk', 'mail', 'mail'])
-  })
-
-  t.test('a command takes what expired off the disk, also one that reads', async (t) => {
-    const home = await createVaultHome(t)
-    let now = Date.now()
-    const clock = () => now
-    const create = (id: string, expires_at?: string) =>
-      home.json('token create', {
-        stdin: JSON.stringify({ id, type: 'token', data: 'x', expires_at }),
-        clock,
-      })
-    await create('short', new Date(now + 60_000).toISOString())
-    now += 61_000
-    const messages = async () => {
-      const logs = await home.json('log list --entity-id short', { clock })
-      return logs.data.map(({ message }: { message: string }) => message)
-    }
-    await home.json('token list', { clock })
-    t.same(await messages(), ['Token expired', 'Token created'])
-  })
+t.test('sweeps until the signal, and goes on after a failure', async (t) => {
+  const stop = new AbortController()
+  const reported: unknown[] = []
+  let sweeps = 0
+  let waits = 0
+  const app = {
+    deliveries: { resume: () => Promise.reject(new Error('mail')) } as unknown as App['deliveries'],
+    sweep: async () => {
+      if (++sweeps === 2) throw new Error('disk')
+      return 0
+    },
+  }
+  const wait = async () => {
+    if (++waits === 3) stop.abort()
+  }
+  await sweepRegularly(app, stop.signal, (error) => reported.push((error as Error).message), wait)
+  t.equal(sweeps, 3)
+  t.strictSame(reported, ['mail', 'disk', 'mail', 'mail'])
 })

@@ -71,11 +71,11 @@ export interface ServerProcess {
   ended: Promise<Outcome>
 }
 
-/** `coffer serve` on any free port; `readsErrors: false` leaves its standard error unread, which `errorsTo` is a descriptor for. */
+/** `coffer serve` on any free port; `errorsTo` is a descriptor for its standard error. */
 export async function startProcess(
   { directory, env }: Workplace,
   words: readonly string[] = [],
-  { readsErrors = true, errorsTo = 'pipe' }: { readsErrors?: boolean; errorsTo?: 'pipe' | number } = {},
+  { errorsTo = 'pipe' }: { errorsTo?: 'pipe' | number } = {},
 ): Promise<ServerProcess> {
   const line = [bin, 'serve', '--port', '0', '--output', 'json', ...words]
   const child = startProgram(process.execPath, line, {
@@ -84,25 +84,20 @@ export async function startProcess(
     stdio: ['ignore', 'pipe', errorsTo],
   })
   const printed = { stdout: '', stderr: '' }
-  const ended = collect(child, printed, readsErrors)
+  const ended = collect(child, printed)
   await Promise.race([once(child.stdout!, 'data'), ended])
   const first = printed.stdout.split('\n')[0] ?? ''
   if (first === '') throw new Error(`the server did not start: ${(await ended).stderr}`)
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
 }
 
-async function collect(
-  child: ChildProcess,
-  printed = { stdout: '', stderr: '' },
-  readsErrors = true,
-): Promise<Outcome> {
+async function collect(child: ChildProcess, printed = { stdout: '', stderr: '' }): Promise<Outcome> {
   child.stdout?.on('data', (chunk: Buffer) => {
     printed.stdout += chunk.toString()
   })
-  if (readsErrors)
-    child.stderr?.on('data', (chunk: Buffer) => {
-      printed.stderr += chunk.toString()
-    })
+  child.stderr?.on('data', (chunk: Buffer) => {
+    printed.stderr += chunk.toString()
+  })
   const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
   return { code, signal, ...printed }
 }
