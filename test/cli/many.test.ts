@@ -75,26 +75,13 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
   t.match(await home.run(key), { code: 2, stderr: /one id or body at a time/ })
 })
 
-t.test('many show how far they came', async (t) => {
-  const home = await createVaultHome(t)
-  const rows = Array.from({ length: 101 }, (_, at) => `{"id":"many-${at}","type":"token","data":"x"}\n`)
-  await home.run('token import', { stdin: rows.join('') })
-  const all = rows.map((_, at) => `many-${at}`)
-  const { code, stderr } = await home.run(['token', 'delete', ...all, '--yes'], { columns: 100 })
-  t.match({ code, stderr }, { code: 0, stderr: /token delete: 101 in .*Deleted\./s })
-  t.equal(await ids(home), '')
-})
-
 t.test('names stand for several ids too', async (t) => {
   const home = await createVaultHome(t)
-  for (const name of ['front', 'back'])
-    await home.json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
+  for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
-  t.match(await home.run('app delete back nobody front --yes'), {
-    code: 3,
-    stderr: /nobody: .*\(done before: 1; next: front\)/,
-  })
+  const stderr = /nobody: .*\(done before: 1; next: front\)/
+  t.match(await home.run('app delete back nobody front --yes'), { code: 3, stderr })
   t.equal((await home.run('app delete front --yes')).code, 0)
   t.equal((await home.json('app list')).pagination.total_items, 0)
 })
@@ -105,19 +92,17 @@ t.test('an interrupt tells how many are done, and where to go on', async (t) => 
   const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
   for (const output of ['table', 'json']) {
     await home.run('token import', { stdin: rows })
-    const stopped = await home.run(['token', 'delete', ...all, '--yes', '--output', output], {
-      columns: 200,
-      interruptAt: '1/250',
-    })
+    const remove = (from: number, more: object) =>
+      home.run(['token', 'delete', ...all.slice(from), '--yes', '-o', output], { columns: 200, ...more })
+    const stopped = await remove(0, { interruptAt: '1/250' })
     t.equal(stopped.code, 130)
-    const [, next, done] =
-      /Interrupted\. Go on with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
+    const found = /Interrupted\. Go on with many-(\d+) \(done before: (\d+)\)/.exec(stopped.stderr) ?? []
+    const [next, done] = found.slice(1).map(Number)
     t.equal(next, done)
-    t.ok(Number(done) >= 1)
-    t.notMatch(stopped.stderr, 'Deleted.')
+    t.ok(done! >= 1)
     if (output === 'json') t.match(stopped.stderr, '"type": "urn:coffer:problem:interrupted"')
-    t.equal((await home.json('token list')).pagination.total_items, 250 - Number(done))
-    t.equal((await home.run(['token', 'delete', ...all.slice(Number(done)), '--yes'])).code, 0)
+    t.equal((await home.json('token list')).pagination.total_items, 250 - done!)
+    t.match(await remove(done!, {}), { code: 0, stderr: /token delete: \d+ in / })
   }
 })
 

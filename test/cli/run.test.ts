@@ -25,18 +25,14 @@ t.test('away from a terminal the answer is one line of JSON and nothing else', a
 
 t.test('data is shown in the clear only when asked for, everywhere', async (t) => {
   const home = await createFilledHome(t, 1)
-  for (const words of [
-    ['token', 'get', 'tok-1'],
-    ['token', 'list'],
-  ]) {
+  for (const words of ['token get tok-1', 'token list'])
     for (const output of ['json', 'ndjson', 'table', 'csv']) {
-      const masked = await home.run([...words, '--output', output])
-      t.notMatch(masked.stdout + masked.stderr, CARD, `${words[1]} as ${output}`)
-      const isSummary = output === 'table' && words[1] === 'list'
-      t.match(masked.stdout, isSummary ? 'visa •••• 4242' : 'XXXXXXXXXXXX4242')
-      t.match((await home.run([...words, '--output', output, '--reveal'])).stdout, CARD, 'revealed')
+      const line = `${words} --output ${output}`
+      const masked = await home.run(line)
+      t.notMatch(masked.stdout + masked.stderr, CARD, line)
+      t.match(masked.stdout, line === 'token list --output table' ? 'visa •••• 4242' : 'XXXXXXXXXXXX4242')
+      t.match((await home.run(`${line} --reveal`)).stdout, CARD, 'revealed')
     }
-  }
 })
 
 t.test('lines of a first page say that there is more, unless nobody wants to know', async (t) => {
@@ -51,36 +47,28 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
 
 t.test('an empty list says what to do next, and does not speak of filters that nobody gave', async (t) => {
   const home = await createVaultHome(t)
-  const say = async (...words: string[]) => (await home.run(words, { columns: 80 })).stderr
-  t.equal(await say('token', 'list'), 'No tokens yet. Create one: coffer token create --help\n')
-  t.match(await say('token', 'list', '--type', 'card'), /^No tokens yet\./)
-  await home.json('token create', {
-    stdin: '{"id":"card-1","type":"card","data":{"number":"4242424242424242"}}',
-  })
-  t.equal(
-    await say('token', 'list', '--type', 'bank'),
-    'No token matches. Without filters there are 1: coffer token list\n',
-  )
-  t.equal(
-    (await say('token', 'search', 'data:4242')).replaceAll('\n', ' '),
-    'No token matches. Search finds data by search indexes only. Without one: 1 of 1 token. For example, to card-1 add one: ' +
-      "coffer token update card-1 --search-index '{{ data.number | last4 }}' ",
-  )
-  t.match(await say('token', 'children', 'card-1'), 'Link one: coffer token link PARENT CHILD')
-  t.equal(await say('app', 'list'), 'No apps yet. Create one: coffer app create --help\n')
-  t.equal(await say('token', 'list', '--quiet'), '')
+  const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
+  t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
+  await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
+  const search = 'No token matches. Search finds data by search indexes only. Without one: 1 of 1 token. '
+  const indexed = "coffer token update card-1 --search-index '{{ data.number | last4 }}' "
+  for (const [line, notice] of [
+    ['token list --type bank', 'No token matches. Without filters there are 1: coffer token list '],
+    ['token search data:4242', `${search}For example, to card-1 add one: ${indexed}`],
+    ['app list', 'No apps yet. Create one: coffer app create --help '],
+    ['token list --quiet --type bank', ''],
+  ] as const)
+    t.equal(await say(line), notice, line)
+  t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
 })
 
 t.test('a token without a mask says how its data is shown', async (t) => {
   const home = await createVaultHome(t)
-  const stdin = home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
-  const made = await home.run(['token', 'create', '--file', stdin], { columns: 80 })
-  t.equal(
-    made.stderr,
-    'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n',
-  )
-  t.match((await home.run('token get bare', { columns: 80 })).stderr, 'Show it with --reveal.')
-  t.equal((await home.run('token get bare --reveal', { columns: 80 })).stderr, '! in the clear\n')
+  const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
+  home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
+  const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n'
+  t.equal(await say('token create --file body.json'), made)
+  t.match(await say('token get bare'), 'Show it with --reveal.')
   t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')
 })
 
@@ -101,87 +89,64 @@ t.test('--all walks the pages, in every output', async (t) => {
   t.same((await home.json('token list --all --type bank')).data, [])
 })
 
-t.test('a reader that goes away ends the output quietly', async (t) => {
+t.test('a reader that goes away ends the output quietly, and any other failure is said', async (t) => {
   const home = await createFilledHome(t, 2)
-  for (const words of [
-    ['token', 'list'],
-    ['token', 'list', '--all', '--output', 'ndjson'],
-    ['token', '--help'],
-    ['help', 'exit-codes'],
-    ['--version'],
-    ['completion', 'bash'],
-  ]) {
-    t.same(
-      await home.run(words, { stdoutFailure: 'EPIPE' }),
-      { code: 0, stdout: '', stderr: '' },
-      words.join(' '),
-    )
-  }
+  for (const line of [
+    'token list',
+    'token list --all -o ndjson',
+    'token --help',
+    '--version',
+    'completion bash',
+  ])
+    t.same(await home.run(line, { stdoutFailure: 'EPIPE' }), { code: 0, stdout: '', stderr: '' }, line)
   const full = await home.run('token list', { stdoutFailure: 'ENOSPC' })
-  t.same(
-    [full.code, full.stderr],
-    [1, 'error: The output could not be written (ENOSPC).\n'],
-    'anything else is said',
-  )
+  t.match(full, { code: 1, stderr: 'error: The output could not be written (ENOSPC).\n' })
 })
 
 t.test('destroying asks first, naming what is lost', async (t) => {
   const home = await createFilledHome(t, 2)
+  const answer = (keys: string) =>
+    home.run('token delete tok-1', { columns: 100, answers: [['Go on?', keys]] })
   const nobody = await home.run('token delete tok-1')
-  t.same([nobody.code, nobody.stderr], [2, 'error: --yes is missing, and prompts are not possible here.\n'])
-  const refused = await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', 'n\r']] })
-  t.equal(refused.code, 130)
-  t.match(refused.stderr, 'This deletes the data of token tok-1. Go on?')
+  t.match(nobody, { code: 2, stderr: 'error: --yes is missing, and prompts are not possible here.\n' })
+  const refused = await answer('n\r')
+  t.match(refused, { code: 130, stderr: 'This deletes the data of token tok-1. Go on?' })
   t.match(refused.stderr, /Nothing was changed\.\n$/)
   t.notMatch(refused.stderr, 'error:', 'to say no is no error')
-  t.equal(
-    (await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', '\r']] })).code,
-    130,
-    'no is the default',
-  )
+  t.equal((await answer('\r')).code, 130, 'no is the default')
   t.equal((await home.json('token list')).pagination.total_items, 2)
-  t.equal((await home.run('token delete tok-1', { columns: 100, answers: [['Go on?', 'y\r']] })).code, 0)
+  t.equal((await answer('y\r')).code, 0)
   t.equal((await home.run('token delete tok-2', { env: { COFFER_YES: '1' } })).code, 0)
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
 t.test('with a key the command acts as the application it belongs to', async (t) => {
   const home = await createFilledHome(t, 1)
-  const { key, id } = await home.json('app create --name reader --type private --permission token:read')
+  const { key, id } = await home.createApp({ permissions: ['token:read'] })
   const env = { COFFER_API_KEY: key }
   t.equal((await home.json('app whoami', { env })).id, id)
   t.equal((await home.json('app whoami --api-key-stdin', { stdin: `${key}\n` })).id, id)
-  t.match(
-    await home.json('token get tok-1 --reveal', { env }),
-    { data: { number: 'XXXXXXXXXXXX4242' } },
-    '--reveal is the owner’s',
-  )
+  const masked = await home.json('token get tok-1 --reveal', { env })
+  t.equal(masked.data.number, 'XXXXXXXXXXXX4242', '--reveal is the owner’s')
   const denied = await home.run('token delete tok-1 --yes', { env })
-  t.same([denied.code, denied.stderr], [4, 'error: This requires the permission token:delete.\n'])
+  t.match(denied, { code: 4, stderr: 'error: This requires the permission token:delete.\n' })
   const wrong = await home.run('token list', { env: { COFFER_API_KEY: 'key_wrong' } })
-  t.same([wrong.code, wrong.stderr], [4, 'error: The API key is missing, unknown, or no longer valid.\n'])
+  t.match(wrong, { code: 4, stderr: 'error: The API key is missing, unknown, or no longer valid.\n' })
 })
 
 t.test('what only the owner may do is refused with an API key, and nothing happens', async (t) => {
-  const home = await createFilledHome(t, 1)
-  const { key } = await home.json('app create --name reader --type private --permission token:read')
-  const refused = {
-    code: 4,
-    stdout: '',
-    stderr: /Only the owner of the vault can do this, and an API key was given.*unset/,
-  }
-  const lines = [
-    'config set public_url https://a.example',
-    'vault backup b',
-    'vault rekey --yes',
-    'vault keys list',
-  ]
-  for (const line of [...lines, 'seed export --reveal', 'vault status', 'log verify', 'vault verify'])
+  const home = await createVaultHome(t)
+  const { key } = await home.createApp({ permissions: ['token:read'] })
+  const stderr = /Only the owner of the vault can do this, and an API key was given.*unset/
+  const refused = { code: 4, stdout: /^$/, stderr }
+  const some = ['config set public_url https://a.example', 'vault backup b', 'vault keys list', 'log verify']
+  for (const line of [...some, 'vault rekey --yes', 'seed export --reveal', 'vault status', 'vault verify'])
     t.match(await home.run(line, { env: { COFFER_API_KEY: key } }), refused, line)
   t.match(await home.run('vault backup b --api-key-stdin', { stdin: `${key}\n` }), refused)
   await home.run('profile set agent api-key', { stdin: key })
   t.match(await home.run('vault backup b --profile agent'), refused)
-  t.equal((await home.json('vault backup b', { env: { COFFER_API_KEY: '' } })).file, join(home.place, 'b'))
+  const { file } = await home.json('vault backup b', { env: { COFFER_API_KEY: '' } })
+  t.equal(file, join(home.place, 'b'))
 })
 
 t.test('a backup says what opens it, and generated tokens are a table like that of a list', async (t) => {
@@ -194,41 +159,25 @@ t.test('a backup says what opens it, and generated tokens are a table like that 
 
 t.test('control characters of data never reach the terminal', async (t) => {
   const home = await createVaultHome(t)
-  const body = {
-    id: 'evil',
-    type: 'token',
-    data: '\u001b[2J\u202eevil',
-    mask: '{{ data }}',
-    metadata: { a: '\u0007\u009b31m' },
+  const data = '\u001b[2J\u202eevil'
+  await home.createToken({ id: 'evil', data, mask: '{{ data }}', metadata: { a: '\u0007\u009b31m' } })
+  for (const line of ['token list', 'token get evil', 'token get evil --output json']) {
+    const { stdout } = await home.run(line, { columns: 160 })
+    t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, line)
   }
-  await home.json('token create', { stdin: JSON.stringify(body) })
-  for (const words of [
-    ['token', 'list'],
-    ['token', 'get', 'evil'],
-    ['token', 'get', 'evil', '--output', 'json'],
-  ]) {
-    const { stdout } = await home.run(words, { columns: 160 })
-    t.notMatch(stdout, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, words.join(' '))
-  }
-  t.equal((await home.json('token get evil')).data, '\u001b[2J\u202eevil', 'as JSON it is the same text')
+  t.equal((await home.json('token get evil')).data, data, 'as JSON it is the same text')
 })
 
-t.test(
-  'all pages are read in smaller ones where they are too large together; one page is refused',
-  async (t) => {
-    const home = await createVaultHome(t)
-    const data = 'x'.repeat(1_000_000)
-    for (let n = 1; n <= 18; n++)
-      await home.json('token create', { stdin: JSON.stringify({ id: `tok-${n}`, type: 'token', data }) })
-    const page = await home.run('token list --size 18 --reveal')
-    t.same([page.code, page.stdout], [2, ''])
-    t.match(page.stderr, /^error: size: ask for a smaller size; this page exceeds the limit of 16 MiB\n$/)
-    const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}`)
-    for (const words of [[], ['--size', '18']]) {
-      const all = await home.run(['token', 'list', '--all', '--reveal', '--output', 'id', ...words])
-      t.same([all.code, all.stdout.trim().split('\n')], [0, ids])
-    }
-    const masked = await home.json('token list --size 100')
-    t.equal((masked as { data: object[] }).data.length, 18, 'what is shown counts, not what is kept')
-  },
-)
+t.test('all pages are read in smaller ones where they are too large together', async (t) => {
+  const home = await createVaultHome(t)
+  const data = 'x'.repeat(1_000_000)
+  for (let n = 1; n <= 18; n++) await home.createToken({ id: `tok-${n}`, data })
+  t.match(await home.run('token list --size 18 --reveal'), {
+    code: 2,
+    stdout: /^$/,
+    stderr: 'limit of 16 MiB',
+  })
+  const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}\n`)
+  const all = await home.run('token list --all --reveal --output id --size 18')
+  t.match(all, { code: 0, stdout: ids.join('') })
+})
