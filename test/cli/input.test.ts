@@ -1,5 +1,5 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, openSync, readdirSync, readlinkSync, symlinkSync } from 'node:fs'
+import { chmodSync, existsSync, openSync, readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -16,10 +16,9 @@ function open({ cwd = '/nowhere', stdin = [] as Iterable<unknown> } = {}) {
 }
 
 t.test('a value is itself, a file, standard input, or itself behind a second @', async (t) => {
-  const cwd = t.testdir({ 'value.txt': 'from a file\n', '@odd': 'odd' })
+  const cwd = t.testdir({ 'value.txt': 'from a file\n', '@odd': 'odd', two: 'x\n\n', bom: '\ufeffx\r\n' })
   const input = open({ cwd, stdin: [Buffer.from('from '), Buffer.from('stdin\r\n')] })
-  const rows: [string, string][] = [
-    ['plain', 'plain'],
+  for (const [source, text] of [
     ['', ''],
     ['a@b', 'a@b'],
     ['--', '--'],
@@ -28,22 +27,13 @@ t.test('a value is itself, a file, standard input, or itself behind a second @',
     ['@./@odd', 'odd'],
     ['@@value.txt', '@value.txt'],
     ['@@@x', '@@x'],
+    ['@two', 'x\n'],
+    ['@bom', 'x'],
     ['-', 'from stdin'],
-  ]
-  for (const [source, text] of rows) t.equal(await input.readValue(source, '--data'), text, source)
+  ] as const)
+    t.equal(await input.readValue(source, '--data'), text, source)
+  t.equal(await input.readFile('bom', '--file'), '\ufeffx\r\n', 'unless the text is wanted as it stands')
 })
-
-t.test(
-  'one line break at the end and a byte order mark do not count, unless the text is wanted as it stands',
-  async (t) => {
-    const cwd = t.testdir({ two: 'x\n\n', windows: '\ufeffx\r\n', inner: 'a\nb' })
-    const input = open({ cwd })
-    t.equal(await input.readValue('@two', '--data'), 'x\n')
-    t.equal(await input.readValue('@windows', '--data'), 'x')
-    t.equal(await input.readValue('@inner', '--data'), 'a\nb')
-    t.equal(await input.readFile('windows', '--file'), '\ufeffx\r\n')
-  },
-)
 
 t.test('standard input is read once, and both who want it are named', async (t) => {
   const input = open({ stdin: ['{}'] })
@@ -53,15 +43,10 @@ t.test('standard input is read once, and both who want it are named', async (t) 
   await t.rejects(input.readValue('@-', '--data'), { code: 'usage', message: /--file and --data/ })
   await t.rejects(input.readFile('-', '--file'), { code: 'usage', message: /--file twice/ })
   await t.rejects(input.readDescriptor(0, '--passphrase-fd'), { code: 'usage', message: /--passphrase-fd/ })
-  const text = open({ stdin: ['text chunks'] })
-  t.equal(await text.readValue('-', '--data'), 'text chunks')
 })
 
 t.test('what is too large is refused where it stands, without being read to its end', async (t) => {
-  const cwd = t.testdir({
-    fits: 'x'.repeat(VALUE_LIMIT_BYTES),
-    large: 'x'.repeat(VALUE_LIMIT_BYTES + 1),
-  })
+  const cwd = t.testdir({ fits: 'x'.repeat(VALUE_LIMIT_BYTES), large: 'x'.repeat(VALUE_LIMIT_BYTES + 1) })
   const input = open({ cwd })
   t.equal((await input.readValue('@fits', '--data')).length, VALUE_LIMIT_BYTES)
   const tooLarge = (message: RegExp) => ({ code: 'too_large', exit: 2, message })
@@ -69,32 +54,25 @@ t.test('what is too large is refused where it stands, without being read to its 
   await t.rejects(input.readFile('large', '--file'), tooLarge(/^--file \(large\) .* 1048576 bytes/))
   let produced = 0
   function* endless() {
-    for (;;) {
-      produced += 1
-      yield Buffer.alloc(1024)
-    }
+    for (; ; produced++) yield Buffer.alloc(1024)
   }
-  const fed = open({ stdin: endless() })
-  await t.rejects(fed.readValue('-', '--data'), tooLarge(/^--data \(standard input\)/))
+  await t.rejects(open({ stdin: endless() }).readValue('-', '--data'), tooLarge(/\(standard input\)/))
   t.ok(produced < 2000, `${produced} KiB were asked for`)
 })
 
 t.test('what cannot be read is told by its flag and its file', async (t) => {
   const cwd = t.testdir({ directory: {}, binary: NOT_UTF8 })
   const input = open({ cwd })
-  const refusals: [string, string, RegExp][] = [
+  for (const [source, code, message] of [
     ['@missing', 'usage', /^--data \(missing\) does not exist/],
     ['@directory', 'usage', /^--data \(directory\) is a directory/],
     ['@binary/x', 'usage', /^--data \(binary\/x\) does not exist/],
     ['@', 'usage', /^--data names no file/],
     ['@binary', 'validation', /^--data \(binary\) is not UTF-8/],
-  ]
-  for (const [source, code, message] of refusals) {
+  ] as const)
     await t.rejects(input.readValue(source, '--data'), { code, message }, source)
-  }
   const broken = new PassThrough()
-  const cut = new InputReader({ cwd: () => cwd, stdin: broken })
-  const reading = cut.readValue('-', '--data')
+  const reading = new InputReader({ cwd: () => cwd, stdin: broken }).readValue('-', '--data')
   broken.destroy(Object.assign(new Error(), { code: 'ECONNRESET' }))
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
 })
@@ -123,26 +101,31 @@ t.test('a file is closed whatever happens', { skip: !existsSync('/proc/self/fd')
 
 t.test('a secret is the first line of a file that is its owner alone', async (t) => {
   const cwd = t.testdir({
-    lines: 'pass phrase \r\nsecond\n',
-    bare: 'bare',
-    empty: '',
-    blank: '\nx',
-    bom: '\ufeffx\n',
+    ...{ lines: 'pass phrase \r\nsecond\n', bare: 'bare', bom: '\ufeffx\n', empty: '', blank: '\nx' },
+    ...{ fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`, over: 'x'.repeat(SECRET_LIMIT_BYTES + 1) },
+    ...{ binary: NOT_UTF8, directory: {}, link: t.fixture('symlink', 'bare') },
   })
-  for (const name of ['lines', 'bare', 'empty', 'blank', 'bom']) chmodSync(join(cwd, name), 0o600)
-  const input = open({ cwd })
-  const read = (name: string) => input.readSecretFile(name, '--passphrase-file')
-  t.equal(await read('lines'), 'pass phrase ')
-  t.equal(await read('bare'), 'bare')
-  t.equal(await read('bom'), 'x')
-  for (const name of ['empty', 'blank']) {
-    await t.rejects(
-      read(name),
-      { code: 'usage', message: /^The first line of --passphrase-file .* is empty/ },
-      name,
-    )
-  }
-  await t.rejects(read('missing'), { code: 'usage', message: /does not exist/ })
+  execFileSync('mkfifo', [join(cwd, 'pipe')])
+  for (const name of readdirSync(cwd)) if (name !== 'link') chmodSync(join(cwd, name), 0o600)
+  const read = (name: string) => open({ cwd }).readSecretFile(name, '--key-file')
+  for (const [name, secret] of [
+    ['lines', 'pass phrase '],
+    ['bare', 'bare'],
+    ['bom', 'x'],
+    ['fits', 'x'.repeat(SECRET_LIMIT_BYTES)],
+  ] as const)
+    t.equal(await read(name), secret)
+  for (const [name, code, message] of [
+    ['empty', 'usage', /^The first line of --key-file .* is empty/],
+    ['blank', 'usage', /^The first line of --key-file .* is empty/],
+    ['missing', 'usage', /does not exist/],
+    ['over', 'usage', /longer than 4096 bytes/],
+    ['binary', 'validation', /not UTF-8/],
+    ['link', 'usage', /symbolic link/],
+    ['directory', 'usage', /not a file/],
+    ['pipe', 'usage', /not a file/],
+  ] as const)
+    await t.rejects(read(name), { code, message }, name)
 })
 
 t.test('a secret file that others may touch is refused, whoever they are', async (t) => {
@@ -150,29 +133,15 @@ t.test('a secret file that others may touch is refused, whoever they are', async
   const input = open({ cwd })
   for (const mode of [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o666]) {
     chmodSync(join(cwd, 'key'), mode)
-    const exposed = {
-      code: 'vault_exposed',
-      exit: 6,
-      message: new RegExp(`mode 0${mode.toString(8)}.*chmod 600`),
-    }
-    const refusal = await t.rejects(input.readSecretFile('key', '--key-file'), exposed)
+    const message = new RegExp(`mode 0${mode.toString(8)}.*chmod 600`)
+    const reading = input.readSecretFile('key', '--key-file')
+    const refusal = await t.rejects(reading, { code: 'vault_exposed', exit: 6, message })
     t.notMatch(String(refusal), /sesame/)
   }
   for (const mode of [0o600, 0o400, 0o700]) {
     chmodSync(join(cwd, 'key'), mode)
     t.equal(await input.readSecretFile('key', '--key-file'), 'sesame')
   }
-})
-
-t.test('a secret file is no link, no directory and no pipe', async (t) => {
-  const cwd = t.testdir({ key: 'sesame\n', directory: {} })
-  chmodSync(join(cwd, 'key'), 0o600)
-  symlinkSync('key', join(cwd, 'link'))
-  execFileSync('mkfifo', [join(cwd, 'pipe')])
-  const input = open({ cwd })
-  await t.rejects(input.readSecretFile('link', '--key-file'), { code: 'usage', message: /symbolic link/ })
-  await t.rejects(input.readSecretFile('directory', '--key-file'), { code: 'usage', message: /not a file/ })
-  await t.rejects(input.readSecretFile('pipe', '--key-file'), { code: 'usage', message: /not a file/ })
 })
 
 t.test('a named pipe is read until its writer has closed it', async (t) => {
@@ -185,22 +154,6 @@ t.test('a named pipe is read until its writer has closed it', async (t) => {
     t.equal(await input.readValue('@pipe', '--data'), `a ${'x'.repeat(length)}`)
     await writer
   }
-})
-
-t.test('a secret has a length', async (t) => {
-  const cwd = t.testdir({
-    fits: `${'x'.repeat(SECRET_LIMIT_BYTES)}\n`,
-    over: 'x'.repeat(SECRET_LIMIT_BYTES + 1),
-    binary: NOT_UTF8,
-  })
-  for (const name of ['fits', 'over', 'binary']) chmodSync(join(cwd, name), 0o600)
-  const input = open({ cwd })
-  t.equal((await input.readSecretFile('fits', '--key-file')).length, SECRET_LIMIT_BYTES)
-  await t.rejects(input.readSecretFile('over', '--key-file'), {
-    code: 'usage',
-    message: /longer than 4096 bytes/,
-  })
-  await t.rejects(input.readSecretFile('binary', '--key-file'), { code: 'validation', message: /not UTF-8/ })
 })
 
 t.test('a secret comes through a descriptor, which stays open', async (t) => {
@@ -221,64 +174,52 @@ t.test('the buffers that a secret came in are wiped', async (t) => {
   t.ok(buffers.every((buffer) => buffer.every((byte) => byte === 0)))
 })
 
-t.test('unknown', async (t) => {
-  const SECRET = 'secret-value'
+const SECRET = 'secret-value'
 
-  t.test('a misspelled property is named with the nearest one, and is no error', async (t) => {
-    const home = await createVaultHome(t)
-    const body = { type: 'token', data: 'x', maks: SECRET, metdata: { a: SECRET }, '\u001b[2Jq': SECRET }
-    const made = await home.run('token create', { stdin: JSON.stringify(body) })
-    t.match(made, { code: 0, stdout: /"id"/ })
-    t.match(made.stderr, 'Ignored: token create takes no property "maks"; did you mean mask?')
-    t.match(made.stderr, 'takes no property "metdata"; did you mean metadata?')
-    t.notMatch(made.stderr, SECRET)
-    t.notMatch(made.stderr, '\u001b')
-    const missing = await home.run('token create', { stdin: '{"type":"token","dta":"x"}' })
-    t.match(missing, { code: 2, stderr: /"dta"; did you mean data\?[\s\S]*--data/ })
-    t.equal((await home.run('token create --quiet', { stdin: JSON.stringify(body) })).stderr, '')
-  })
+t.test('a misspelled property is named with the nearest one, and is no error', async (t) => {
+  const home = await createVaultHome(t)
+  const body = { type: 'token', data: 'x', maks: SECRET, metdata: { a: SECRET }, '\u001b[2Jq': SECRET }
+  const stdin = JSON.stringify(body)
+  const made = await home.run('token create', { stdin })
+  t.match(made, { code: 0, stderr: 'Ignored: token create takes no property "maks"; did you mean mask?' })
+  t.match(made.stderr, 'takes no property "metdata"; did you mean metadata?')
+  t.notMatch(made.stderr, SECRET)
+  t.notMatch(made.stderr, '\u001b')
+  const missing = await home.run('token create', { stdin: '{"type":"token","dta":"x"}' })
+  t.match(missing, { code: 2, stderr: /"dta"; did you mean data\?[\s\S]*--data/ })
+  t.equal((await home.run('token create --quiet', { stdin })).stderr, '')
+  const inner = '{"type":"token","data":{"dta":1},"metadata":{"dta":"1"}}'
+  t.equal((await home.run('token create', { stdin: inner })).stderr, '', 'of maps and data nothing is told')
+  const { id, key: _, ...app } = await home.createApp({ permissions: ['token:read'] })
+  const update = (body: object) => home.run(['app', 'update', id], { stdin: JSON.stringify(body) })
+  t.same((await update(app)).stderr, '', 'nor of what an answer has')
+  t.match(await update({ ...app, nmae: 'x' }), { code: 0, stderr: /"nmae"; did you mean name\?/ })
+})
 
-  t.test('of what an answer has, maps, and what code is given, nothing is told', async (t) => {
-    const home = await createVaultHome(t)
-    const words = ['--name', 'a', '--type', 'private', '--permission', 'token:read']
-    const made = await home.run(['app', 'create', ...words])
-    const { id, key: _, ...app } = JSON.parse(made.stdout)
-    const update = async (body: object) => {
-      home.write('app.json', JSON.stringify(body))
-      return home.run(['app', 'update', id, '--file', 'app.json'])
+t.test('many bodies and rows are told of once for each name, and of ten names at most', async (t) => {
+  const home = await createVaultHome(t)
+  const line = '{"type":"token","data":1,"maks":"x"}\n'
+  const names = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`name-${at}`, 1]))
+  for (const verb of ['create', 'import'])
+    for (const [stdin, told] of [
+      [line.repeat(3), 1],
+      [JSON.stringify({ type: 'token', data: 1, ...names }), 10],
+    ] as const) {
+      const { stderr } = await home.run(`token ${verb}`, { stdin })
+      t.equal(stderr.match(/Ignored: /g)?.length, told)
     }
-    t.match(await update(app), { code: 0, stderr: '' })
-    t.match(await update({ ...app, nmae: 'x' }), { code: 0, stderr: /"nmae"; did you mean name\?/ })
-    const stdin = '{"type":"token","data":{"dta":1},"metadata":{"dta":"1"}}'
-    t.match(await home.run('token create', { stdin }), { code: 0, stderr: '' })
-  })
+})
 
-  t.test('many bodies and rows are told of once for each name, and of ten names at most', async (t) => {
-    const home = await createVaultHome(t)
-    const line = '{"type":"token","data":1,"maks":"x"}\n'
-    const told = (stderr: string) => stderr.match(/Ignored: /g)?.length ?? 0
-    t.equal(told((await home.run('token create', { stdin: line.repeat(3) })).stderr), 1)
-    t.equal(told((await home.run('token import', { stdin: line.repeat(2500) })).stderr), 1)
-    const names = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`name-${at}`, 1]))
-    const stdin = JSON.stringify({ type: 'token', data: 1, ...names })
-    for (const verb of ['create', 'import'])
-      t.equal(told((await home.run(['token', verb], { stdin })).stderr), 10)
-  })
-
-  t.test('a slip of one letter is near in short names too', (t) => {
-    const names = ['data', 'mask', 'id', 'containers']
-    for (const [text, name] of [
-      ['dta', 'data'],
-      ['daata', 'data'],
-      ['dita', 'data'],
-      ['adta', 'data'],
-      ['Mask', 'mask'],
-      ['maks', 'mask'],
-      ['container', 'containers'],
-      ['containrse', 'containers'],
-    ] as const)
-      t.equal(suggestName(text, names), `; did you mean ${name}?`, text)
-    for (const text of ['', 'd', 'is', 'dx', 'mosk1', 'x'.repeat(1e6)]) t.equal(suggestName(text, names), '')
-    t.end()
-  })
+t.test('a slip of one letter is near in short names too', async (t) => {
+  const names = ['data', 'mask', 'id', 'containers']
+  for (const [text, name] of [
+    ['dta', 'data'],
+    ['daata', 'data'],
+    ['dita', 'data'],
+    ['adta', 'data'],
+    ['Mask', 'mask'],
+    ['containrse', 'containers'],
+  ] as const)
+    t.equal(suggestName(text, names), `; did you mean ${name}?`, text)
+  for (const text of ['', 'd', 'is', 'dx', 'mosk1', 'x'.repeat(1e6)]) t.equal(suggestName(text, names), '')
 })

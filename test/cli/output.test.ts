@@ -49,21 +49,11 @@ t.test('every format prints the answer, and nothing that a terminal would execut
     ['json', one, { format: 'json' }, 0, `${JSON.stringify(one)}\n`],
     ['json for a person', one, { format: 'json' }, 80, `${JSON.stringify(one, null, 2)}\n`],
     ['escapes', hostile, { format: 'json' }, 0, HOSTILE_JSON],
-    ['no result', undefined, { format: 'json' }, 0, ''],
     ['null', null, { format: 'json' }, 0, 'null\n'],
     ['a field', card, { format: 'json', fields: number }, 0, '{"data":{"number":"XXXXXXXXXXXX4242"}}\n'],
-    [
-      'a field of each',
-      list,
-      { format: 'json', fields: number },
-      0,
-      `${JSON.stringify({ ...list, data: [{ data: { number: 'XXXXXXXXXXXX4242' } }, {}] })}\n`,
-    ],
     ['ndjson', list, { format: 'ndjson' }, 0, `${JSON.stringify(card)}\n${HOSTILE_JSON}`],
-    ['ids as ndjson', list, { format: 'ndjson', fields: ['id'] }, 0, `{"id":"${ID}"}\n{"id":"h"}\n`],
     ['ids', list, { format: 'id' }, 0, `${ID}\nh\n`],
     ['the id of one', card, { format: 'id' }, 0, `${ID}\n`],
-    ['a bare id', 'bare-id', { format: 'id' }, 0, 'bare-id\n'],
     ['an id on a terminal', [{ id: 'a\u001b' }], { format: 'id' }, 80, 'a\\u{1b}\n'],
     ['a value', card, { format: 'value', fields: number }, 0, 'XXXXXXXXXXXX4242\n'],
     [
@@ -81,7 +71,6 @@ t.test('every format prints the answer, and nothing that a terminal would execut
       '"id","type","data"\n"h","to\\u{1b}[31mken","\'=1↵\\u{202e}evil"\n',
     ],
     ['csv of all', [{ a: 1 }, { b: 'x' }], { format: 'csv', columns: [] }, 0, '"a","b"\n"1",""\n"","x"\n'],
-    ['a column', list, { fields: number }, 0, 'data.number\nXXXXXXXXXXXX4242\n\n'],
     [
       'some fields of one',
       card,
@@ -90,7 +79,6 @@ t.test('every format prints the answer, and nothing that a terminal would execut
       'type:        card\ndata.number: XXXXXXXXXXXX4242\n',
     ],
     ['text', 'text\u001b', {}, 0, 'text\\u{1b}\n'],
-    ['a list of text', ['a', 'b\u001b'], {}, 0, 'a\nb\\u{1b}\n'],
     ['nothing in it', {}, {}, 0, '{}\n'],
     [
       'names of fields',
@@ -108,21 +96,19 @@ t.test('every format prints the answer, and nothing that a terminal would execut
 t.test('a stream is printed as its items come, and ends with its reader', async (t) => {
   const seen: string[] = []
   const terminal = createTerminal()
-  async function* two() {
-    for (const id of ['one', 'two']) {
+  async function* list() {
+    for (let at = 0; ; at++) {
       seen.push(terminal.stdout.text)
-      yield { id }
+      if (at === 2) return
+      yield { id: String(at) }
     }
   }
-  t.equal((await print(two(), { format: 'ndjson' }, terminal)).out, '{"id":"one"}\n{"id":"two"}\n')
-  t.same(seen, ['', '{"id":"one"}\n'])
+  await print(list(), { format: 'ndjson' }, terminal)
+  t.same(seen, ['', '{"id":"0"}\n', '{"id":"0"}\n{"id":"1"}\n'])
   for (const format of ['ndjson', 'id'] as const) {
-    let produced = 0
-    async function* endless() {
-      for (;;) yield { id: String(produced++) }
-    }
-    await print(endless(), { format }, { ...createTerminal(), stdout: createOutput({ failure: 'EPIPE' }) })
-    t.ok(produced <= 1, `${format} asked for ${produced}`)
+    seen.length = 0
+    await print(list(), { format }, { ...createTerminal(), stdout: createOutput({ failure: 'EPIPE' }) })
+    t.ok(seen.length <= 1, `${format} asked for ${seen.length}`)
   }
 })
 
@@ -185,20 +171,18 @@ t.test('a table fits any terminal, or is a list of fields', async (t) => {
 
 t.test('times have seconds in a table, and are whole elsewhere', async (t) => {
   const at = '2030-08-27T02:23:57.123+00:00'
-  const item = { created_at: at, data: at, metadata: { seen_at: at }, expires_at: 'soon' }
-  const columns = ['created_at', 'data', 'metadata.seen_at', 'expires_at']
-  const { out } = await print([item], { columns }, 200)
-  t.equal(out.split('\n')[1], `2030-08-27T02:23:57Z  ${at}  ${at}  soon`)
+  const item = { created_at: at, data: at, expires_at: 'soon' }
+  const { out } = await print([item], { columns: ['created_at', 'data', 'expires_at'] }, 200)
+  t.equal(out.split('\n')[1], `2030-08-27T02:23:57Z  ${at}  soon`)
   t.match((await print(item, {}, 40)).out, `created_at: ${at}\n`)
 })
 
 t.test('one object is a line a field, its text untouched but for what is unseen', async (t) => {
   const code = 'module.exports = async () => {\r\n\treturn {}\n}'
   const object = { id: ID, none: null, gone: undefined, list: ['a\u0007', 'b'], mixed: [1, 'x'], code }
-  t.same(await print(object, {}), {
-    out: `id:    ${ID}\nnone:  null\nlist:  a\\u{7}, b\nmixed: [1,"x"]\ncode:\n  module.exports = async () => {\n    return {}\n  }\n`,
-    err: '',
-  })
+  const lines = ['module.exports = async () => {', '  return {}', '}'].map((line) => `  ${line}\n`)
+  const { out } = await print(object, {})
+  t.equal(out, `id:    ${ID}\nnone:  null\nlist:  a\\u{7}, b\nmixed: [1,"x"]\ncode:\n${lines.join('')}`)
 })
 
 t.test('colours are there when they are wanted', async (t) => {
@@ -222,14 +206,13 @@ const problem: Problem = {
 
 t.test('a problem is told in words, nothing of it twice', async (t) => {
   const interrupted = { type: 'urn:coffer:problem:interrupted', detail: 'Nothing was changed.', errors: {} }
+  const type = ['must be card']
+  const luhn = '  data.number: must pass the Luhn check\n  data.number: must be 12 to 19 digits\n'
   for (const [change, text] of [
+    [{}, `error: The token is not valid.\n${luhn}  type: must be \\u{1b}[31mcard\n`],
+    [{ detail: 'type: must be card', errors: { type } }, 'error: type: must be card\n'],
     [
-      {},
-      'error: The token is not valid.\n  data.number: must pass the Luhn check\n  data.number: must be 12 to 19 digits\n  type: must be \\u{1b}[31mcard\n',
-    ],
-    [{ detail: 'type: must be card', errors: { type: ['must be card'] } }, 'error: type: must be card\n'],
-    [
-      { detail: 'type: must be card (and 1 more)', errors: { type: ['must be card'], id: ['is too short'] } },
+      { detail: 'type: must be card (and 1 more)', errors: { type, id: ['is too short'] } },
       'error: The input has 2 errors:\n  type: must be card\n  id: is too short\n',
     ],
     [interrupted, 'Nothing was changed.\n'],
@@ -239,7 +222,7 @@ t.test('a problem is told in words, nothing of it twice', async (t) => {
     t.same([terminal.stderr.text, terminal.stdout.text], [text, ''])
   }
   const coloured = createTerminal({ colour: { stdout: false, stderr: true } })
-  await printProblem(coloured, { ...problem, errors: {} }, 'table')
+  await printProblem(coloured, problem, 'table')
   t.match(coloured.stderr.text, '\u001b[31m\u001b[1merror:\u001b[22m\u001b[39m The token')
   for (const format of ['json', 'ndjson'] as const) {
     const terminal = createTerminal()
@@ -251,27 +234,24 @@ t.test('a problem is told in words, nothing of it twice', async (t) => {
 
 t.test('notices and warnings are folded around what is pasted, and silenced by --quiet', async (t) => {
   const terminal = createTerminal({ columns: 32 })
-  for (const text of [
-    'Other users may read it. Run `chmod 700 /a/b` first, then again.',
-    'See it:   coffer token list --output json',
-    'There is no vault here. Create one: coffer init --vault /a/b',
-  ])
-    await printNotice(terminal, text)
+  await printNotice(terminal, 'Other users may read it. Run `chmod 700 /a/b` first, then again.')
+  await printNotice(terminal, 'There is no vault here. Create one: coffer init --vault /a/b')
   await printWarning(terminal, 'careful with \u001b what is long')
   t.equal(
     terminal.stderr.text,
-    [
-      'Other users may read it. Run\n`chmod 700 /a/b` first, then\nagain.',
-      'See it:   coffer token list --output json',
-      'There is no vault here. Create\none: coffer init --vault /a/b',
-      'warning: careful with \\u{1b}\nwhat is long\n',
-    ].join('\n'),
+    `Other users may read it. Run
+\`chmod 700 /a/b\` first, then
+again.
+There is no vault here. Create
+one: coffer init --vault /a/b
+warning: careful with \\u{1b}
+what is long
+`,
   )
-  const quiet = createTerminal({ quiet: true })
+  const [quiet, file] = [createTerminal({ quiet: true }), createTerminal()]
   await printNotice(quiet, 'note')
   await printWarning(quiet, 'careful')
   t.equal(quiet.stderr.text, '')
-  const file = createTerminal()
   await printNotice(file, 'word '.repeat(99).trim())
   t.equal(file.stderr.text.split('\n').length, 2, 'a file has no width')
 })
