@@ -9,12 +9,7 @@ import type { Vault } from '../../src/vault/vault.js'
 import { openEphemeral } from '../support/ephemeral.js'
 import { requireOperation } from '../support/test-vault.js'
 import { createTerminal } from './fake-terminal.js'
-import { createVaultHome } from './home.js'
-
-const create = (home: Awaited<ReturnType<typeof createVaultHome>>, id: string) =>
-  home.json('token create', { stdin: `{"id":"${id}","type":"token","data":1}` })
-
-const RULE = '{"priority":1,"container":"/","transform":"reveal","permissions":["token:read"]}'
+import { createVaultHome, ruleOf } from './home.js'
 
 interface Line {
   entity_id: string
@@ -23,7 +18,7 @@ interface Line {
 
 t.test('tail shows the newest records, oldest first', async (t) => {
   const home = await createVaultHome(t)
-  for (const id of ['one', 'two', 'three']) await create(home, id)
+  for (const id of ['one', 'two', 'three']) await home.createToken({ id: id })
   const ids = (lines: Line[]) => lines.map(({ entity_id }) => entity_id)
   t.same(ids(await home.json('log tail -n 2')), ['two', 'three'])
   t.same(ids(await home.json('log tail --number 3')), ['one', 'two', 'three'])
@@ -68,20 +63,13 @@ async function follow(batches: string[][], settings: Record<string, string>): Pr
   return terminal.stdout.text
 }
 
-t.test('following shows every record once, as it comes', async (t) => {
+t.test('following shows every record once, as it comes, on a terminal as a line', async (t) => {
   const many = Array.from({ length: 30 }, (_, index) => `b${index}`)
-  const text = await follow([['a1', 'a2'], [], many], { output: 'json', fields: 'entity_id' })
-  const lines = text.trim().split('\n')
-  t.same(
-    lines.map((line) => (JSON.parse(line) as Line).entity_id),
-    ['before', 'a1', 'a2', ...many].map((id) => `id-${id}`),
-  )
-})
-
-t.test('followed on a terminal, each record is a line', async (t) => {
-  const at = '2030-01-15T12:00:00Z'
-  const line = (id: string) =>
-    `${at}  user         create  token            ${id.padEnd(36)}  Token created\n`
+  const text = await follow([['a1', 'a2'], [], many], { output: 'ndjson', fields: 'entity_id' })
+  const wanted = ['before', 'a1', 'a2', ...many].map((id) => `{"entity_id":"id-${id}"}\n`)
+  t.equal(text, wanted.join(''))
+  const start = '2030-01-15T12:00:00Z  user         create  token            '
+  const line = (id: string) => `${start}${id.padEnd(36)}  Token created\n`
   t.equal(await follow([['one']], { output: 'table' }), line('id-before') + line('id-one'))
 })
 
@@ -89,18 +77,9 @@ t.test(
   'a table names applications and users, and the records of one token are found by its id',
   async (t) => {
     const home = await createVaultHome(t)
-    await create(home, 'one')
-    await create(home, 'two')
-    const { key, id } = await home.json([
-      'app',
-      'create',
-      '--name',
-      'help desk',
-      '--type',
-      'private',
-      '--rule',
-      RULE,
-    ])
+    await home.createToken({ id: 'one' })
+    await home.createToken({ id: 'two' })
+    const { key, id } = await home.createApp({ name: 'help desk', rules: [ruleOf('reveal')] })
     const env = { COFFER_API_KEY: key }
     await home.json('token get one', { env })
     const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
@@ -109,18 +88,15 @@ t.test(
     t.match(await table('log list'), /user +create +token +two/)
     t.match(await table('log reveals one'), /"app help desk"/)
     t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
-    const reader = await home.json('app create --name reader --type management --permission log:read')
-    t.match(
-      await table('log list one', { env: { COFFER_API_KEY: reader.key } }),
-      /application +read +token/,
-      'unnamed',
-    )
+    const reader = await home.createApp({ type: 'management', permissions: ['log:read'] })
+    const asReader = { env: { COFFER_API_KEY: reader.key } }
+    t.match(await table('log list one', asReader), /application +read +token/, 'unnamed')
   },
 )
 
 t.test('verify proves the log of the tenant', async (t) => {
   const home = await createVaultHome(t)
-  await create(home, 'one')
+  await home.createToken({ id: 'one' })
   await home.json('token list')
   const { tenant, ...proof } = await home.json('log verify')
   t.same(proof, { is_whole: true, records: 3 })
