@@ -4,7 +4,8 @@ import { startMailServer } from '../delivery/server.js'
 import { findLeaks, readTree } from '../support/leak.js'
 import { createVaultHome, type Home } from './home.js'
 
-const invite = ['invite', 'create', '--email', 'ada@example.com']
+const invite = 'invite create --email ada@example.com'
+const second = 'invite create --email eve@example.com'
 const PASSWORD = 'S3cret-pass'
 
 async function startServer(t: Test, settings: Parameters<typeof startMailServer>[0] = {}) {
@@ -50,31 +51,32 @@ t.test('the token alone is a link too, and may come on standard input', async (t
 
 t.test('a mail is printed as text to people, and an empty outbox says what to do', async (t) => {
   const home = await createVaultHome(t)
-  const table = ['--output', 'table']
-  t.match((await home.run(['invite', 'outbox', ...table])).stderr, 'coffer invite create')
+  const read = (more = '') => home.run(`invite outbox${more} -o table`)
+  t.match((await read()).stderr, 'coffer invite create')
   const { id } = await home.json(invite)
-  const { stdout, stderr } = await home.run(['invite', 'outbox', id, ...table])
+  const { stdout, stderr } = await read(` ${id}`)
   t.match(stdout, /^To: ada@example\.com\nSubject: You are invited to a Coffer tenant\n\nHello,\n/)
   t.equal(stderr, 'No mail server is configured, so the mail stays in the outbox.\n')
-  t.equal((await home.run('invite outbox nobody')).code, 3)
-  for (const flag of [
-    ['--size', '0'],
-    ['--size', '101'],
-    ['--page', 'x'],
-  ])
-    t.equal((await home.run(['invite', 'outbox', ...flag])).code, 2, flag.join(' '))
+  for (const [more, code] of [
+    [' nobody', 3],
+    [' --size 101', 2],
+    [' --page x', 2],
+  ] as const)
+    t.equal((await read(more)).code, code, more)
 })
 
 t.test('everything happens in the tenant that was chosen', async (t) => {
   const home = await createVaultHome(t)
   await home.json('tenant create staging')
   await home.json('tenant use staging')
-  const { stderr } = await home.run(invite)
-  await home.json(['invite', 'accept', linkIn(stderr)])
-  t.equal((await home.json('member list')).pagination.total_items, 2)
-  t.equal((await home.json('invite outbox')).pagination.total_items, 1)
-  t.equal((await home.json('member list --tenant default')).pagination.total_items, 1)
-  t.equal((await home.json('invite outbox --tenant default')).pagination.total_items, 0)
+  await home.json(['invite', 'accept', linkIn((await home.run(invite)).stderr)])
+  for (const [line, count] of [
+    ['member list', 2],
+    ['invite outbox', 1],
+    ['member list --tenant default', 1],
+    ['invite outbox --tenant default', 0],
+  ] as const)
+    t.equal((await home.json(line)).pagination.total_items, count, line)
 })
 
 t.test('with a mail server the mail is sent before the command ends, for applications too', async (t) => {
@@ -84,36 +86,17 @@ t.test('with a mail server the mail is sent before the command ends, for applica
   await home.json('config set public_url https://vault.example.com/')
   const { stderr } = await home.run(invite)
   t.equal(stderr, `The mail was sent to localhost:${server.port}.\n`)
-  const permissions = ['--permission', 'tenant:invitation:create']
-  const { key } = await home.json([
-    'app',
-    'create',
-    '--name',
-    'inviter',
-    '--type',
-    'management',
-    ...permissions,
-  ])
-  const asApplication = await home.run('invite create --email eve@example.com', {
-    env: { COFFER_API_KEY: key },
-  })
-  t.same(
-    [asApplication.code, asApplication.stderr],
-    [0, ''],
-    'who is not the owner is told nothing of the mail',
-  )
+  const { key } = await home.createApp({ type: 'management', permissions: ['tenant:invitation:create'] })
+  const asApplication = await home.run(second, { env: { COFFER_API_KEY: key } })
+  t.match(asApplication, { code: 0, stderr: /^$/ }, 'who is not the owner is told nothing of the mail')
   t.same(
     server.received.map(({ to }) => to),
     [['ada@example.com'], ['eve@example.com']],
   )
-  t.match(
-    server.received[0]?.text.replaceAll('=\r\n', ''),
-    'https://vault.example.com/invitations/accept?token=3D',
-  )
-  t.notOk(
-    'link' in (await home.json('invite outbox')).data[0],
-    'the secret of a mail that was sent is not kept',
-  )
+  const text = server.received[0]?.text.replaceAll('=\r\n', '')
+  t.match(text, 'https://vault.example.com/invitations/accept?token=3D')
+  const [sent] = (await home.json('invite outbox')).data
+  t.notOk('link' in sent, 'the secret of a mail that was sent is not kept')
 })
 
 t.test('a mail that cannot be sent leaves the invitation, says so, and goes with the next', async (t) => {
@@ -124,12 +107,9 @@ t.test('a mail that cannot be sent leaves the invitation, says so, and goes with
   t.equal(code, 0)
   t.match(stderr, /warning: The mail could not be sent to localhost:1: it cannot be reached \(ESOCKET\)\./)
   t.match(stderr, /Link: http/)
-  t.match(await home.json(['invite', 'get', JSON.parse(stdout).id], { clock: () => now }), {
-    status: 'PENDING',
-  })
+  t.equal((await home.json(`invite get ${JSON.parse(stdout).id}`, { clock: () => now })).status, 'PENDING')
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`], { clock: () => now })
-  const second = ['invite', 'create', '--email', 'eve@example.com']
   await home.json(second, { clock: () => now + 30_000 })
   t.same(
     server.received.map(({ to }) => to),
@@ -142,18 +122,16 @@ t.test('settings are set, shown, and forgotten', async (t) => {
   const names = (await home.json('config list')).map(({ name }: { name: string }) => name)
   t.ok(names.includes('mail.url') && names.includes('reactors.undeclared_args'))
   const name = 'tokens.included_monthly_active'
-  t.match(await home.json(['config', 'get', name]), { name, value: 0, is_set: false })
-  t.match(await home.json(['config', 'set', name, '500']), { name, value: 500, is_set: true })
-  t.equal((await home.json('tenant usage')).token_report.included_monthly_active_tokens, 500)
-  t.match(await home.json(['config', 'unset', name]), { value: 0, is_set: false })
-  t.equal((await home.json('tenant usage')).token_report.included_monthly_active_tokens, 0)
-  for (const words of [
-    ['get', 'nonsense'],
-    ['set', name, 'many'],
-    ['set', 'mail.url', 'http://x'],
-    ['set', name],
-  ])
-    t.equal((await home.run(['config', ...words])).code, 2, words.join(' '))
+  for (const [verb, value, is_set] of [
+    [`get ${name}`, 0, false],
+    [`set ${name} 500`, 500, true],
+    [`unset ${name}`, 0, false],
+  ] as const) {
+    t.match(await home.json(`config ${verb}`), { name, value, is_set })
+    t.equal((await home.json('tenant usage')).token_report.included_monthly_active_tokens, value)
+  }
+  for (const words of ['get nonsense', `set ${name} many`, 'set mail.url http://x', `set ${name}`])
+    t.equal((await home.run(`config ${words}`)).code, 2, words)
 })
 
 t.test('the password of the mail server stays in the vault, sealed, and is printed nowhere', async (t) => {
