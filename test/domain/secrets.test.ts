@@ -14,6 +14,9 @@ function secretsOf(...data: unknown[]): Secrets {
 
 const hex = (text: string) => Buffer.from(text).toString('hex')
 const base64 = (text: string) => Buffer.from(text).toString('base64')
+const reversed = (text: string) => [...text].reverse().join('')
+const bytesOf = (text: string, base: number, width: number, before: string) =>
+  [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 const entities = (text: string) => [...text].map((each) => `&#${each.codePointAt(0)};`).join('')
 
 const ENCODED: Record<string, (text: string) => unknown> = {
@@ -42,7 +45,15 @@ const ENCODED: Record<string, (text: string) => unknown> = {
   'utf-16 in base64': (text) => Buffer.from(text, 'utf16le').toString('base64'),
   'gzip in base64': (text) => gzipSync(text).toString('base64'),
   'deflate in base64': (text) => deflateSync(text).toString('base64'),
-  reversed: (text) => [...text].reverse().join(''),
+  'octal escapes': (text) => bytesOf(text, 8, 3, '\\'),
+  octal: (text) => bytesOf(text, 8, 3, ' '),
+  decimal: (text) => bytesOf(text, 10, 1, ', '),
+  binary: (text) => bytesOf(text, 2, 8, ' '),
+  'code points': (text) => [...text].map((each) => `\\u{${each.codePointAt(0)?.toString(16)}}`).join(''),
+  reversed,
+  'base64, reversed': (text) => reversed(base64(text)),
+  'hex, reversed': (text) => reversed(hex(text)),
+  'reversed, in base64': (text) => base64(reversed(text)),
   'upper case': (text) => text.toUpperCase(),
   'full width': (text) =>
     text.replaceAll(/[!-~]/g, (each) => String.fromCharCode(each.charCodeAt(0) + 0xfee0)),

@@ -1,30 +1,42 @@
 /** Finds what was put into a call in what came back, whole or in part, as it is and encoded, and replaces it. */
 import { isObject } from '../json/json.js'
-import { decode, decodePercent, MOST_DEPTH, SHORTEST_VALUE, ValueFinder } from './value-finder.js'
+import { decodeBase64, MOST_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: this tells data of a token]'
 
 /** Characters of an answer that are examined; a longer one is withheld. Those of its decodings, and of all secrets. */
 const MOST_EXAMINED = 32 * 1024
-const MOST_DECODED = 1024 * 1024
-const MOST_SECRET = 256 * 1024
-/** A part of a secret of so many letters and digits tells it: by the length of the secret. */
+const MOST_DECODED = 384 * 1024
+const MOST_SECRET = 128 * 1024
+/** So many letters and digits of a secret are looked for, at every step: by its length. Of 16 in a row one such part is found. */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
-  { upTo: 1024, width: 16, step: 1 },
+  { upTo: 1024, width: 12, step: 5 },
   { upTo: Number.POSITIVE_INFINITY, width: 32, step: 16 },
 ]
 const MOST_DIGITS = 8
 
+/** The shortest of a run that is looked for. */
+const NUMBER = /\d(?:[ -]?\d){5}/
 const RUN = /\d(?:[ -]?\d)*/g
 const DATE = /(?<!\d)(?:19|20)\d\d-[01]\d-[0-3]\d(?!\d)/g
 const UUID = /[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}/gi
-const HEX = /(?:[\da-f]{2}[ :,-]{0,2}){6,}/gi
-const HEX_PREFIX = /\\x|0x/gi
-const ENTITY = /&#(x?)([\da-f]{1,6});?/gi
-const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/
+/** A byte or a character as an escape: in hex, in hex of any length, in decimal, in octal. */
+const ESCAPE =
+  /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
+/** Bytes one after the other: what they look like, what one looks like, and its base. */
+const ROWS = [
+  [/(?:[\da-f]{2}[ :,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
+  [/(?:\d{2,3}[ ,;]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
+  [/(?:[0-7]{3}[ ,;]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
+  [/(?:[01]{8}[ ,;]{0,2}){6,}/g, /[01]{8}/g, 2],
+] as const
+/** Only ASCII can be decoded again, also between the zeros of UTF-16. */
+const VALID = /[^\ufffd]{6,}/g
+const READABLE = /(?:[\t -~]\0?){8,}/g
+const LONG_BASE64 = /[A-Za-z0-9+/_-]{200,}/g
 /** The beginning of what gzip and zlib write. */
-const COMPRESSED = /(?:^|\0)(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/
+const COMPRESSED = /^(?:\x1f\x8b|x[\x01\x5e\x9c\xda])/m
 
 type Leaves = Record<'names' | 'values', string[]>
 
@@ -36,6 +48,8 @@ export class Secrets {
   readonly #lengths = new Set<number>()
   #run = Number.POSITIVE_INFINITY
   #hasDate = false
+  /** Whether one with few letters is looked for as it is. */
+  #hasRaw = false
   #size = 0
   #decoded = 0
 
@@ -60,8 +74,8 @@ export class Secrets {
     for (const pieces of [leaves.values, leaves.names]) {
       if (pieces.length < 2) continue
       const bytes = bytesOf(pieces.join(''))
-      for (const each of [bytes, ...decode(bytes), ...decodeMore(bytes)])
-        if (this.#hasPart(each, plain(textOf(each)))) return WITHHELD
+      for (const each of [bytes, ...decode(bytes)])
+        if (this.#hasPart(each, wordsOf(textOf(each)))) return WITHHELD
     }
     return scrubbed as T
   }
@@ -78,7 +92,7 @@ export class Secrets {
   }
 
   #addText(text: string): void {
-    const letters = plain(text)
+    const letters = wordsOf(text).join('')
     this.#size += text.length
     if (/^\d+$/.test(letters)) {
       if (letters.length < SHORTEST_VALUE) this.#lengths.add(letters.length)
@@ -88,11 +102,13 @@ export class Secrets {
     if (letters.length < SHORTEST_VALUE) {
       this.#words.add(text.trim().toLowerCase())
       this.#finder.add('', text)
+      this.#hasRaw ||= text.length >= SHORTEST_VALUE
       return
     }
     const { width, step } = PARTS.find(({ upTo }) => letters.length <= upTo)!
     const last = Math.max(0, letters.length - width)
-    for (let at = 0; at <= last; at += step) this.#finder.add('', letters.slice(at, at + width))
+    for (const each of [letters, [...letters].reverse().join('')])
+      for (let at = 0; at <= last; at += step) this.#finder.add('', each.slice(at, at + width))
   }
 
   #scrub(value: unknown, leaves: Leaves): unknown {
@@ -119,44 +135,55 @@ export class Secrets {
   #tells(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
     if (this.#decoded > MOST_DECODED || COMPRESSED.test(bytes)) return true
-    const text = textOf(bytes)
-    if (this.#hasPart(bytes, plain(text)) || this.#isWord(text) || this.#hasNumber(text)) return true
-    if (LONG_BASE64.test(bytes) && !/^[\da-f]+$/i.test(bytes) && isBinary(bytes)) return true
-    if (depth === 0) return false
-    for (const decoded of [...decode(bytes), ...decodeMore(bytes)])
-      if (this.#tells(decoded, depth - 1)) return true
+    const isWhole = depth === MOST_DEPTH
+    // Base64 of anything but text is full of bytes that are none.
+    const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
+    if (text === '') return false
+    const words = wordsOf(text)
+    if (this.#hasPart(bytes, words) || this.#isWord(text, words) || this.#hasNumber(text)) return true
+    if (bytes.match(LONG_BASE64)?.some(isBinary)) return true
+    const encoded = isWhole ? bytes : (text.match(READABLE) ?? []).join('\n').replaceAll('\0', '')
+    if (depth === 0 || encoded.length < SHORTEST_VALUE) return false
+    for (const form of isWhole ? [encoded, reverse(encoded)] : [encoded])
+      for (const decoded of decode(form)) if (this.#tells(decoded, depth - 1)) return true
     return false
   }
 
-  #hasPart(bytes: string, letters: string): boolean {
-    const forms = [bytes, bytesOf(letters), bytesOf([...letters].reverse().join(''))]
-    return forms.some((each) => this.#finder.find(each, 0).size > 0)
+  #hasPart(bytes: string, words: string[]): boolean {
+    const isPart = (each: string) => this.#finder.find(each, 0).size > 0
+    return isPart(bytesOf(words.join(''))) || (this.#hasRaw && isPart(bytes))
   }
 
-  #isWord(text: string): boolean {
+  #isWord(text: string, words: string[]): boolean {
     if (this.#words.size === 0) return false
-    if (this.#words.has(text.trim().toLowerCase())) return true
-    const words = text.toLowerCase().split(/[^\p{L}\p{N}]+/u)
-    return words.some(
-      (word) => this.#words.has(word) || (/^\d+$/.test(word) && this.#lengths.has(word.length)),
-    )
+    const isSecret = (word: string) =>
+      this.#words.has(word) || (this.#lengths.has(word.length) && /^\d+$/.test(word))
+    return this.#words.has(text.trim().toLowerCase()) || words.some(isSecret)
   }
 
   #hasNumber(text: string): boolean {
-    if (this.#run === Number.POSITIVE_INFINITY) return false
+    if (this.#run === Number.POSITIVE_INFINITY || !NUMBER.test(text)) return false
     const others = (this.#hasDate ? text : text.replaceAll(DATE, ' ')).replaceAll(UUID, ' ')
     const runs = others.match(RUN) ?? []
     return runs.some((run) => run.length >= this.#run && run.replaceAll(/\D/g, '').length >= this.#run)
   }
 }
 
-/** The letters and digits of a text, in one spelling. */
-function plain(text: string): string {
-  return text
-    .replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ')
-    .normalize('NFKC')
-    .toLowerCase()
-    .replaceAll(/[^\p{L}\p{N}]+/gu, '')
+/** The words of a text, in one spelling: runs of letters and digits. */
+function wordsOf(text: string): string[] {
+  if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase().match(/[a-z\d]+/g) ?? []
+  const letters = text.replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ')
+  return (
+    letters
+      .normalize('NFKC')
+      .toLowerCase()
+      .match(/[\p{L}\p{N}]+/gu) ?? []
+  )
+}
+
+/** Of `latin1`. */
+function reverse(bytes: string): string {
+  return Buffer.from(bytes, 'latin1').reverse().toString('latin1')
 }
 
 function bytesOf(text: string): string {
@@ -167,21 +194,23 @@ function textOf(bytes: string): string {
   return Buffer.from(bytes, 'latin1').toString()
 }
 
-function isBinary(text: string): boolean {
-  return /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(text, 'base64').toString('latin1'))
+function isBinary(run: string): boolean {
+  return (
+    !/^[\da-f]+$/i.test(run) && /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(run, 'base64').toString('latin1'))
+  )
 }
 
-function* decodeMore(bytes: string): Generator<string> {
-  const runs = bytes.replaceAll(HEX_PREFIX, '').match(HEX)
-  if (runs !== null)
-    yield runs
-      .map((run) => Buffer.from(run.replaceAll(/[^\da-f]/gi, ''), 'hex').toString('latin1'))
-      .join('\0')
-  if (bytes.includes('=')) yield decodePercent(bytes.replaceAll('=', '%'))
-  if (bytes.includes('&#')) yield bytes.replaceAll(ENTITY, readEntity)
-}
-
-function readEntity(entity: string, isHex: string, code: string): string {
-  const point = Number.parseInt(code, isHex === '' ? 10 : 16)
-  return point <= 0x10ffff ? bytesOf(String.fromCodePoint(point)) : entity
+function* decode(bytes: string): Generator<string> {
+  const plain = unescapeJson(bytes).replaceAll(ESCAPE, (run, byte, point, decimal, octal) => {
+    if (byte ?? octal) return String.fromCharCode(Number.parseInt(byte ?? octal, byte ? 16 : 8))
+    const code = point ? Number.parseInt(point, 16) : Number(decimal)
+    return code <= 0x10ffff ? bytesOf(String.fromCodePoint(code)) : run
+  })
+  if (plain !== bytes) yield plain
+  for (const [row, byte, base] of ROWS) {
+    const read = (each: string) => String.fromCharCode(Number.parseInt(each, base) & 255)
+    const rows = bytes.match(row)?.map((each) => each.match(byte)!.map(read).join(''))
+    if (rows !== undefined) yield rows.join('\n')
+  }
+  yield* decodeBase64(bytes)
 }

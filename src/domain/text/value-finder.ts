@@ -91,25 +91,27 @@ function* decodings(text: string): Generator<string> {
     const digits = run.replaceAll(/\D/g, '')
     if (digits !== run) yield digits
   }
-  yield* decode(text)
-}
-
-/** The texts of all runs in base64 are one text, with zeros between them. */
-export function* decode(text: string): Generator<string> {
   if (text.includes('%')) yield decodePercent(text)
   // Forms write a space as a plus.
   if (text.includes('+')) yield decodePercent(text.replaceAll('+', ' '))
-  if (text.includes('\\'))
-    yield text.replaceAll(ESCAPED, (run) => Buffer.from(JSON.parse(`"${run}"`) as string).toString('latin1'))
-  const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))
-  if (runs.length === 0) return
-  // The encoded text may begin before the value does.
-  for (let first = 0; first < 4; first++)
-    yield runs.map((run) => Buffer.from(run.slice(first), 'base64').toString('latin1')).join('\0')
+  if (text.includes('\\')) yield unescapeJson(text)
+  yield* decodeBase64(text)
 }
 
-export function decodePercent(text: string): string {
+function decodePercent(text: string): string {
   return text.replaceAll(PERCENT, (_, code: string) => String.fromCharCode(Number.parseInt(code, 16)))
+}
+
+export function unescapeJson(text: string): string {
+  return text.replaceAll(ESCAPED, (run) => Buffer.from(JSON.parse(`"${run}"`) as string).toString('latin1'))
+}
+
+/** The texts of all runs in base64 are one text, a line each: four, as the encoded text may begin before the value does. */
+export function* decodeBase64(text: string): Generator<string> {
+  const runs = (text.match(BASE64) ?? []).filter((run) => !LONG_HEX.test(run))
+  if (runs.length === 0) return
+  for (let first = 0; first < 4; first++)
+    yield runs.map((run) => Buffer.from(run.slice(first), 'base64').toString('latin1')).join('\n')
 }
 
 /** The texts and numbers in any JSON. */
