@@ -4,11 +4,18 @@ import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/bac
 import type { Row } from '../../src/storage/engine.js'
 import { createFromRows } from '../../src/storage/lsm/maintenance/rows.js'
 import { beginVault, hasHeader, writeHeader } from '../../src/storage/vault-file.js'
-import { diskOptions, remove, rowsOf, textOf } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { diskOptions, remove, rowsOf } from './disk.js'
+import {
+  allOf,
+  createFileEngine,
+  draftOf,
+  type FileEngine,
+  logOf,
+  openFileEngine,
+  textOf,
+} from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { digest, testHeader } from './powers.js'
+import { testHeader } from './powers.js'
 
 const optionsFor = (files: FakeFiles, directory = '/vault', role: 'command' | 'server' = 'command') => ({
   ...diskOptions(files, role),
@@ -27,8 +34,7 @@ async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
   const backup = readBackup(files, options.keys, '/backup')
   beginVault(files, directory)
   async function* rows() {
-    for await (const row of backup.rows())
-      yield { ...row, keys: digest(row.kind === 3 ? 'key/1/all' : 'key/1/log', 8) }
+    for await (const row of backup.rows()) yield { ...row, keys: allOf(row.kind) }
   }
   await createFromRows(options, rows(), backup.times)
   await writeHeader(files, directory, random, header)
@@ -37,7 +43,7 @@ async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
 const put = (engine: FileEngine, ...names: string[]) =>
   engine.write(async (writer) => {
     for (const name of names) await writer.put(draftOf({ name, text: `text of ${name}` }))
-    await writer.append(asLog(draftOf({ name: `log ${names[0]}` })))
+    await writer.append(logOf(`log ${names[0]}`))
   })
 
 const list = async (engine: FileEngine): Promise<string[]> =>

@@ -6,9 +6,19 @@ import t, { type Test } from 'tap'
 import { type RekeyOptions, rekeyVault } from '../../src/storage/lsm/maintenance/rows.js'
 import { hasHeader, readHeader } from '../../src/storage/vault-file.js'
 import * as disk from './disk.js'
-import { diskOptions, holds, idOf, KIND, LOG_KIND, logOf, rowsOf, textOf, walsOf } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { diskOptions, holds, rowsOf, walsOf } from './disk.js'
+import {
+  allOf,
+  createFileEngine,
+  draftOf,
+  type FileEngine,
+  idOf,
+  KIND,
+  LOG_KIND,
+  logOf,
+  openFileEngine,
+  textOf,
+} from './engines.js'
 import { FakeFiles, type Fault } from './fake-files.js'
 import { digest, engineKeys, testHeader } from './powers.js'
 
@@ -433,7 +443,7 @@ t.test('a change of all keys leaves the vault under the present ones or the new 
     present: optionsOf(files, false),
     prepare: async () => async (row) => ({
       id: newIdOf(row.id),
-      keys: digest(row.kind === LOG_KIND ? 'key/1/logs' : 'key/1/all', 8),
+      keys: allOf(row.kind),
       sealed: Buffer.from(`${textOf(row)} anew at ${row.rev}`),
     }),
     progress: () => undefined,
@@ -443,7 +453,7 @@ t.test('a change of all keys leaves the vault under the present ones or the new 
   for (const name of ['a', 'b', 'c', 'd']) {
     await first.write(async (writer) => {
       await writer.put(draftOf({ name, expires: name === 'b' ? 80_000 : 0 }))
-      await writer.append(asLog(draftOf({ name: `log ${name}` })))
+      await writer.append(logOf(`log ${name}`))
     })
     if (name === 'b' || name === 'c') await first.flush()
     if (name === 'c') await disk.remove(first, 'a')

@@ -9,22 +9,19 @@ import type { CheckRow, Engine, EngineWriter, Finding, Row, Verification } from 
 import { LOG_ROWS } from '../../src/storage/engine.js'
 import { DamagedVault, verifyVault } from '../../src/storage/lsm/maintenance/verify.js'
 import { readHeader } from '../../src/storage/vault-file.js'
+import { damaged, diskOptions, flipped, framesOf, pathsOf, walsOf } from './disk.js'
 import {
-  damaged,
-  diskOptions,
-  flipped,
-  framesOf,
+  allOf,
+  createFileEngine,
+  draftOf,
   idOf,
   KIND,
   keyOf,
   LOG_KIND,
   logOf,
-  pathsOf,
+  openFileEngine,
   textOf,
-  walsOf,
-} from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { createFileEngine, openFileEngine } from './engines.js'
+} from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
@@ -91,7 +88,7 @@ function tell(engine: Engine): Promise<string> {
       shape,
       { ...shape, where: { key: keyOf('red') } },
       { ...shape, where: { range: 'expires' } as const },
-      { ...shape, kind: LOG_KIND, all: keyOf('logs') },
+      { ...shape, kind: LOG_KIND, all: allOf(LOG_KIND) },
     ]) {
       const { rows, total } = await reader.find(query)
       lines.push(`${total}: ${rows.map(openRow).join(', ')}`)

@@ -1,9 +1,7 @@
 /** Engines on a disk in memory: their options, changes by the name of a row, and damage to their files. */
-import type { Row } from '../../src/storage/engine.js'
-import { draftOf } from './engine-suite.js'
-import { asLog, type DraftedEntry, type FileEngine } from './engines.js'
+import { allOf, draftOf, type FileEngine, idOf, KIND } from './engines.js'
 import type { FakeFiles } from './fake-files.js'
-import { createClock, digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { createClock, engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 let opened = 0
 
@@ -15,12 +13,6 @@ export function diskOptions(files: FakeFiles, role: 'command' | 'server' = 'comm
   const shape = { files, directory: '/vault', header: testHeader(), random, clock: createClock(), role }
   return { ...shape, keys: engineKeys(random, vault), notices, notice }
 }
-
-export const KIND = 3
-export const LOG_KIND = 255
-export const idOf = (name: string) => digest(`id/${KIND}/1/${name}`, 16)
-export const keyOf = (name: string) => digest(`key/1/${name}`, 8)
-export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
 
 export const put = (engine: FileEngine, name: string, text = name, keys = ['red']) =>
   engine.write((writer) => writer.put(draftOf({ name, text, keys })))
@@ -37,17 +29,10 @@ export const remove = (engine: FileEngine, name: string) =>
 export const get = (engine: FileEngine, name: string) =>
   engine.read((reader) => reader.get(KIND, 1, idOf(name)))
 
-/** An entry of the log of tenant 1, stored as a row of its own. */
-export function logOf(text: string, seal = (_rev: number): Uint8Array => Buffer.from(text)): DraftedEntry {
-  const shape = { kind: LOG_KIND, tenant: 1, modified: 0, expires: 0, keys: keyOf('logs') }
-  return asLog({ ...shape, id: digest(`log/${text}`, 16), seal })
-}
-
 /** All rows of tenant 1 of a kind, newest first. */
 export const rowsOf = (engine: FileEngine, kind = KIND) =>
   engine.read(async (reader) => {
-    const all = keyOf(kind === KIND ? 'all' : 'logs')
-    return (await reader.find({ kind, tenant: 1, all, page: 1, size: 1000 })).rows
+    return (await reader.find({ kind, tenant: 1, all: allOf(kind), page: 1, size: 1000 })).rows
   })
 
 export const pathsOf = (files: FakeFiles, part: string) =>

@@ -1,22 +1,57 @@
 /** Engines without the barrier above them: each log entry is a row that the test has drafted. */
 
 import type { Clock } from '../../src/crypto/ports.js'
-import type { Draft, Engine, LogEntry, LogSealer } from '../../src/storage/engine.js'
+import type { Draft, Engine, LogEntry, LogSealer, Row } from '../../src/storage/engine.js'
 import * as file from '../../src/storage/engines/file-engine.js'
 import { MemoryEngine } from '../../src/storage/engines/memory-engine.js'
 import { digest } from './powers.js'
 
 export type { FileEngine } from '../../src/storage/engines/file-engine.js'
 
+export const KIND = 3
+export const LOG_KIND = 255
+export const idOf = (name: string, tenant = 1) => digest(`id/${KIND}/${tenant}/${name}`, 16)
+export const keyOf = (name: string, tenant = 1) => digest(`key/${tenant}/${name}`, 8)
+/** The key of all rows of a kind; kinds have no key in common. */
+export const allOf = (kind: number, tenant = 1) => keyOf(kind === KIND ? 'all' : 'logs', tenant)
+export const textOf = ({ sealed }: Pick<Row, 'sealed'>) => Buffer.from(sealed).toString()
+
+export interface Wanted {
+  name: string
+  text?: string
+  keys?: readonly string[]
+  tenant?: number
+  expires?: number
+  modified?: number
+}
+
+/** A new row, which has the key `all` besides. */
+export function draftOf({
+  name,
+  text = name,
+  keys = [],
+  tenant = 1,
+  expires = 0,
+  modified = 0,
+}: Wanted): Draft {
+  const all = Buffer.concat(['all', ...keys].map((key) => keyOf(key, tenant)))
+  const seal = () => Buffer.from(text)
+  return { kind: KIND, tenant, id: idOf(name, tenant), modified, expires, keys: all, seal }
+}
+
 export interface DraftedEntry extends LogEntry {
   draft: Draft
 }
 
-/** The row as an entry of a log; a record becomes one of the kind and key of logs. */
-export function asLog(draft: Draft): DraftedEntry {
-  const { tenant, kind } = draft
-  const keys = digest(`key/${tenant}/logs`, 8)
-  return { tenant, bytes: 100, time: 0, draft: kind === 3 ? { ...draft, kind: 255, keys } : draft }
+/** As an entry of the log, a row of another kind that has an id and keys of its own. */
+export function logOf(text: string, tenant = 1, keys: readonly string[] = []): DraftedEntry {
+  const own = [allOf(LOG_KIND, tenant), ...keys.map((key) => keyOf(`log ${key}`, tenant))]
+  const draft = {
+    ...draftOf({ name: `log ${text}`, text, tenant }),
+    kind: LOG_KIND,
+    keys: Buffer.concat(own),
+  }
+  return { tenant, bytes: 100, time: 0, draft }
 }
 
 const kept = new Map<string, readonly LogEntry[]>()

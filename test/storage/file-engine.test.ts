@@ -4,9 +4,19 @@ import { CofferError } from '../../src/errors.js'
 import { openLsmTree } from '../../src/storage/lsm/recovery.js'
 import { REMOVE, tombstone } from '../../src/storage/lsm/row-change.js'
 import { finish } from '../../src/storage/lsm/sstable/write-tables.js'
-import { diskOptions, get, holds, idOf, keyOf, put, remove, replace, until, walsOf } from './disk.js'
-import { draftOf, engineSuite, localSuite, type OpenedEngine } from './engine-suite.js'
-import { asLog, createFileEngine, createMemoryEngine, type FileEngine, openFileEngine } from './engines.js'
+import { diskOptions, get, holds, put, remove, replace, until, walsOf } from './disk.js'
+import { engineSuite, type OpenedEngine } from './engine-suite.js'
+import {
+  allOf,
+  createFileEngine,
+  createMemoryEngine,
+  draftOf,
+  type FileEngine,
+  idOf,
+  LOG_KIND,
+  logOf,
+  openFileEngine,
+} from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock } from './powers.js'
 
@@ -34,13 +44,9 @@ const openInMemory = async (): Promise<OpenedEngine> => {
   return { engine: createMemoryEngine(clock), clock }
 }
 
-t.test('in memory', async (t) => {
-  engineSuite(t, openInMemory)
-  localSuite(t, openInMemory)
-})
+t.test('in memory', async (t) => engineSuite(t, openInMemory))
 t.test('as a command', async (t) => engineSuite(t, () => openNew('command')))
 t.test('as a server', async (t) => engineSuite(t, () => openNew('server')))
-t.test('as a server, in this process', async (t) => localSuite(t, () => openNew('server')))
 
 /** Row bytes that no other file could hold by chance. */
 const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
@@ -64,7 +70,7 @@ t.test('the log of a server that only reads is flushed too', async (t) => {
   const engine = await createFileEngine(options)
   const deadline = Date.now() + 10_000
   for (let at = 0; options.files.list('/vault/segments').length === 0 && Date.now() < deadline; at++) {
-    await engine.write((writer) => writer.append(asLog(draftOf({ name: `log-${at}` }))), 'soon')
+    await engine.write((writer) => writer.append(logOf(`log-${at}`)), 'soon')
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
   t.not(options.files.list('/vault/segments').length, 0)
@@ -238,11 +244,11 @@ t.test('a log entry that is answered soon is held, given at once, and stored bef
   const options = diskOptions(new FakeFiles(), 'server')
   const { files } = options
   const engine = await createFileEngine(options)
-  const log = asLog(draftOf({ name: 'log' }))
+  const log = logOf('log')
   const query = {
     kind: 255,
     tenant: 1,
-    all: keyOf('logs'),
+    all: allOf(LOG_KIND),
     page: 1,
     size: 5,
   } as const
@@ -279,8 +285,8 @@ t.test(
     const options = { ...diskOptions(files, 'server'), files }
     const engine = await createFileEngine(options)
     const append = (name: string, durability?: 'soon') =>
-      engine.write((writer) => writer.append(asLog(draftOf({ name }))), durability)
-    const query = { kind: 255, tenant: 1, all: keyOf('logs'), page: 1, size: 5 } as const
+      engine.write((writer) => writer.append(logOf(name)), durability)
+    const query = { kind: 255, tenant: 1, all: allOf(LOG_KIND), page: 1, size: 5 } as const
     const find = async () => {
       const rows = await engine.read(async (reader) => (await reader.find(query)).total)
       const held = await engine.read((reader) => reader.pendingEntries?.(1))
@@ -324,7 +330,7 @@ t.test(
     const files = new SlowFiles()
     const options = { ...diskOptions(files, 'server'), files }
     const engine = await createFileEngine(options)
-    const append = (name: string) => engine.write((writer) => writer.append(asLog(draftOf({ name }))), 'soon')
+    const append = (name: string) => engine.write((writer) => writer.append(logOf(name)), 'soon')
     await append('a')
     await files.awaitSync()
     files.syncData = () => {

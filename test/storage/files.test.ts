@@ -18,10 +18,9 @@ import { readWhole, replaceWhole, storageError } from '../../src/storage/files.j
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readHeader } from '../../src/storage/vault-file.js'
 import { diskOptions } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { createFileEngine, openFileEngine } from './engines.js'
+import { createFileEngine, draftOf, idOf, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
-import { digest, testHeader } from './powers.js'
+import { testHeader } from './powers.js'
 
 function makeDirectory(t: Test): string {
   const directory = mkdtempSync(join(tmpdir(), 'coffer-files-'))
@@ -51,7 +50,7 @@ t.test('a vault on a real disk: modes of every file, and everything there after 
   const header = await readHeader(options.files, directory)
   t.strictSame(header, testHeader())
   const again = await openFileEngine({ ...options, header })
-  const row = await again.read((reader) => reader.get(3, 1, digest('id/3/1/a', 16)))
+  const row = await again.read((reader) => reader.get(3, 1, idOf('a')))
   t.equal(Buffer.from(row!.sealed).toString(), 'kept')
   await again.close()
   await t.rejects(createFileEngine(options), { code: 'conflict' })
@@ -185,7 +184,7 @@ t.test(
     const put = (engine: Engine, name: string) =>
       engine.write((writer) => writer.put(draftOf({ name, text: 'x'.repeat(2_000) })))
     const has = async (engine: Engine, name: string) =>
-      (await engine.read((reader) => reader.get(3, 1, digest(`id/3/1/${name}`, 16)))) !== undefined
+      (await engine.read((reader) => reader.get(3, 1, idOf(name)))) !== undefined
     const engine = await createFileEngine(options)
     await put(engine, 'first')
     writeFileSync(join(disk, 'filler'), Buffer.alloc(380_000))

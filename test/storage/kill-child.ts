@@ -4,12 +4,11 @@
  */
 import { randomBytes, randomInt } from 'node:crypto'
 import { writeSync } from 'node:fs'
-import type { Draft } from '../../src/storage/engine.js'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { asLog, type FileEngine, openFileEngine } from './engines.js'
-import { digest, engineKeys } from './powers.js'
+import { allOf, draftOf, type FileEngine, idOf, KIND, logOf, openFileEngine } from './engines.js'
+import { engineKeys } from './powers.js'
 
 const [directory = '', self = '', task = ''] = process.argv.slice(2)
 const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
@@ -18,12 +17,6 @@ const keys = engineKeys(random)
 const facts = readProcessIdentity(process.pid)
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const say = (line: string) => writeSync(1, `${line}\n`)
-const idOf = (name: string) => digest(`id/3/1/${name}`, 16)
-
-function draftOf(name: string, text: string): Draft {
-  const keys = Buffer.concat([digest('key/1/all', 8), digest(`key/1/${self}`, 8)])
-  return { kind: 3, tenant: 1, id: idOf(name), modified: 0, expires: 0, keys, seal: () => Buffer.from(text) }
-}
 
 async function work(engine: FileEngine, name: string): Promise<void> {
   const act = async (what: string, run: () => Promise<unknown>) => {
@@ -33,8 +26,8 @@ async function work(engine: FileEngine, name: string): Promise<void> {
   }
   await act('put', () =>
     engine.write(async (writer) => {
-      await writer.put(draftOf(name, `${name} first`))
-      await writer.append(asLog(draftOf(`log ${name}`, name)))
+      await writer.put(draftOf({ name, text: `${name} first` }))
+      await writer.append(logOf(name))
     }),
   )
   const chance = randomInt(8)
@@ -42,7 +35,11 @@ async function work(engine: FileEngine, name: string): Promise<void> {
     await act('replace', () =>
       engine.write(async (writer) => {
         const row = await writer.get(3, 1, idOf(name))
-        await writer.put({ ...draftOf(name, `${name} second`), seq: row!.seq, created: row!.created })
+        await writer.put({
+          ...draftOf({ name, text: `${name} second` }),
+          seq: row!.seq,
+          created: row!.created,
+        })
       }),
     )
   }
@@ -71,7 +68,7 @@ for (let turn = 0; ; turn++) {
     const query = {
       kind: 3,
       tenant: 1,
-      all: digest('key/1/all', 8),
+      all: allOf(KIND),
       page: 1,
       size: 5,
     } as const

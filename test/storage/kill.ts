@@ -12,8 +12,8 @@ import { fileURLToPath } from 'node:url'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { startProgram } from '../start-program.js'
-import { createFileEngine, openFileEngine } from './engines.js'
-import { digest, engineKeys, repeatableRandom, testHeader } from './powers.js'
+import { allOf, createFileEngine, idOf, KIND, LOG_KIND, openFileEngine, textOf } from './engines.js'
+import { engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
   kills: number
@@ -166,12 +166,12 @@ async function compare(
   engine: Awaited<ReturnType<typeof openFileEngine>>,
   { fates, result }: Herd,
 ): Promise<void> {
-  const all = digest('key/1/all', 8)
+  const all = allOf(KIND)
   await engine.read(async (reader) => {
     let present = 0
     for (const [name, { sure, maybe }] of fates) {
-      const row = await reader.get(3, 1, digest(`id/3/1/${name}`, 16))
-      const text = row && Buffer.from(row.sealed).toString()
+      const row = await reader.get(3, 1, idOf(name))
+      const text = row && textOf(row)
       if (text !== undefined) present++
       const allowed = [TEXTS[sure]?.(name), ...(maybe === undefined ? [] : [TEXTS[maybe]?.(name)])]
       if (!allowed.includes(text))
@@ -180,7 +180,7 @@ async function compare(
     const query = { kind: 3, tenant: 1, all, page: 1, size: 1 } as const
     const { total } = await reader.find({ ...query })
     if (total !== present) result.faults.push(`${total} rows are counted and ${present} are known`)
-    const logs = await reader.find({ ...query, kind: 255, all: digest('key/1/logs', 8) })
+    const logs = await reader.find({ ...query, kind: LOG_KIND, all: allOf(LOG_KIND) })
     const made = [...fates.values()].filter(({ sure }) => sure !== 'none').length
     const begun = [...fates.values()].filter(({ sure, maybe }) => sure === 'none' && maybe === 'put').length
     if (logs.total < made || logs.total > made + begun)

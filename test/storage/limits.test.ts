@@ -5,9 +5,8 @@
 import t from 'tap'
 import { toProblem } from '../../src/errors.js'
 import { storageError } from '../../src/storage/files.js'
-import { diskOptions, idOf, pathsOf } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { asLog, createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { diskOptions, pathsOf } from './disk.js'
+import { createFileEngine, draftOf, type FileEngine, idOf, logOf, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 
 const MOST_TABLES = 64
@@ -100,7 +99,7 @@ t.test('a read that is logged is refused once an earlier log record has waited 2
   let release = () => {}
   files.syncDataBeside = () => new Promise((resolve) => (release = resolve))
   const engine = await createFileEngine(optionsFor(files, 'server'))
-  const log = (name: string) => engine.write((writer) => writer.append(asLog(draftOf({ name }))), 'soon')
+  const log = (name: string) => engine.write((writer) => writer.append(logOf(name)), 'soon')
   await log('first')
   await new Promise((resolve) => setTimeout(resolve, 1000))
   await log('second')
@@ -139,7 +138,7 @@ for (const [code, reason] of [
       const { detail } = toProblem(refusal, 'trace')
       t.match(detail, reason)
       t.notMatch(detail, /\/vault|journal/)
-      const log = () => engine.write((writer) => writer.append(asLog(draftOf({ name: 'log' }))), 'soon')
+      const log = () => engine.write((writer) => writer.append(logOf('log')), 'soon')
       await t.rejects(log(), { code: 'storage_failed' })
       await t.rejects(engine.checkReady!(), { code: 'storage_failed', message: reason })
       files.write = write

@@ -37,7 +37,7 @@ t.test('keeps the promises of an engine', async (t) =>
         folding(await openPostgresEngine({ ...options, pool: new ConnectionPool(connection) }))
       return { engine: await open(), clock, reopen: open }
     },
-    { runs: isLong ? 120 : 6 },
+    { runs: isLong ? 120 : 12 },
   ),
 )
 

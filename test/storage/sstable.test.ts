@@ -12,8 +12,7 @@ import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
 import { search, seek } from '../../src/storage/lsm/sstable/search.js'
 import { finish, writeRows } from '../../src/storage/lsm/sstable/write-tables.js'
 import { diskOptions } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { createFileEngine, openFileEngine } from './engines.js'
+import { createFileEngine, draftOf, idOf as idOfName, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { digest } from './powers.js'
 
@@ -206,7 +205,7 @@ t.test('one get in a fresh process opens at most one block a table and one more'
   ] as const) {
     const engine = await openFileEngine(options)
     const before = files.reads
-    const row = await engine.read((reader) => reader.get(3, 1, digest(`id/3/1/${name}`, 16)))
+    const row = await engine.read((reader) => reader.get(3, 1, idOfName(name)))
     t.equal(row !== undefined, isThere)
     // A footer and a block of ids of each table, a block of rows, and the record.
     t.ok(files.reads - before <= 2 * sstables + 2, `${files.reads - before} reads`)

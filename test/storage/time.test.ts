@@ -7,8 +7,7 @@ import { advanceTimes, clockStatus, describeAhead, type Times } from '../../src/
 import { createVault, openVault } from '../../src/vault/open.js'
 import { createKey, locate } from '../support/vault.js'
 import { diskOptions } from './disk.js'
-import { draftOf } from './engine-suite.js'
-import { createFileEngine, type FileEngine, openFileEngine } from './engines.js'
+import { createFileEngine, draftOf, type FileEngine, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 import { createClock } from './powers.js'
 
