@@ -1,7 +1,7 @@
 /**
  * The command line and the library as CommonJS that starts soon. esbuild splits the modules into chunks; each becomes a
- * function, which V8 compiles when the chunk is used. The chunks are in two files: those of commands of tokens, and the rest.
- * The code that V8 compiled for the usual commands is kept beside them.
+ * function, which V8 compiles when the chunk is used. The chunks are in files by what needs them, because a command pays
+ * for each byte that is read. The code that V8 compiled for the usual commands is kept beside them.
  */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
@@ -35,9 +35,11 @@ const UNUSED =
 /** The beginning of the name of a validator's chunk. */
 const VALIDATOR = 'validator-'
 
-/** Always loaded: the chunks of the usual commands; the chunks of all others; and that of `coffer mcp`, which is large. */
+/** Always loaded: the chunks of commands of tokens; then those that frequent commands need too; all others. */
 const MAIN = 'coffer.cjs'
+const MORE = 'coffer-more.cjs'
 const REST = 'coffer-rest.cjs'
+/** The chunk of `coffer mcp`, which is large. */
 const AGENT = 'coffer-mcp.cjs'
 /** In characters. */
 const SHORT = 250
@@ -46,52 +48,64 @@ const USUAL = [
   ['token', 'create'],
   ['token', 'get', 'build'],
   ['token', 'list'],
+  ['token', 'create', '--help'],
 ]
-const OTHERS = [
-  ['serve', '--ephemeral', '--port', '0'],
+const FREQUENT = [
+  ['mcp'],
   ['app', 'list'],
   ['token', 'list', '-o', 'table'],
   ['log', 'list'],
+  ['serve', '--ephemeral', '--port', '0'],
 ]
 
 export async function bundleCommandLine(places: Bundled): Promise<void> {
   const { distribution } = places
   const chunks = (await splitCommandLine(places)).map(toChunk)
-  writeBundle(distribution, chunks, () => true)
+  writeBundle(distribution, chunks, [])
   const place = mkdtempSync(join(tmpdir(), 'coffer-build-'))
+  const runAll = async (bundle: Bundle, at: string, commands: readonly string[][]) => {
+    let used: string[] = []
+    for (const words of commands) used = await runCommand(bundle, join(place, at), words)
+    return used
+  }
   try {
     const { bundle: whole } = openBundle(distribution)
-    for (const at of ['1', '2']) await runCommand(whole, join(place, at), ['init'])
-    const { bundle: usual } = openBundle(distribution)
-    for (const words of USUAL) await runCommand(usual, join(place, '1'), words)
-    const used = Object.keys(usual.ready)
-    // Others load no second file for a chunk that only passes on what is in the first.
-    writeBundle(distribution, chunks, ({ name, text }) => used.includes(name) || text.length < SHORT)
+    for (const at of ['1', '2']) await runAll(whole, at, [['init']])
+    const { bundle: first } = openBundle(distribution)
+    const usual = await runAll(first, '1', USUAL)
+    writeBundle(distribution, chunks, [usual, await runAll(first, '1', FREQUENT)])
     const { bundle, scripts } = openBundle(distribution)
     // What V8 compiled is of use to this version of Node alone.
     const keep = (part: string) =>
       writeFileSync(join(distribution, `${part}.cache`), scripts.get(part)!.createCachedData())
-    for (const words of USUAL) await runCommand(bundle, join(place, '2'), words)
+    await runAll(bundle, '2', USUAL)
     keep(MAIN)
-    for (const words of OTHERS) await runCommand(bundle, join(place, '2'), words)
+    await runAll(bundle, '2', FREQUENT)
+    for (const part of [MORE, AGENT]) keep(part)
+    await runAll(bundle, '2', [['--help']])
     keep(REST)
-    await runCommand(bundle, join(place, '2'), ['mcp'])
-    keep(AGENT)
   } finally {
     rmSync(place, { recursive: true, force: true })
   }
 }
 
-function writeBundle(directory: string, chunks: readonly Chunk[], isUsual: (chunk: Chunk) => boolean): void {
-  const tableOf = (those: readonly Chunk[]) =>
-    `{${those.map(({ name, text }) => `\n"${name}":${text}`).join()}\n}`
-  const usual = chunks.filter(isUsual)
-  const others = chunks.filter((chunk) => !isUsual(chunk) && !isForAgents(chunk.name))
-  const main = `(function(require,__filename){const chunks=${tableOf(usual)};\n${RUNTIME}})`
+/** `used`: the names of the chunks of MAIN and of MORE; without them, MAIN has all. */
+function writeBundle(directory: string, chunks: readonly Chunk[], [usual, frequent]: string[][]): void {
+  const partOf = ({ name, text }: Chunk) => {
+    if (usual === undefined || usual.includes(name)) return MAIN
+    if (isForAgents(name)) return AGENT
+    // No second file is loaded for a chunk that only passes on what is in the first.
+    if (text.length < SHORT) return MAIN
+    return frequent!.includes(name) ? MORE : REST
+  }
+  const tableOf = (part: string) =>
+    `{${chunks
+      .filter((chunk) => partOf(chunk) === part)
+      .map(({ name, text }) => `\n"${name}":${text}`)
+      .join()}\n}`
+  const main = `(function(require,__filename){const chunks=${tableOf(MAIN)};\n${RUNTIME}})`
   writeFileSync(join(directory, MAIN), `${RESULT}${main};\n`)
-  writeFileSync(join(directory, REST), `${RESULT}${tableOf(others)};\n`)
-  const agents = chunks.filter(({ name }) => isForAgents(name))
-  writeFileSync(join(directory, AGENT), `${RESULT}${tableOf(agents)};\n`)
+  for (const part of [MORE, REST, AGENT]) writeFileSync(join(directory, part), `${RESULT}${tableOf(part)};\n`)
 }
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
@@ -228,7 +242,10 @@ const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
-const find=(name)=>chunks[name]??Object.assign(chunks,require(name.startsWith("mcp-")?"./${AGENT}":"./${REST}"))[name];
+const parts=["./${MORE}","./${REST}"];
+const find=(name)=>{
+while(!(name in chunks))Object.assign(chunks,require(name.startsWith("mcp-")?"./${AGENT}":parts.shift()));
+return chunks[name]};
 const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
 return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};`
 
@@ -256,11 +273,23 @@ function openBundle(directory: string) {
 const GREETING = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"build","version":"1"}}}\n`
 const CARD = '{"id":"build","type":"card","data":{"number":"4242424242424242"}}'
 
-/** Runs a command on the vault in `place`; a server until it says that it is ready. */
-async function runCommand({ main }: Bundle, place: string, words: readonly string[]): Promise<void> {
+/**
+ * Runs a command on the vault in `place`; a server until it says that it is ready. Resolves to the names of all chunks
+ * that were used until then.
+ */
+async function runCommand(
+  { main, ready }: Bundle,
+  place: string,
+  words: readonly string[],
+): Promise<string[]> {
   const stops: (() => void)[] = []
+  let used: string[] | undefined
   const stdout = new PassThrough().resume()
-  stdout.once('data', () => words[0] === 'serve' && stops[0]!())
+  stdout.once('data', () => {
+    if (words[0] !== 'serve') return
+    used = Object.keys(ready)
+    stops[0]!()
+  })
   const isAgent = words[0] === 'mcp'
   const env = { COFFER_VAULT: join(place, 'vault'), XDG_CONFIG_HOME: place, COFFER_QUIET: '1' }
   const code = await main({
@@ -278,4 +307,5 @@ async function runCommand({ main }: Bundle, place: string, words: readonly strin
     throw new Error(`coffer ${words.join(' ')} failed while it was being built.`)
   // A server sets flags of V8, under which compiled code would be refused.
   setFlagsFromString('--allocation-site-pretenuring')
+  return used ?? Object.keys(ready)
 }
