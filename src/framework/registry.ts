@@ -33,7 +33,7 @@ export interface RoutedOperation extends RegisteredOperation {
 
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
-/** `routed` lacks `controls`, those of the control plane. Contract: `test/operations/declarations.ts` finds no fault. */
+/** `routed` lacks `controls`, those of the control plane. Contract: `test/operations/registry.test.ts` finds no fault. */
 export function createRegistry(nouns: readonly Noun[]) {
   const operations = nouns.flatMap((noun) => noun.operations.map(register))
   const byName = new Map(operations.map((operation) => [operation.name, operation]))
