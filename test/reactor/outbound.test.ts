@@ -150,41 +150,18 @@ t.test('if nobody listens at an address, the next is called', async (t) => {
   t.same(sent, ['once'])
 })
 
-t.test('a port of our own is never called, by whatever address', async (t) => {
-  const port = await listen(t, (socket) => socket.end())
-  const names = '127.0.0.1 127.8.8.8 [::1] [::ffff:127.0.0.1] 0.0.0.0 localhost own.example'.split(' ')
-  const allowNet = [...names.map((name) => `${name}:${port}`), `[::ffff:7f00:1]:${port}`]
-  const open = outbound(t, { allowNet, ownPorts: new Set([port]), resolve })
-  const expected = { code: 'forbidden', message: /itself|private/ }
-  for (const name of names) await t.rejects(send(open, `http://${name}:${port}`), expected, name)
-})
-
-t.test('a destination that is late, breaks off or is no HTTP server', async (t) => {
-  const sent: string[] = []
-  const cases: [name: string, text: string, expected: { code: string; status?: number }, isEnd?: boolean][] =
-    [
-      ['silent', '', { code: 'request_timeout', status: 408 }, false],
-      ['no headers', 'HTTP/1.1 200 OK\r\nx: ', { code: 'request_timeout' }, false],
-      ['gone', '', { code: 'bad_gateway', status: 502 }],
-      ['garbage', 'SSH-2.0-x\r\n', { code: 'bad_gateway' }],
-      ['upgrade', 'HTTP/1.1 101 X\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n', { code: 'bad_gateway' }],
-      [
-        'two lengths',
-        'HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab',
-        { code: 'bad_gateway' },
-      ],
-      ['huge headers', `HTTP/1.1 200 OK\r\nx: ${'x'.repeat(70_000)}\r\n\r\n`, { code: 'bad_gateway' }],
-    ]
-  for (const [name, text, expected, isEnd = true] of cases) {
-    const port = await listen(t, (socket) => void (isEnd ? socket.end(text) : socket.write(text)))
-    const open = outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
-    const called = send(open, `http://127.0.0.1:${port}`, () => sent.push(name))
-    await t.rejects(called, expected, name)
+t.test('a destination that is late, or is not there', async (t) => {
+  const open = (port: number) => outbound(t, { allowNet: [`127.0.0.1:${port}`], waitMs: 300 })
+  for (const text of ['', 'HTTP/1.1 200 OK\r\nx: ']) {
+    const sent: string[] = []
+    const port = await listen(t, (socket) => void socket.write(text))
+    const called = send(open(port), `http://127.0.0.1:${port}`, () => sent.push('sent'))
+    await t.rejects(called, { code: 'request_timeout', status: 408 }, text)
+    t.same(sent, ['sent'])
   }
-  t.ok(sent.includes('silent'), 'it was sent')
-  const open = outbound(t, { allowNet: ['127.0.0.1:1'] })
   const unsent = () => t.fail('nothing was sent')
-  await t.rejects(send(open, 'http://127.0.0.1:1', unsent), { code: 'bad_gateway', message: /ECONNREFUSED/ })
+  const refused = { code: 'bad_gateway', message: /ECONNREFUSED/ }
+  await t.rejects(send(open(1), 'http://127.0.0.1:1', unsent), refused)
 })
 
 t.test('a body that stops, drips or is too large', async (t) => {
