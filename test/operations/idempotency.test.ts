@@ -1,5 +1,4 @@
 /** Idempotency keys: what is kept of an answer and when it goes, requests at once, and deaths between units of work. */
-import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { Host, Outcome } from '../../src/framework/operation.js'
@@ -74,33 +73,25 @@ t.test(
 )
 
 t.test(
-  'whatever was created, its answer is given again to the byte, and kept without its data',
+  'an answer is given again to the byte, whatever changed since, and kept without secrets',
   async (t) => {
-    const { repeat, ask, kept, clock, createApplication } = await open(t)
-    const rule = {
-      priority: 1,
-      container: '/',
-      transform: 'mask',
-      permissions: permissionsOf('private'),
-    } as const
-    const { key: as } = await createApplication('private', { rules: [rule] })
-    let count = 0
-    const metadata = fc.dictionary(fc.string({ minLength: 1, maxLength: 9 }), fc.string({ maxLength: 9 }))
-    const attributes = fc.record({ mask: fc.constantFrom('{{ data.a }}', null, { shown: 'XXXX' }), metadata })
-    const property = fc.asyncProperty(attributes, fc.boolean(), async (given, isChanged) => {
-      const input = () => ({ type: 'token', data: { a: 1, b: 'secret', secret: 2 }, ...given })
-      const key = `my-own-key ${count++}`
-      const first = await repeat('token create', input(), key, { as }).catch(() => undefined)
-      if (first === undefined) return
-      const { id } = first.result as { id: string }
-      if (isChanged) await ask('token update', { id, data: 'other', metadata: { note: 'other' } })
-      for (const again of [input(), { type: 'card', data: 'no card' }, { ...input(), id }]) {
-        const { result, isReplayed, status } = await repeat('token create', again, key, { as })
-        t.same([status, isReplayed], [201, true], 'whatever the body is')
-        t.equal(JSON.stringify(result), JSON.stringify(first.result))
-      }
+    const { repeat, ask, kept, clock } = await open(t)
+    const input = {
+      type: 'token',
+      data: { a: 1, b: 'secret' },
+      mask: '{{ data.a }}',
+      metadata: { 'a "': 'ü' },
+    }
+    const first = await repeat('token create', input, 'my-own-key')
+    await ask('token update', {
+      id: (first.result as { id: string }).id,
+      data: 'other',
+      metadata: { note: 'x' },
     })
-    await fc.assert(property, { numRuns: 40 })
+    for (const again of [input, { type: 'card', data: 'no card' }]) {
+      const { status, isReplayed, result } = await repeat('token create', again, 'my-own-key')
+      t.same([status, isReplayed, JSON.stringify(result)], [201, true, JSON.stringify(first.result)])
+    }
     const made = await repeat('app create', { name: 'a', type: 'private', permissions: ['token:read'] })
     const { key, id } = made.result as { key: string; id: string }
     const text = JSON.stringify(await kept())
@@ -146,33 +137,6 @@ t.test('what an answer is about takes it along: nothing is left on the disk', as
   t.same(expired, [], 'the sweeper purges an answer after 24 hours')
 })
 
-t.test('a key is free when a token of its answer has expired, although nobody purged it', async (t) => {
-  const { clock, repeat } = await open(t)
-  const create = (more = {}) => repeat('token create', { type: 'token', data: 'x', ...more })
-  const first = await create({ expires_at: new Date(START + 60_000).toISOString() })
-  clock.now += 60_000
-  const later = await create()
-  t.notSame(later.result, first.result)
-  t.match(await create(), { isReplayed: true, result: later.result })
-})
-
-t.test('no replay for a caller who has lost access to what the answer shows', async (t) => {
-  const { ask, repeat, createApplication } = await open(t)
-  const rule = { description: '', container: '/a/', permissions: permissionsOf('private') }
-  const rules = (transform: 'mask' | 'redact') => [{ ...rule, priority: 1, transform }]
-  const name = 'an application'
-  const { id, key: as } = await createApplication('private', { rules: rules('mask') })
-  const create = () =>
-    repeat('token create', { type: 'token', data: 'x', mask: 'X', containers: ['/a/'] }, 'key', { as })
-  const { result } = await create()
-  await ask('app update', { id, name, rules: rules('redact') })
-  await t.rejects(create(), { code: 'forbidden', message: /no longer granted/ })
-  await ask('app update', { id, name, permissions: ['token:create'] })
-  await t.rejects(create(), { code: 'forbidden' })
-  await ask('app update', { id, name, rules: rules('mask') })
-  t.match(await create(), { isReplayed: true, result })
-})
-
 t.test('an answer that is too large to be kept is refused, and nothing is done', async (t) => {
   const { repeat, countTokens, kept } = await open(t)
   const data = 'x'.repeat(3 * 1024 * 1024)
@@ -184,31 +148,21 @@ t.test('an answer that is too large to be kept is refused, and nothing is done',
   t.match(await repeat('token create', { type: 'token', data }), { isReplayed: true })
 })
 
-t.test(
-  'a reactor whose code makes tokens: the answer goes with them, and not with those that it deleted',
-  async (t) => {
-    const { ask, repeat, kept, createApplication, countTokens } = await open(t)
-    const application = await createApplication('private', { permissions: permissionsOf('private') })
-    const code = `module.exports = async ({ svc }) => {
+t.test('what the code of a reactor made takes its answer along, and what it deleted does not', async (t) => {
+  const { ask, repeat, kept, createApplication } = await open(t)
+  const application = await createApplication('private', { permissions: permissionsOf('private') })
+  const code = `module.exports = async ({ svc }) => {
     const kept = await svc.tokens.create({ type: 'token', data: 'kept' })
     const gone = await svc.tokens.create({ type: 'token', data: 'gone' })
     await svc.tokens.delete(gone.id)
     return { raw: kept.id, tokenize: 'made' }
   }`
-    const formula = await ask('formula create', { name: 'f', type: 'private', code })
-    const reactor = { name: 'r', formula: { id: formula.id }, application: { id: application.id } }
-    const { id } = await ask('reactor create', reactor)
-    const first = (await repeat('reactor react', { id })).result as { raw: string; tokens: string }
-    t.match(await repeat('reactor react', { id }), { isReplayed: true, result: first })
-    t.equal(await countTokens(), 2)
-    await ask('token delete', { id: first.raw })
-    t.same(await kept(), [])
-    const second = (await repeat('reactor react', { id })).result as { raw: string }
-    t.not(second.raw, first.raw)
-    await ask('reactor delete', { id })
-    t.same(await kept(), [])
-  },
-)
+  const { id } = await ask('reactor create', { name: 'r', code, application: { id: application.id } })
+  const first = (await repeat('reactor react', { id })).result as { raw: string }
+  t.match(await repeat('reactor react', { id }), { isReplayed: true, result: first })
+  await ask('token delete', { id: first.raw })
+  t.same(await kept(), [])
+})
 
 /** A host that dies at its unit of work `at`, before or after the commit. */
 function dying(host: Host, at: number, isCommitted: boolean): { host: Host; isDead(): boolean } {
