@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { main } from '../../src/cli/main.js'
+import type { ContainerRule } from '../../src/domain/access/access.js'
 import { type Outcome, type Run, runProcess } from './fake-process.js'
 
 export interface Home {
@@ -60,7 +61,10 @@ export async function createVaultHome(t: Test): Promise<Home> {
 }
 
 /** An access rule for all containers, unless told otherwise. */
-export const ruleOf = (transform: string, more: object = {}) => ({
+export const ruleOf = (
+  transform: ContainerRule['transform'],
+  more: Partial<ContainerRule> = {},
+): ContainerRule => ({
   ...{ priority: 1, container: '/', transform, permissions: ['token:read'] },
   ...more,
 })

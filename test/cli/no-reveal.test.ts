@@ -2,27 +2,25 @@
 import t, { type Test } from 'tap'
 import { createHandler } from '../support/service.js'
 import { openTestVault } from '../support/test-vault.js'
-import { createVaultHome } from './home.js'
+import { createVaultHome, type Home, ruleOf } from './home.js'
 
 const NUMBER = '4242424242424242'
-const CARD = `{"id":"card-1","type":"card","data":{"number":"${NUMBER}","cvc":"123"}}`
+const CARD = { id: 'card-1', type: 'card', data: { number: NUMBER, cvc: '123' } }
 const MODE = { env: { COFFER_NO_REVEAL: '1' } }
-const RULE = '{"priority":1,"container":"/","transform":"reveal","permissions":["token:read","token:search"]}'
+const RULE = ruleOf('reveal', { permissions: ['token:read', 'token:search'] })
+const ECHO = 'module.exports = async ({ args }) => ({ raw: args })'
 
 async function open(t: Test) {
   const home = await createVaultHome(t)
-  await home.json('token create', { stdin: CARD })
-  await home.json([
-    'reactor',
-    'create',
-    '--name',
-    'echo',
-    '--code',
-    'module.exports = async ({ args }) => ({ raw: args })',
-  ])
-  const reader = await home.json(['app', 'create', '--name', 'reader', '--type', 'private', '--rule', RULE])
-  return { home, key: reader.key as string }
+  await home.createToken(CARD)
+  await home.json(['reactor', 'create', '--name', 'echo', '--code', ECHO])
+  const { key } = await home.createApp({ name: 'reader', rules: [RULE] })
+  return { home, key }
 }
+
+/** What `doctor` says of the mode. */
+const findMode = async (home: Home, more = '') =>
+  (await home.json(`doctor${more}`)).find(({ check }: { check: string }) => check === 'no_reveal').found
 
 const REFUSED = [
   'token get card-1 --reveal',
@@ -39,7 +37,7 @@ const REFUSED = [
   'token update card-1 --search-index {{data.cvc}}',
   'token update card-1 --fingerprint-expression {{data.cvc}}',
   'app create --name other --type private --permission token:read',
-  ['app', 'create', '--name', 'other', '--type', 'private', '--no-create-key', '--rule', RULE],
+  `app create --name other --type private --no-create-key --rule ${JSON.stringify(RULE)}`,
   'app key create reader',
   'app regenerate reader --yes',
   'reactor create --name other --code x',
@@ -54,17 +52,12 @@ t.test('what gives data, keys or answers to guesses is refused with a reason and
   for (const line of REFUSED) {
     const { code, stdout, stderr } = await home.run(line, MODE)
     t.equal(code, 4, `${line}: ${stderr}`)
-    t.match(stderr, /No-reveal mode refuses/, String(line))
+    t.match(stderr, /No-reveal mode refuses/, line)
     t.notMatch(stdout + stderr, NUMBER)
   }
   const detokenized = await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' })
-  t.match(detokenized, { code: 4, stdout: '' })
-  const before = await home.json('app list --fields name')
-  t.same(
-    before.data.map(({ name }: { name: string }) => name),
-    ['reader'],
-    'nothing was created',
-  )
+  t.match(detokenized, { code: 4, stdout: /^$/ })
+  t.equal((await home.run('app list --fields name -o value')).stdout, 'reader\n', 'nothing was created')
   t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
   t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode it is shown')
   t.match((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
@@ -73,13 +66,8 @@ t.test('what gives data, keys or answers to guesses is refused with a reason and
 t.test('an application whose rules reveal sees masked data, and nobody sees fingerprints', async (t) => {
   const { home, key } = await open(t)
   const env = { ...MODE.env, COFFER_API_KEY: key }
-  for (const line of [
-    'token get card-1',
-    'token list',
-    'token list --after',
-    'token search type:card',
-    'token export -',
-  ]) {
+  for (const verb of ['get card-1', 'list', 'list --after', 'search type:card', 'export -']) {
+    const line = `token ${verb}`
     const { code, stdout } = await home.run(line, { env })
     t.equal(code, 0, line)
     t.match(stdout, 'XXXXXXXXXXXX4242', line)
@@ -105,7 +93,7 @@ t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
 
 t.test('a duplicate is not told', async (t) => {
   const { home } = await open(t)
-  const stdin = `{"type":"card","data":{"number":"${NUMBER}"},"deduplicate_token":true}`
+  const stdin = JSON.stringify({ type: 'card', data: { number: NUMBER }, deduplicate_token: true })
   t.equal((await home.json('token create', { stdin, ...MODE }))._extras.deduplicated, false)
   const { id } = await home.json('token tokenize', { stdin, ...MODE })
   t.not(id, 'card-1')
@@ -113,57 +101,34 @@ t.test('a duplicate is not told', async (t) => {
 
 t.test('reactor results and stored answers are without what was put in', async (t) => {
   const { home } = await open(t)
-  const react = (expression: string, more: string[] = []) =>
-    home.json(['reactor', 'react', 'echo', '--args', JSON.stringify({ a: expression }), ...more], MODE)
-  t.match(await react('{{ card-1 | json: "$.number" }}'), { raw: /withheld/ })
-  t.same(await react('nothing'), { raw: { a: 'nothing' } })
-  const refused = await home.run(
-    ['reactor', 'react', 'echo', '--args', 'a={{ card-1 | json: "$.number" | slice: 0 }}'],
-    MODE,
-  )
-  t.equal(refused.code, 4)
-  const words = [
-    'reactor',
-    'react',
-    'echo',
-    '--args',
-    'a={{ card-1 | json: "$.number" }}',
-    '--idempotency-key',
-    'k',
-  ]
-  t.match((await home.run(words)).stdout, NUMBER)
-  t.match(
-    (await home.run(words, MODE)).stdout,
-    'withheld',
-    'the stored answer of a run without the mode is not used',
-  )
+  const react = (argument: string, more: string[] = [], mode: object = MODE) =>
+    home.run(['reactor', 'react', 'echo', '--args', `a=${argument}`, ...more], mode)
+  const used = '{{ card-1 | json: "$.number" }}'
+  t.match((await react(used)).stdout, /"raw":.*withheld/)
+  t.equal((await react('nothing')).stdout, '{"raw":{"a":"nothing"}}\n')
+  t.equal((await react('{{ card-1 | json: "$.number" | slice: 0 }}')).code, 4)
+  const once = ['--idempotency-key', 'k']
+  t.match((await react(used, once, {})).stdout, NUMBER)
+  t.match((await react(used, once)).stdout, 'withheld', 'the stored answer of a run without the mode')
 })
 
 t.test(
-  'the setting of the vault holds for every command, and a person on a terminal takes it back',
+  'the setting of the vault holds for every command; a person on a terminal takes it back',
   async (t) => {
     const { home, key } = await open(t)
     await home.json('config set no_reveal true')
-    t.equal((await home.run('token get card-1 --reveal')).code, 4)
+    const reveal = () => home.run('token get card-1 --reveal')
+    t.equal((await reveal()).code, 4)
     t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
-    for (const line of [
-      'config set no_reveal false',
-      'config unset no_reveal',
-      'config unset no_reveal --yes',
-    ])
-      t.equal((await home.run(line)).code, 4, line)
-    t.match(
-      (await home.json('doctor')).find(({ check }: { check: string }) => check === 'no_reveal').found,
-      'setting no_reveal',
-    )
-    const no = await home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', 'n\r']] })
-    t.equal(no.code, 130)
-    t.equal((await home.run('token get card-1 --reveal')).code, 4)
-    t.equal(
-      (await home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', 'y\r']] })).code,
-      0,
-    )
-    t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER)
+    for (const line of ['set no_reveal false', 'unset no_reveal', 'unset no_reveal --yes'])
+      t.equal((await home.run(`config ${line}`)).code, 4, line)
+    t.match(await findMode(home), 'setting no_reveal')
+    const unset = (keys: string) =>
+      home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
+    t.equal((await unset('n\r')).code, 130)
+    t.equal((await reveal()).code, 4)
+    t.equal((await unset('y\r')).code, 0)
+    t.match((await reveal()).stdout, NUMBER)
   },
 )
 
@@ -172,25 +137,8 @@ t.test('a profile turns it on, and doctor says what did', async (t) => {
   await home.run('profile set agent no-reveal true')
   for (const env of [{}, { COFFER_NO_REVEAL: '0' }])
     t.equal((await home.run('token get card-1 --reveal --profile agent', { env })).code, 4)
-  const found = async (line: string) =>
-    (await home.json(line)).find(({ check }: { check: string }) => check === 'no_reveal').found
-  t.match(await found('doctor --profile agent'), 'flag, variable or profile')
-  t.match(await found('doctor'), 'off')
-  await home.run('profile use agent')
-  await home.run('profile set other output json')
-  const ends = [
-    'profile set agent no-reveal false',
-    'profile delete agent',
-    'profile use other',
-    'profile use',
-    'profile set agent no-reveal 0 --yes',
-  ]
-  for (const line of ends) t.match(await home.run(line, { stdin: 'y\n' }), { code: 4, stdout: '' }, line)
-  t.equal((await home.run('token get card-1 --reveal --profile other')).code, 4, 'the one in use counts')
-  await home.run('profile set agent output json')
-  const answers = [['Go on?', 'y\r']] as const
-  t.equal((await home.run(ends[0]!, { columns: 100, answers })).code, 0, 'a person ends it')
-  t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER)
+  t.match(await findMode(home, ' --profile agent'), 'flag, variable or profile')
+  t.match(await findMode(home), 'off')
   for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
     t.equal((await home.run(line, MODE)).code, 4, line)
 })
@@ -198,8 +146,8 @@ t.test('a profile turns it on, and doctor says what did', async (t) => {
 t.test('a server is asked for the mode, and not believed without it', async (t) => {
   const { app, ask, createApplication } = await openTestVault()
   t.teardown(() => app.close())
-  await ask('token create', JSON.parse(CARD))
-  const { key } = await createApplication('private', { rules: [JSON.parse(RULE)] })
+  await ask('token create', CARD)
+  const { key } = await createApplication('private', { rules: [RULE] })
   const handler = createHandler(app)
   const home = await createVaultHome(t)
   const fetch = (url: string, init: RequestInit) => handler(new Request(url, init))
@@ -210,7 +158,5 @@ t.test('a server is asked for the mode, and not believed without it', async (t) 
     const { 'svc-no-reveal': _, ...headers } = init.headers as Record<string, string>
     return fetch(url, { ...init, headers })
   }
-  const { code, stdout, stderr } = await home.run(line, { env, fetch: forgetful as never })
-  t.equal(code, 4, stderr)
-  t.equal(stdout, '')
+  t.match(await home.run(line, { env, fetch: forgetful as never }), { code: 4, stdout: /^$/ })
 })

@@ -2,6 +2,7 @@
 import t from 'tap'
 import { measureWidth } from '../../src/cli/output/display.js'
 import { formatAge, summarizeTokens } from '../../src/cli/output/token-rows.js'
+import type { Permission } from '../../src/domain/access/permissions.js'
 import { shortenIds } from '../../src/domain/token/short-id.js'
 import { createVaultHome, ruleOf } from './home.js'
 
@@ -46,7 +47,7 @@ t.test('a table shows the digits that one looks for, at every width', async (t) 
     (await home.run('token list --after --size 2', { columns: 80 })).stderr,
     /^2 items · more: --all, or --after\s+\S/,
   )
-  const permissions = ['token:read', 'token:search']
+  const permissions: Permission[] = ['token:read', 'token:search']
   for (const rights of [{ permissions }, { rules: [ruleOf('mask', { permissions })] }]) {
     const { key } = await home.createApp(rights)
     const env = { COFFER_API_KEY: key }

@@ -1,6 +1,4 @@
 /** `--url`: the commands against a server, with its key; parity replays every case of an operation this way as well. */
-import { writeFileSync } from 'node:fs'
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { type CofferServer, openTestVault, startServer } from '../../src/index.js'
@@ -28,74 +26,44 @@ async function connect(t: Test) {
 t.test('commands answer from a server as from a vault, lists and all', async (t) => {
   const { run, asked } = await connect(t)
   for (const number of ['1', '2', '3'])
-    t.equal(
-      (await run(['token', 'create'], `{"type":"token","id":"my-${number}","data":"d${number}"}`)).code,
-      0,
-    )
-  const listed = await run(['token', 'list', '--all', '--output', 'id'])
-  t.equal(listed.stdout, 'my-3\nmy-2\nmy-1\n')
-  t.equal((await run(['token', 'get', 'my-1', '--fields', 'data'])).stdout, '{"data":"d1"}\n')
-  t.equal((await run(['token', 'delete', 'my-1', '--yes'])).code, 0)
-  const gone = await run(['token', 'get', 'my-1'])
-  t.match(gone, { code: 3, stdout: '' })
-  t.equal((await run(['token', 'list', '--type', 'cards'])).code, 0)
-  t.equal((await run(['log', 'list'])).code, 4)
+    await run(['token', 'create'], `{"type":"token","id":"my-${number}","data":"d${number}"}`)
+  for (const [line, expected] of [
+    ['token list --all --output id', { code: 0, stdout: 'my-3\nmy-2\nmy-1\n' }],
+    ['token get my-1 --fields data', { code: 0, stdout: '{"data":"d1"}\n' }],
+    ['token delete my-1 --yes', { code: 0 }],
+    ['token get my-1', { code: 3, stdout: /^$/ }],
+    ['log list', { code: 4 }],
+  ] as const)
+    t.match(await run(line.split(' ')), expected, line)
   t.ok(asked.includes(`GET ${SERVER}/tokens/my-1`))
   t.notOk(asked.some((line) => line.includes('key_')))
 })
 
 t.test('what only the vault itself can do says so, and nothing is sent', async (t) => {
   const { run, asked, home } = await connect(t)
-  for (const words of [
-    ['vault', 'verify'],
-    ['vault', 'status'],
-    ['tenant', 'list'],
-    ['tenant', 'use', 'x'],
-    ['config', 'list'],
-    ['log', 'tail'],
-    ['doctor'],
-    ['init'],
-    ['serve', '--port', '0'],
-    ['token', 'get', 'x', '--explain'],
-  ]) {
-    const { code, stderr } = await run(words)
-    t.equal(code, 2, words.join(' '))
-    t.match(stderr, /--url/, words.join(' '))
-  }
+  const some = ['vault verify', 'vault status', 'tenant list', 'tenant use x', 'config list', 'log tail']
+  for (const line of [...some, 'doctor', 'init', 'serve --port 0', 'token get x --explain'])
+    t.match(await run(line.split(' ')), { code: 2, stderr: /--url/ }, line)
   const keyless = await home.run('token list', { env: { COFFER_URL: SERVER } })
   t.match(keyless, { code: 4, stderr: /COFFER_API_KEY/ })
   for (const id of ['', '.', '..']) t.equal((await run(['token', 'delete', id, '--yes'])).code, 2)
-  const both = await run(['token', 'list'], '', { COFFER_VAULT: home.place })
-  t.match(both, { code: 2, stderr: /Give one of them/ })
-  t.match(await run(['token', 'list'], '', { COFFER_URL: 'http://vault.example' }), { code: 2 })
-  t.match(await run(['token', 'list'], '', { COFFER_TIMEOUT: '0' }), { code: 2, stderr: /--timeout/ })
+  for (const [env, stderr] of [
+    [{ COFFER_VAULT: home.place }, /Give one of them/],
+    [{ COFFER_URL: 'http://vault.example' }, /--insecure/],
+    [{ COFFER_URL: 'nonsense' }, /http/],
+    [{ COFFER_TIMEOUT: '0' }, /--timeout/],
+  ] as [Record<string, string>, RegExp][])
+    t.match(await run(['token', 'list'], '', env), { code: 2, stdout: /^$/, stderr })
+  t.match(await home.run('token list --url ftp://localhost'), { code: 2, stderr: /http/ }, 'before the key')
   t.same(asked, [])
 })
 
-t.test(
-  'a flag for a vault goes before the address in the environment, and the other way round',
-  async (t) => {
-    const { vault, run } = await connect(t)
-    const home = await createVaultHome(t)
-    const local = await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })
-    t.equal(local.code, 0)
-    const remote = await run(['app', 'whoami', '--url', SERVER], '', {
-      COFFER_URL: '',
-      COFFER_VAULT: '.coffer',
-    })
-    t.equal(remote.code, 0)
-    t.ok(vault)
-  },
-)
-
-t.test('an address that is none is refused before a key is asked for', async (t) => {
-  const home = createHome(t)
-  for (const [address, message] of [
-    ['ftp://localhost', /http/],
-    ['http://example.com', /--insecure/],
-    ['nonsense', /http/],
-  ] as const)
-    t.match(await home.run(['token', 'list', '--url', address]), { code: 2, stdout: '', stderr: message })
+t.test('a flag for a vault goes before the address in the environment, and so the other way', async (t) => {
+  const { run } = await connect(t)
+  const home = await createVaultHome(t)
+  t.equal((await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })).code, 0)
+  const env = { COFFER_URL: '', COFFER_VAULT: '.coffer' }
+  t.equal((await run(['app', 'whoami', '--url', SERVER], '', env)).code, 0)
 })
 
 t.test('a server whose list does not end is not asked for ever', async (t) => {
@@ -109,35 +77,23 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   const page = (number: number) =>
     Array.from({ length: 50 }, (_, at) => ({ id: `${number}-${at}`, name: 'x' }))
   const get = async (fetch: Fetch) => home.run('app get front', { fetch, env })
-  const refusal = { code: 2, stdout: '', stderr: /app list has more than 10000, .* Give an id/ }
+  const refusal = { code: 2, stdout: /^$/, stderr: /app list has more than 10000, .* Give an id/ }
   for (const pageOf of [page, () => page(1), () => [{}]]) {
     t.match(await get(serve(pageOf)), refusal)
     t.equal(asked, 201)
   }
   const large = { id: 'x', name: 'x'.repeat(2 ** 20) }
   for (const format of ['json', 'table', 'csv']) {
+    const stderr = new RegExp(`more than 128 MiB, the limit of --all -o ${format}.*-o ndjson`)
     const fetch = serve(() => [large, large, large, large])
-    t.match(
-      await home.run(['token', 'list', '--all', '--size', '4', '-o', format], { fetch, env }),
-      {
-        code: 2,
-        stdout: '',
-        stderr: new RegExp(`more than 128 MiB, the limit of --all -o ${format}.*-o ndjson`),
-      },
-      format,
-    )
+    const all = await home.run(`token list --all --size 4 -o ${format}`, { fetch, env })
+    t.match(all, { code: 2, stdout: /^$/, stderr }, format)
     t.equal(asked, 32, 'nor gathered without end')
   }
-  for (const words of [
-    ['app', 'get', 'front'],
-    ['token', 'list', '--all', '--output', 'id'],
-    ['scan', '-'],
-  ])
+  const stderr = /something else than a list/
+  for (const line of ['app get front', 'token list --all --output id', 'scan -'])
     for (const answer of [{}, null, [], { data: 5, pagination: {} }, { data: [] }])
-      t.match(await home.run(words, { fetch: async () => Response.json(answer), env }), {
-        code: 9,
-        stderr: /something else than a list/,
-      })
+      t.match(await home.run(line, { fetch: async () => Response.json(answer), env }), { code: 9, stderr })
   const last = serve((number) => (number < 3 ? page(number) : []))
   const all = await home.run('app list --all --output id', { fetch: last, env })
   t.equal(all.code, 0)
@@ -153,53 +109,47 @@ t.test('what a server says reaches a terminal without its control characters', a
     Response.json({ id: evil, type: evil, containers: [evil], metadata: { [evil]: evil } }),
     Response.json({ pagination: {}, data: [{ id: evil }] }),
   ]
-  for (const columns of [80, undefined])
-    for (const format of ['table', 'json', 'ndjson', 'csv', 'id'])
+  const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
+  for (const options of [{ columns: 80 }, {}])
+    for (const format of 'columns' in options
+      ? ['table', 'json', 'ndjson', 'csv', 'id']
+      : ['table', 'json', 'ndjson'])
       for (const answer of answers) {
-        if (columns === undefined && ['csv', 'id'].includes(format)) continue
-        const { stdout, stderr } = await home.run(
-          ['token', 'list', '--output', format, '--no-input', '--color', 'never'],
-          {
-            ...(columns === undefined ? {} : { columns }),
-            fetch: async () => answer.clone(),
-            env: { COFFER_URL: SERVER, COFFER_API_KEY: 'key' },
-          },
-        )
-        t.notMatch(stdout + stderr, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, `${format} ${columns}`)
+        const line = `token list --output ${format} --no-input --color never`
+        const { stdout, stderr } = await home.run(line, {
+          ...options,
+          fetch: async () => answer.clone(),
+          env,
+        })
+        t.notMatch(stdout + stderr, /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202e]/, format)
       }
 })
 
 t.test('--curl prints the call without key or data, and sends nothing', async (t) => {
   const { run, asked, home } = await connect(t)
-  const get = await run(['token', 'get', "a'b", '--curl'])
-  t.equal(
-    get.stdout,
-    `curl '${SERVER}/tokens/a'\\''b' \\\n  -H "SVC-API-KEY: $COFFER_API_KEY"\n`
-      .replace("a'\\''b", 'a%27b')
-      .replace('%27', "'\\''"),
-  )
+  const key = '-H "SVC-API-KEY: $COFFER_API_KEY"'
+  for (const [words, stdout] of [
+    [['get', "a'b"], `curl '${SERVER}/tokens/a'\\''b' \\\n  ${key}\n`],
+    [['search', 'type:card', '--size', '2'], `curl -X POST '${SERVER}/tokens/search'`],
+    [['update', 'x'], /-X PATCH .*merge-patch\+json/s],
+    [['list', '--type', 'card'], '/tokens?type=card'],
+  ] as const)
+    t.match(await run(['token', ...words, '--curl']), { code: 0, stdout })
   const hostile = await run(['token', 'list', '--curl', '--prefix', '$(x)'])
-  t.match(hostile, { code: 2, stdout: '', stderr: /The prefix takes a letter/ }, 'a shell runs nothing of it')
+  const nothing = { code: 2, stdout: /^$/, stderr: /The prefix takes a letter/ }
+  t.match(hostile, nothing, 'a shell runs nothing of it')
   const secret = '4242424242424242'
-  const words = ['token', 'create', '--type', 'card_number', '--data', secret, '--curl', '--prefix', 'bt']
-  const create = await run(words, `{"data":"${secret}"}`)
-  t.equal(
-    create.stdout,
-    [
-      `curl -X POST '${SERVER}/tokens' \\`,
-      '  -H "BT-API-KEY: $COFFER_API_KEY" \\',
-      "  -H 'Content-Type: application/json' \\",
-      '  --data-binary @-\n',
-    ].join('\n'),
-  )
-  t.notMatch(create.stdout + create.stderr, /4242|key_/)
+  const words = `token create --type card_number --data ${secret} --curl --prefix bt`
+  const create = await run(words.split(' '), `{"data":"${secret}"}`)
+  const lines = [
+    `curl -X POST '${SERVER}/tokens' \\`,
+    '  -H "BT-API-KEY: $COFFER_API_KEY" \\',
+    "  -H 'Content-Type: application/json' \\",
+    '  --data-binary @-\n',
+  ]
+  t.equal(create.stdout, lines.join('\n'))
+  t.notMatch(create.stderr, /4242|key_/)
   t.match(create.stderr, 'reads it from standard input, as JSON.')
-  t.match(await run(['token', 'search', 'type:card', '--size', '2', '--curl']), {
-    stdout: `curl -X POST '${SERVER}/tokens/search'`,
-    stderr: 'standard input',
-  })
-  t.match((await run(['token', 'update', 'x', '--curl'])).stdout, /-X PATCH .*merge-patch\+json/s)
-  t.match((await run(['token', 'list', '--type', 'card', '--curl'])).stdout, '/tokens?type=card')
   t.same(asked, [])
   const bare = await home.run('token list --curl')
   t.match(bare.stdout, `curl '${SERVER}/tokens'`, 'without an address that of a server on this machine')
@@ -216,22 +166,15 @@ t.test('a key under another prefix than the server has is answered with the pref
 })
 
 t.test('what serve prints makes a profile, over TLS too, and its key goes to no other server', async (t) => {
-  const server: CofferServer = await startServer({
-    prefix: 'bt',
-    tls: { cert: CERTIFICATE, key: PRIVATE_KEY },
-  })
+  const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
+  const server: CofferServer = await startServer({ prefix: 'bt', tls })
   t.teardown(() => server.stop())
   const home = createHome(t)
-  writeFileSync(join(home.place, 'cert.pem'), CERTIFICATE)
-  const set = (...words: string[]) => home.json(['profile', 'set', 'local', ...words])
-  await set('url', server.url)
-  await set('prefix', 'bt')
-  await set('ca', 'cert.pem')
+  home.write('cert.pem', CERTIFICATE)
+  for (const setting of [`url ${server.url}`, 'prefix bt', 'ca cert.pem'])
+    await home.json(`profile set local ${setting}`)
   await home.json('profile set local api-key', { stdin: server.keys.private! })
-  const made = await home.json('token create --profile local', {
-    stdin: '{"type":"token","data":1}',
-  })
-  t.match(made.id, /-/)
+  t.match((await home.json('token create --profile local --type token --data 1')).id, /-/)
   await home.run('profile use local')
   t.equal((await home.json('app whoami')).type, 'private')
   const asked: unknown[] = []
@@ -243,7 +186,6 @@ t.test('what serve prints makes a profile, over TLS too, and its key goes to no 
   t.match(await home.run('app whoami', { fetch, env: elsewhere }), { code: 4, stderr: /API key/ })
   t.equal((await home.run('app whoami --url https://vault.example', { fetch })).code, 4)
   t.same(asked, [])
-  const withKey = { ...elsewhere, COFFER_API_KEY: 'another' }
-  await home.run('app whoami', { fetch, env: withKey })
+  await home.run('app whoami', { fetch, env: { ...elsewhere, COFFER_API_KEY: 'another' } })
   t.match(asked, [{ url: 'https://vault.example/applications/key', headers: { 'svc-api-key': 'another' } }])
 })
