@@ -1,10 +1,8 @@
 /** `coffer mcp`, driven by the official client over standard input and output. */
-import { spawnSync } from 'node:child_process'
 import t, { type Test } from 'tap'
 import { startDestination } from '../parity/destination.js'
 import { type AgentOptions, connectAgent } from '../support/agent.js'
-import { PROGRAM } from './binary.js'
-import { createVaultHome, type Home } from './home.js'
+import { createVaultHome, ruleOf } from './home.js'
 
 const NUMBER = '4242424242424242'
 const CARD = { id: 'card-1', type: 'card', data: { number: NUMBER, cvc: '123' } }
@@ -24,32 +22,14 @@ async function open(t: Test, { words = [], ...more }: Partial<AgentOptions> = {}
   return { home, key: key as string, rules, destination, connect, ...agent }
 }
 
-const refused = (home: Home, key: string | undefined, words: readonly string[] = [], more = {}) => {
-  const env = { ...home.env, ...(key !== undefined && { COFFER_API_KEY: key }), ...more }
-  const args = [PROGRAM, 'mcp', ...words]
-  const { status, stderr } = spawnSync(process.execPath, args, { cwd: home.place, env, input: '' })
-  return { status, stderr: String(stderr).replaceAll(/\s+/g, ' ') }
-}
-
 t.test('an agent has the tools that its permissions allow, with schemas and hints', async (t) => {
   const { client, rules } = await open(t)
   t.match(rules, [{ transform: 'mask', container: '/' }])
   const { tools } = await client.listTools()
   const names = tools.map(({ name }) => name)
-  t.matchStrict(
-    names.includes('token_create') && names.includes('proxy_call') && names.includes('reactor_react'),
-    true,
-  )
-  for (const name of [
-    'token_detokenize',
-    'token_update',
-    'token_delete',
-    'app_create',
-    'log_list',
-    'vault_status',
-    'token_import',
-  ])
-    t.notOk(names.includes(name), name)
+  for (const name of 'token_create proxy_call reactor_react'.split(' ')) t.ok(names.includes(name), name)
+  const others = 'token_detokenize token_update token_delete app_create log_list vault_status token_import'
+  for (const name of others.split(' ')) t.notOk(names.includes(name), name)
   const find = (wanted: string) => tools.find(({ name }) => name === wanted)!
   t.match(find('token_get'), {
     title: 'token get',
@@ -63,15 +43,8 @@ t.test('an agent has the tools that its permissions allow, with schemas and hint
 
 t.test('every tool answers, and errors are those of the terminal', async (t) => {
   const { client, call, home, destination } = await open(t)
-  await home.json([
-    'reactor',
-    'create',
-    '--name',
-    'hello',
-    '--code',
-    'module.exports = async ({ args }) => ({ raw: { hello: args.name } })',
-  ])
-  const [reactor] = (await home.json('reactor list')).data
+  const code = 'module.exports = async ({ args }) => ({ raw: { hello: args.name } })'
+  const reactor = await home.json(['reactor', 'create', '--name', 'hello', '--code', code])
   const inputs: Record<string, object> = {
     token_create: CARD,
     token_list: {},
@@ -104,13 +77,12 @@ t.test('every tool answers, and errors are those of the terminal', async (t) => 
     if (!isError && name !== 'token_link') t.ok(data !== undefined, name)
     t.notMatch(JSON.stringify(data) + text, NUMBER, name)
   }
-  t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: 'XXXXXXXXXXXX4242' } })
-  t.match(await call('token_get', { id: 'none' }), { isError: true, text: 'There is no token with this id.' })
-  t.match(await call('token_create', { type: 'card', data: { number: '1' } }), {
-    isError: true,
-    text: /data\.number: /,
-  })
-  t.match(await call('token_create', {}), { isError: true, text: /data/ })
+  for (const [name, input, text] of [
+    ['token_get', { id: 'none' }, 'There is no token with this id.'],
+    ['token_create', { type: 'card', data: { number: '1' } }, /data\.number: /],
+    ['token_create', {}, /data/],
+  ] as const)
+    t.match(await call(name, input), { isError: true, text })
   await t.rejects(call('token_delete', { id: 'card-1' }), /no tool/)
   await t.rejects(call('nothing'), /no tool/)
   const log = await home.json('log list --size 100')
@@ -134,7 +106,7 @@ t.test('the log proves that nothing was revealed', async (t) => {
   })
 })
 
-t.test('options narrow the tools, and wrong ones are refused', async (t) => {
+t.test('options narrow the tools, and wrong ones are refused, as is a key that reveals', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
     const { client } = await connect({ words })
@@ -142,38 +114,39 @@ t.test('options narrow the tools, and wrong ones are refused', async (t) => {
   }
   t.ok((await list('--tools', 'token')).every((name) => name.startsWith('token_')))
   const reading = await list('--read-only')
-  t.ok(
-    reading.includes('token_search') && !reading.includes('token_create') && !reading.includes('proxy_call'),
-  )
-  t.match(refused(home, key, ['--tools', 'tokens']), { status: 2, stderr: /no "tokens"/ })
-  t.match(refused(home, undefined), { status: 4, stderr: /never as the owner.*coffer app create --agent/ })
-  t.match(refused(home, key, ['--api-key-stdin']), { status: 2 })
-  t.match(refused(home, 'key_1111111111111111111111'), { status: 4 })
-  t.match(refused(home, key, ['--allow-reveal'], { COFFER_NO_REVEAL: '1' }), { status: 2 })
-})
-
-t.test('a key that reveals is refused, unless that is allowed', async (t) => {
-  const { home, connect } = await open(t)
-  await home.json('token create', { stdin: JSON.stringify(CARD) })
-  const rule = '{"priority":1,"container":"/pci/","transform":"reveal","permissions":["token:read"]}'
-  const { key } = await home.json(['app', 'create', '--name', 'reader', '--type', 'private', '--rule', rule])
-  t.match(refused(home, key), { status: 4, stderr: /reveals data.*--allow-reveal/ })
-  const { call } = await connect({ words: ['--allow-reveal'], env: { COFFER_API_KEY: key } })
+  t.ok(reading.includes('token_search'))
+  for (const name of ['token_create', 'proxy_call']) t.notOk(reading.includes(name))
+  await home.createToken(CARD)
+  const revealing = await home.createApp({ rules: [ruleOf('reveal', { container: '/pci/' })] })
+  const refuse = async (
+    given: string | undefined,
+    words: string,
+    status: number,
+    stderr: RegExp,
+    more = {},
+  ) => {
+    const env = { ...(given !== undefined && { COFFER_API_KEY: given }), ...more }
+    const outcome = await home.run(`mcp${words}`, { env })
+    t.equal(outcome.code, status, words)
+    t.match(outcome.stderr.replaceAll(/\s+/g, ' '), stderr)
+  }
+  await refuse(key, ' --tools tokens', 2, /no "tokens"/)
+  await refuse(undefined, '', 4, /never as the owner.*coffer app create --agent/)
+  await refuse(key, ' --api-key-stdin', 2, /./)
+  await refuse('key_1111111111111111111111', '', 4, /./)
+  await refuse(key, ' --allow-reveal', 2, /./, { COFFER_NO_REVEAL: '1' })
+  await refuse(revealing.key, '', 4, /reveals data.*--allow-reveal/)
+  const { call } = await connect({ words: ['--allow-reveal'], env: { COFFER_API_KEY: revealing.key } })
   t.match((await call('token_get', { id: 'card-1' })).data, { data: { number: NUMBER } })
 })
 
 t.test('other commands reach the vault between calls, and several calls run at once', async (t) => {
   const { call, home, connect } = await open(t)
   const second = await connect()
-  const made = await Promise.all(
-    Array.from({ length: 8 }, (_, at) =>
-      (at % 2 ? call : second.call)('token_create', { id: `token-${at}`, type: 'token', data: at }),
-    ),
-  )
-  t.ok(
-    made.every(({ isError }) => !isError),
-    made.map(({ text }) => text).join(),
-  )
+  const create = (at: number) =>
+    (at % 2 ? call : second.call)('token_create', { id: `token-${at}`, type: 'token', data: at })
+  const made = await Promise.all(Array.from({ length: 8 }, (_, at) => create(at)))
+  for (const { isError, text } of made) t.notOk(isError, text)
   t.equal((await home.json('token list')).pagination.total_items, 8)
 })
 
@@ -194,43 +167,32 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.notMatch(asked.join(), NUMBER)
   isAllowed = false
   t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
-  t.equal(
-    (await call('proxy_call', { ...input, dry_run: true })).isError,
-    false,
-    'a dry run needs no consent',
-  )
+  const dry = await call('proxy_call', { ...input, dry_run: true })
+  t.equal(dry.isError, false, 'a dry run needs no consent')
   t.equal(asked.length, 2)
   const uses = (await home.json('log reveals card-1')).count
   t.equal(uses, 1)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
-  const outcome = await mute
-    .call('proxy_call', input)
-    .catch((error: Error) => ({ isError: true, text: error.message }))
+  const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
   t.equal(outcome.isError, true, 'a client that cannot ask cannot call')
   t.equal((await home.json('log reveals card-1')).count, uses)
 })
 
 t.test('a server performs the tools, in no-reveal mode that it confirms', async (t) => {
   const { home, key, destination, connect } = await open(t)
-  await home.json('token create', { stdin: JSON.stringify(CARD) })
+  await home.createToken(CARD)
   const stop = new AbortController()
-  let tell: (url: string) => void = () => {}
+  let tell = (_: string) => {}
   const started = new Promise<string>((resolve) => {
     tell = resolve
   })
-  const words = [
-    'serve',
-    '--port',
-    '0',
-    '-o',
-    'json',
-    '--log',
-    'none',
-    '--allow-net',
-    new URL(destination.url).host,
-  ]
-  const watch = (text: string) => text.startsWith('{"url"') && tell(JSON.parse(text).url)
-  const serving = home.run(words, { watch, interrupt: stop.signal })
+  const host = new URL(destination.url).host
+  const serving = home.run(`serve --port 0 -o json --log none --allow-net ${host}`, {
+    watch: (text) => {
+      if (text.startsWith('{"url"')) tell(JSON.parse(text).url)
+    },
+    interrupt: stop.signal,
+  })
   const { call, client, close } = await connect({
     words: ['--url', await started],
     env: { COFFER_API_KEY: key },
@@ -255,27 +217,18 @@ t.test('a server performs the tools, in no-reveal mode that it confirms', async 
 t.test('help topics are resources, and two prompts say how', async (t) => {
   const { client } = await open(t)
   const { resources } = await client.listResources()
-  t.same(
-    resources.map(({ name }) => name),
-    ['expressions', 'access-rules', 'search'],
-  )
+  t.equal(resources.map(({ name }) => name).join(), 'expressions,access-rules,search')
   for (const { uri } of resources) {
     const { contents } = await client.readResource({ uri })
     t.ok(String((contents[0] as { text: string }).text).length > 500, uri)
   }
   await t.rejects(client.readResource({ uri: 'coffer://help/../../../etc/passwd' }))
-  t.same(
-    (await client.listPrompts()).prompts.map(({ name }) => name),
-    ['vault_file', 'call_api'],
-  )
-  const { messages } = await client.getPrompt({
-    name: 'call_api',
-    arguments: { token: 'card-1', request: 'POST https://x' },
-  })
-  t.match(JSON.stringify(messages), /\{\{ card-1 \}\}.*POST https:\/\/x|POST https:\/\/x.*\{\{ card-1 \}\}/)
-  t.match(
-    JSON.stringify(await client.getPrompt({ name: 'vault_file', arguments: { file: 'a.txt' } })),
-    'a.txt',
-  )
-  await t.rejects(client.getPrompt({ name: 'vault_file', arguments: {} }))
+  const { prompts } = await client.listPrompts()
+  t.equal(prompts.map(({ name }) => name).join(), 'vault_file,call_api')
+  const read = async (name: string, given: Record<string, string>) =>
+    JSON.stringify(await client.getPrompt({ name, arguments: given }))
+  const called = await read('call_api', { token: 'card-1', request: 'POST https://x' })
+  for (const part of ['{{ card-1 }}', 'POST https://x']) t.match(called, part)
+  t.match(await read('vault_file', { file: 'a.txt' }), 'a.txt')
+  await t.rejects(read('vault_file', {}))
 })

@@ -14,6 +14,7 @@ import { runProcess } from './fake-process.js'
 
 const place = mkdtempSync(join(tmpdir(), 'coffer-store-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
+writeFileSync(join(place, 'pw'), 'topsecret\n', { mode: 0o600 })
 const address = await sharedDatabase()
 
 function run(line: string, { stdin = '', env = {} as Record<string, string> } = {}) {
@@ -32,30 +33,22 @@ t.test('every command reaches a vault in a store', async (t) => {
   t.notOk('directory' in made)
   const env = { COFFER_STORE: address }
   const stdin = '{"id":"card-1","type":"card","data":{"number":"4242424242424242"}}'
-  t.equal((await read('token create', { stdin, env })).id, 'card-1')
-  t.equal((await read('token get card-1 --reveal', { env })).data.number, '4242424242424242')
-  await read('tenant use team', { env })
-  t.equal((await read('token list', { env })).pagination.total_items, 1)
-  t.match(await read('vault status', { env }), {
-    store: address,
-    tokens: 1,
-  })
-  t.match(await read('vault verify', { env }), { ok: true })
-  t.equal((await read('log verify', { env })).is_whole, true)
-  await read('vault compact', { env })
-  t.equal((await read('vault keys add --new-key-file second.key', { env })).length, 2)
-  const checks: { check: string; verdict: string }[] = await read('doctor', { env }).catch((error) =>
-    t.fail(error),
-  )
-  t.ok(JSON.stringify(checks).includes('any number of processes'))
-  const rekeyed = await read('vault rekey --yes', { env })
-  t.match(rekeyed, { store: address, resealed: Number, dropped_slots: [String] })
-  t.equal((await read('token get card-1 --reveal', { env })).data.number, '4242424242424242')
-  t.equal((await read('log verify', { env })).is_whole, true)
+  for (const [line, expected] of [
+    ['token create', { id: 'card-1' }],
+    ['tenant use team', { name: 'team' }],
+    ['token list', { pagination: { total_items: 1 } }],
+    ['vault status', { store: address, tokens: 1 }],
+    ['vault verify', { ok: true }],
+    ['vault compact', undefined],
+    ['vault keys add --new-key-file second.key', [{ kind: 'key-file' }, { kind: 'key-file' }]],
+    ['vault rekey --yes', { store: address, resealed: Number, dropped_slots: [String] }],
+    ['token get card-1 --reveal', { data: { number: '4242424242424242' } }],
+    ['log verify', { is_whole: true }],
+  ] as const)
+    t.match(await read(line, { stdin, env }), expected, line)
+  t.match((await run('doctor', { env })).stdout, 'any number of processes')
   const refused = await run(`vault copy --skip-damaged --to ${address}`, { env })
-  t.equal(refused.code, 2)
-  const problem = JSON.parse(refused.stderr.trim().split('\n').at(-1)!)
-  t.match(problem, { type: /unprocessable/, detail: /store|PostgreSQL/ })
+  t.match(refused, { code: 2, stderr: /unprocessable.*(store|PostgreSQL)/ })
   t.match(await run(`init --store ${address}`), { code: 5 })
 })
 
@@ -87,29 +80,6 @@ t.test('workers share a port; one that is killed is replaced, and one signal sto
   t.match(await ended, { code: 0, stderr: /A worker ended[\s\S]*Stopping/ })
 })
 
-t.test('workers need a vault that several processes may open', async (t) => {
-  t.match(await run('serve --ephemeral --workers 2'), { code: 2, stderr: /PostgreSQL/ })
-  t.match(await run(`serve --store ${address} --workers 2 --rate-limit 1/s`), {
-    code: 2,
-    stderr: /count alone/,
-  })
-  t.match(await run('serve --workers 65'), { code: 2, stderr: /from 1 to 64/ })
-})
-
-t.test('a store is named once, and a profile may name it', async (t) => {
-  t.match(await run(`token list --store ${address} --vault here`), { code: 2, stderr: /--vault and --store/ })
-  t.match(await run(`token list --vault ${address}`), { code: 2, stderr: /named with --store/ })
-  await read(`profile set team store ${address}`)
-  t.equal((await read('token list --profile team')).pagination.total_items, 1)
-  t.match(await run('token list --profile team --vault elsewhere'), { code: 6 })
-  const refused = await run('profile set team store postgres://bob:topsecret@db/v')
-  t.match(refused, { code: 2, stderr: /no password/ })
-  t.notMatch(refused.stderr, /topsecret/)
-  writeFileSync(join(place, 'pw'), 'topsecret\n', { mode: 0o600 })
-  await read('profile set other store-password-file pw')
-  t.match(await run('profile set other store-password-fd 3'), { code: 2 })
-})
-
 t.test('a vault is copied, backed up and restored between a store and directories', async (t) => {
   const env = { COFFER_STORE: address }
   const token = async (where: string) => (await read(`token get card-1 --reveal ${where}`)).data.number
@@ -118,48 +88,61 @@ t.test('a vault is copied, backed up and restored between a store and directorie
   t.equal(await token('--vault copied'), '4242424242424242')
   await read('vault backup store.backup', { env })
   const other = await emptyDatabase()
-  t.match(await read(`vault restore store.backup --store ${other}`), {
-    store: other,
-    restored_from: /backup/,
-  })
+  const restored = await read(`vault restore store.backup --store ${other}`)
+  t.match(restored, { store: other, restored_from: /backup/ })
   t.equal(await token(`--store ${other}`), '4242424242424242')
-  t.equal((await read(`log verify --store ${other}`)).is_whole, true)
   const third = await emptyDatabase()
   const back = await run(`vault copy --vault copied --to ${third} --to-password-file pw`)
   t.match(back, { code: 0, stderr: /Use one of them/ })
-  t.equal(JSON.parse(back.stdout).rows > 5, true)
   t.match(await run(`vault copy --vault copied --to ${third}`), { code: 5, stderr: /already/ })
-  const typed = await run(`vault copy --vault copied --to ${third.replace('test@', 'test:topsecret@')}`)
-  t.match(typed, { code: 2, stderr: /to-password-file/ })
-  t.notMatch(typed.stderr, /topsecret/)
-  t.match(await run(`vault copy --vault copied --to other --to-password-file pw`), {
-    code: 2,
-    stderr: /--to is a directory/,
-  })
-  const plain = 'vault copy --vault copied --to postgres://x@127.0.0.1:1/y?sslmode=require'
-  t.match(await run(plain), { code: 9, stderr: /does not check whose server/ })
-  t.match(await run('vault copy --vault copied --to mysql://x/y'), { code: 2, stderr: /not supported/ })
-  t.match(await run('vault copy --vault copied --to postgres://x@127.0.0.1:1/y'), { code: 9 })
+})
+
+t.test('what does not go together with a store is refused', async (t) => {
+  await read(`profile set team store ${address}`)
+  t.equal((await read('token list --profile team')).pagination.total_items, 1)
+  await read('profile set other store-password-file pw')
+  const to = 'vault copy --vault copied --to'
+  const typed = address.replace('test@', 'test:topsecret@')
+  for (const [line, code, stderr] of [
+    ['serve --ephemeral --workers 2', 2, /PostgreSQL/],
+    [`serve --store ${address} --workers 2 --rate-limit 1/s`, 2, /count alone/],
+    ['serve --workers 65', 2, /from 1 to 64/],
+    [`token list --store ${address} --vault here`, 2, /--vault and --store/],
+    [`token list --vault ${address}`, 2, /named with --store/],
+    ['token list --vault memory:', 2, /./],
+    ['token list --profile team --vault elsewhere', 6, /./],
+    ['profile set team store postgres://bob:topsecret@db/v', 2, /no password/],
+    ['profile set other store-password-fd 3', 2, /./],
+    [`${to} ${typed}`, 2, /to-password-file/],
+    [`${to} other --to-password-file pw`, 2, /--to is a directory/],
+    [`${to} postgres://x@127.0.0.1:1/y?sslmode=require`, 9, /does not check whose server/],
+    [`${to} mysql://x/y`, 2, /not supported/],
+    [`${to} postgres://x@127.0.0.1:1/y`, 9, /./],
+    ['init --store postgres://bob:topsecret@127.0.0.1:1/vault', 9, /./],
+    [`vault status --store ${address} --store-password-file none`, 2, /./],
+  ] as const) {
+    const outcome = await run(line)
+    t.match(outcome, { code, stderr }, line)
+    t.notMatch(outcome.stdout + outcome.stderr, 'topsecret', line)
+  }
 })
 
 t.test('a password is never shown, and a server that is not there is 9', async (t) => {
-  const away = 'postgres://bob:topsecret@127.0.0.1:1/vault'
-  const byFlag = await run(`token list --store ${away}`)
-  t.equal(byFlag.code, 9)
+  const byFlag = await run('token list --store postgres://bob:topsecret@127.0.0.1:1/vault')
   const [told, problem = ''] = byFlag.stderr.trim().split('\n')
   t.match(told, /in the command line/, 'told although the store never answers')
   t.match(JSON.parse(problem), { status: 503, detail: /does not answer/ })
-  t.notMatch(byFlag.stderr + byFlag.stdout, /topsecret/)
-  t.equal((await run(`init --store ${away}`)).code, 9)
-  const open = `${address}&sslmode=disable`
-  t.match(await run(`token list --store ${open}`), { code: 0, stderr: '' })
+  t.match(byFlag, { code: 9 })
   const withPassword = address.replace('test@', 'test:topsecret@')
-  const warned = await run(`vault status --store ${withPassword}`, { env: { COFFER_OUTPUT: 'json' } })
+  const warned = await run(`vault status --store ${withPassword}`)
   t.match(warned, { code: 0, stderr: /in the command line/ })
-  t.notMatch(warned.stdout + warned.stderr, /topsecret/)
-  t.match(await run('vault status', { env: { COFFER_STORE: withPassword } }), { code: 0, stderr: '' })
-  t.match(await run(`vault status --store ${address} --store-password-file pw`), { code: 0, stderr: '' })
-  t.match(await run(`vault status --store ${address} --store-password-file none`), { code: 2 })
+  t.notMatch(byFlag.stdout + byFlag.stderr + warned.stdout + warned.stderr, /topsecret/)
+  for (const [line, env] of [
+    [`token list --store ${address}&sslmode=disable`, {}],
+    ['vault status', { COFFER_STORE: withPassword }],
+    [`vault status --store ${address} --store-password-file pw`, {}],
+  ] as [string, Record<string, string>][])
+    t.match(await run(line, { env }), { code: 0, stderr: /^$/ }, line)
 })
 
 t.test('a server over a store, whose line other users see without its password', async (t) => {
