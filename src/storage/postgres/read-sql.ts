@@ -2,7 +2,7 @@
 import type { PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
-import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
+import { IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
@@ -43,31 +43,14 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-/** A question about a key instead of an id: how many rows have it, or the newest of them. */
-export const COUNT = 1
-export const NEWEST = 2
-
-export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'> & { asks?: number }
-
-const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
-const NEWEST_ROW =
-  `select n.* from (select seq from coffer_keys k where x.asks = ${NEWEST} and ${IS_KEY} order by seq desc limit 1) k cross join` +
-  ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
+export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
 
 /** Each row has the `number` of its name, from 1 on. */
 export function getStatement(names: readonly RowName[]): Statement {
-  const hasKeys = names.some(({ asks }) => asks !== undefined)
-  const row = hasKeys
-    ? `lateral (select * from coffer_rows r where ${IS_ROW} union all ${NEWEST_ROW} limit 1) r on true`
-    : `coffer_rows r on ${IS_ROW}`
-  const columns = hasKeys ? [...NAME, 'asks'] : NAME
-  return {
-    name: hasKeys ? 'get keys' : 'get',
-    text:
-      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number${hasKeys ? `, ${KEYED}` : ''}` +
-      ` from coffer_state s cross join ${unnest(columns, 1)} left join ${row} where s.id = 1`,
-    values: toArrays(columns, hasKeys ? names.map((name) => ({ asks: 0, ...name })) : names),
-  }
+  const text =
+    `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number` +
+    ` from coffer_state s cross join ${unnest(NAME, 1)} left join coffer_rows r on ${IS_ROW} where s.id = 1`
+  return { name: 'get', text, values: toArrays(NAME, names) }
 }
 
 /** Selects the state with each of the rows, or alone with nulls if there is none. */
@@ -80,13 +63,23 @@ export function findExpiredStatement(limit: number, until: number): Statement {
   return { name: 'expired', text: withState(`${ROW}, r.sealed`, expired), values: [until, limit] }
 }
 
+/** Keys of which every row of a page has one. */
+export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
+  const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
+  return parts.map(keysOf).find((keys) => keys.length > 0) ?? []
+}
+
 /**
  * A page of rows, newest first: of a number, each row with the total, which costs as much as there are matches; or below
- * a `seq`, without a total.
+ * a `seq`, without a total. With it, as `counts`, how many rows have each of the keys `counted`.
  */
-export function searchStatement(query: Query | SeekQuery, now: number): Statement {
+export function searchStatement(
+  query: Query | SeekQuery,
+  now: number,
+  counted: readonly Uint8Array[] = [],
+): Statement {
   const { size, mostBytes } = query
-  const { matching, seq, parameter, values } = select(query, now)
+  const { matching, seq, parameter, values, shape } = select(query, now)
   const isPage = 'page' in query
   const total = isPage ? `(select count(*) ${matching})` : '0'
   const below = !isPage && query.below !== undefined ? ` and ${seq} < ${parameter(query.below)}` : ''
@@ -98,53 +91,63 @@ export function searchStatement(query: Query | SeekQuery, now: number): Statemen
     mostBytes === undefined
       ? 'r.sealed'
       : `case when ${before} < ${parameter(mostBytes)} then r.sealed end as sealed`
-  const columns = `${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes`
-  return { text: withState(columns, `select r.* ${page}`, 'r.seq desc'), values, isSlow: true }
-}
-
-/** The keys of which every row of a page has one. */
-export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
-  const parts = 'page' in query && query.where !== undefined ? flatten(query.where) : []
-  return parts.map(keysOf).find((keys) => keys.length > 0) ?? []
+  const counts = counted.map(
+    (key) => `(select count(*) from coffer_keys where ${WITH_KEY} ${parameter(key)})::integer`,
+  )
+  const columns = `${total} as total, array[${counts}]::integer[] as counts, ${ROW}, ${sealed}, ${bytes} as bytes`
+  const text = withState(columns, `select r.* ${page}`, 'r.seq desc')
+  const name = `search ${[isPage, below !== '', mostBytes !== undefined, counted.length, ...shape]}`
+  const isUsual = shape.length <= 2 && shape.every((keys) => keys === 1 || keys === 2)
+  return { ...(isUsual && { name }), text, values, isSlow: true }
 }
 
 /** Returns the placeholder of a new parameter. */
 type Parameter = (value: unknown) => string
 
 /**
- * The rows that match: ids are looked up one by one; else an index is walked in the order of `seq`, that of a key or of several
- * keys if every match has one, or that of the kind.
+ * The rows that match: ids are looked up one by one; else an index is walked in the order of `seq`, that of the rarest key
+ * or of several keys if every match has one, or that of the kind. `shape`: how many keys each part of the condition has.
  */
 function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   const values: unknown[] = [tenant, kind, now]
   const parameter: Parameter = (value) => `$${values.push(value)}`
   const parts = where === undefined ? [] : flatten(where)
   const ids = parts.find((part) => 'ids' in part)
-  const keyed = ids === undefined ? parts.find((part) => keysOf(part).length > 0) : undefined
-  const rest = parts.filter((part) => part !== ids && part !== keyed)
-  const matches = [LIVE, ...rest.map((part) => condition(part, parameter))].join(' and ')
-  const found = { parameter, values }
-  if (ids !== undefined) {
-    const wanted = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) x`
-    return {
-      ...found,
-      matching: `from ${wanted} ${eachRow(IS_ROW)} where ${OWN} and ${matches}`,
-      seq: 'r.seq',
-    }
+  const shape = parts.map((part) => keysOf(part).length)
+  const single = ids === undefined ? parts.filter((_, at) => shape[at] === 1) : []
+  const keyed = single[0] ?? parts.find((_, at) => ids === undefined && shape[at]! > 0)
+  let from = 'coffer_rows r'
+  let seq = 'r.seq'
+  if (ids !== undefined)
+    from = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) x ${eachRow(IS_ROW)}`
+  else if (keyed !== undefined) {
+    const keys = (single.length > 0 ? single.flatMap(keysOf) : keysOf(keyed)).map(parameter)
+    const walk = (key: string) => `(select seq from coffer_keys where ${WITH_KEY} ${key} order by seq desc)`
+    const all = `(select distinct seq from (${keys.map(walk).join(' union all ')}) k order by seq desc)`
+    seq = 'a.seq'
+    from = `${single.length > 0 ? walk(rarest(keys)) : all} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
   }
-  if (keyed === undefined)
-    return { ...found, matching: `from coffer_rows r where ${OWN} and ${matches}`, seq: 'r.seq' }
-  const walks = keysOf(keyed).map((key) => {
-    const one = `select seq from coffer_keys where tenant = $1 and kind = $2 and key = ${parameter(key)}`
-    return `(${one} order by seq desc)`
-  })
-  const all = `(select distinct seq from (${walks.join(' union all ')}) k order by seq desc)`
-  const walk = `from ${walks.length === 1 ? walks[0] : all} a`
-  return {
-    ...found,
-    matching: `${walk} ${eachRow(`${OWN} and r.seq = a.seq`)} where ${matches}`,
-    seq: 'a.seq',
-  }
+  const rest = parts.filter((part) => part !== ids && (part !== keyed || single.length > 1))
+  const matches = [OWN, LIVE, ...rest.map((part) => condition(part, parameter, seq))]
+  return { parameter, values, matching: `from ${from} where ${matches.join(' and ')}`, seq, shape }
+}
+
+const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
+/** A key that more rows have is not rare. */
+const RARE = 1000
+
+/** The key that the fewest rows have. */
+function rarest(keys: readonly string[]): string {
+  if (keys.length === 1) return keys[0]!
+  const some = `select 1 from coffer_keys where ${WITH_KEY} x.key limit ${RARE}`
+  const each = `unnest(array[${keys.map((key) => `${key}::bytea`)}]) as x (key)`
+  return `(select x.key from ${each} order by (select count(*) from (${some}) k) limit 1)`
+}
+
+/** A join could be planned otherwise than by the row. */
+function hasKey(is: string, seq: string): string {
+  const one = `select 1 from coffer_keys k where k.tenant = $1 and k.kind = $2 and k.key ${is} and k.seq = ${seq} limit 1`
+  return `((${one}) is not null)`
 }
 
 /** The limit has each row looked up by itself, whatever the planner knows of the tables. */
@@ -162,16 +165,11 @@ function keysOf(where: Where): Uint8Array[] {
   return 'or' in where && where.or.every((part) => 'key' in part) ? where.or.map(({ key }) => key) : []
 }
 
-function condition(where: Where, parameter: Parameter): string {
+function condition(where: Where, parameter: Parameter, seq: string): string {
   const keys = keysOf(where)
-  if (keys.length > 0) {
-    const same = 'k.tenant = r.tenant and k.kind = r.kind and k.seq = r.seq'
-    const one = `select 1 from coffer_keys k where ${same} and k.key = any(${parameter(keys)}::bytea[]) limit 1`
-    // A join could be planned otherwise than by the row.
-    return `((${one}) is not null)`
-  }
+  if (keys.length > 0) return hasKey(`= any(${parameter(keys)}::bytea[])`, seq)
   if ('ids' in where) return `r.id = any(${parameter([...where.ids])}::bytea[])`
-  if ('not' in where) return `not ${condition(where.not, parameter)}`
+  if ('not' in where) return `not ${condition(where.not, parameter, seq)}`
   if ('range' in where) {
     const column = `r.${where.range}`
     const from = where.from === undefined ? '' : ` and ${column} >= ${parameter(where.from)}`
@@ -180,7 +178,7 @@ function condition(where: Where, parameter: Parameter): string {
   }
   if ('key' in where) throw new TypeError('It is one of its keys.')
   const [parts, word, none] = 'and' in where ? [where.and, ' and ', 'true'] : [where.or, ' or ', 'false']
-  return `(${[none, ...parts.map((part) => condition(part, parameter))].join(word)})`
+  return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
 /** Entries of a tenant that are in no chain yet, in no order. */

@@ -60,11 +60,6 @@ export class Unit implements port.EngineWriter {
   }
 
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
-    const { kind, tenant, size, below, where } = query
-    if (size === 1 && below === undefined && where !== undefined && 'key' in where) {
-      const newest = await this.#readKey({ kind, tenant, id: where.key, asks: sql.NEWEST })
-      if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
-    }
     return sql.rowsOf(await this.#search(query))
   }
 
@@ -77,7 +72,7 @@ export class Unit implements port.EngineWriter {
       await this.#logs.send()
       this.#options.hasSent = true
       // It may have read before they were stored.
-      throw this.#session.collide('stale')
+      throw this.#session.collide('conflict')
     }
     const found: port.LogEntry[] = []
     let unreadable = 0
@@ -138,7 +133,7 @@ export class Unit implements port.EngineWriter {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.hasWritten = true
-    this.#session.hold(this.#takeChanges(), writes.dropTenantStatements(tenant))
+    this.#session.hold({ changes: this.#takeChanges() }, writes.dropTenantStatements(tenant))
     this.#rows.clear()
     this.#unchanged.clear()
   }
@@ -183,7 +178,8 @@ export class Unit implements port.EngineWriter {
     if (error instanceof Collision) session.collision ??= error
     const isKnown = session.collision !== undefined || isUnavailable(error)
     for (const [name, change] of this.#changes)
-      if (change.action <= writes.REMOVE) this.#unchanged.set(name, writes.createCheck(change, change.was))
+      if (change.action === writes.REPLACE || change.action === writes.REMOVE)
+        this.#unchanged.set(name, writes.createCheck(change, change.was))
     try {
       await session.abandon(isKnown || session.moments <= 1 ? undefined : this.#unchanged)
       if (!isKnown) await session.endReading()
@@ -208,7 +204,7 @@ export class Unit implements port.EngineWriter {
     if (this.#options.isChange) this.#rows.set(name, row)
     // Rows of a log are changed by the server that has the chain.
     if (!this.#isCached(kind) && kind !== port.LOG_ROWS)
-      this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, row?.rev))
+      this.#keep(writes.createCheck({ kind, tenant, id }, row?.rev))
     return row
   }
 
@@ -216,31 +212,28 @@ export class Unit implements port.EngineWriter {
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
-    const read = () => this.#read(sql.searchStatement(query, this.now), `${kind}/${tenant}/`, kind)
-    if (keys.length === 0) return read()
-    const counting = keys.map(async (id) => {
-      const name = rowName(kind, tenant, id)
-      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(name)
-      const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
-      this.#unchanged.set(name, writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
-      return count
-    })
-    const isNone = (await Promise.all(counting)).every((count) => count === 0)
-    const found = isNone ? [{ kind: null, total: 0 }] : await read()
-    for (const row of this.#isCached(kind) ? [] : sql.rowsOf(found))
-      this.#unchanged.set(rowName(kind, tenant, row.id), writes.createCheck(row, row.rev))
+    const isNone = (key: port.Key) => this.#unchanged.get(rowName(kind, tenant, key))?.was === 0
+    if (keys.length > 0 && !this.#changedKinds.has(kind) && keys.every(isNone))
+      return [{ kind: null, total: 0 }]
+    const found = await this.#read(sql.searchStatement(query, this.now, keys), `${kind}/${tenant}/`, kind)
+    for (const [at, id] of keys.entries())
+      this.#keep(writes.createCheck({ kind, tenant, id }, found[0].counts[at], writes.COUNT))
+    if (!this.#isCached(kind))
+      for (const row of sql.rowsOf(found)) this.#keep(writes.createCheck(row, row.rev))
     return found
   }
 
-  async #readKey(name: sql.RowName): Promise<QueryResult['rows'][number]> {
-    return (await this.#read(name, `${name.kind}/${name.tenant}/`))[0]
+  /** What was found first is compared when the unit commits. */
+  #keep(check: writes.Change): void {
+    const name = rowName(check.kind, check.tenant, check.id)
+    if (!this.#unchanged.has(name)) this.#unchanged.set(name, check)
   }
 
   /** Sends first what the unit has written, if its names begin with `prefix`, because the answer is to show that. */
   #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
     this.#refuseLate()
     if ([...this.#changes.keys()].some((name) => name.startsWith(prefix)))
-      this.#session.hold(this.#takeChanges())
+      this.#session.hold({ changes: this.#takeChanges() })
     return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
   }
 
@@ -256,10 +249,10 @@ export class Unit implements port.EngineWriter {
     // A unit that logs reads has not kept what it read.
     if (!this.#options.isChange) {
       Object.assign(this.#options, { isChange: true, isTransaction: false })
-      throw this.#session.collide('stale')
+      throw this.#session.collide('conflict')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold(this.#takeChanges())
+    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges() })
     this.#write(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
