@@ -25,8 +25,8 @@ export interface FileEngineOptions extends LsmOptions {
 const MEBIBYTE = 1024 * 1024
 /** A larger log is flushed while the engine is open. */
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
-/** A command leaves no larger log to the next one, which reads all of it. */
-const LEFT_AT_MOST: Size = { bytes: MEBIBYTE, rows: 48 }
+/** A command leaves no larger log to the next one, which reads all of it: 20 ms a MiB. */
+const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
 /** Any log that is not empty is larger. */
 const ANYTHING: Size = { bytes: 0, rows: 0 }
 /** Most bytes of the one compaction when a command ends. */
