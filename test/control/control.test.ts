@@ -509,6 +509,7 @@ t.test('who has seen a token in the clear is counted', async (t) => {
     ],
   )
   t.same(await vault.ask('log reveals', { token: 'seen' }), told)
+  t.ok((await vault.ask('log reveals')).count > told.count, 'of all tokens')
   await t.rejects(vault.ask('log reveals', { token: 'seen' }, { key: clerk }), { code: 'forbidden' })
 })
 

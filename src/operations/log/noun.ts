@@ -109,8 +109,8 @@ const verifyLog = operation({
 })
 
 const MOST_GROUPED = 10_000
-export const revealsInput = closedInput(['token'], {
-  token: { ...textOf(400, 'The id of the token, deleted or not.'), refersTo: 'token' },
+export const revealsInput = closedInput([], {
+  token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })
 export const revealsOutput = object({
   count,
@@ -120,7 +120,7 @@ export const revealsOutput = object({
 export const countReveals = operation({
   name: 'log reveals',
   audience: 'command',
-  summary: 'Count how often the data of a token was given in the clear, and to whom.',
+  summary: 'Count how often the data of a token, or of all, was given in the clear, and to whom.',
   details:
     'Counted are reads that revealed it, and uses by reactors and proxies, which always are given the data itself. The\n' +
     'count is of all log records; who it was, of the newest 10,000 of them.',
@@ -128,9 +128,10 @@ export const countReveals = operation({
   input: revealsInput,
   positionals: ['token'],
   output: revealsOutput,
-  examples: ['coffer log reveals card-1'],
+  examples: ['coffer log reveals card-1', 'coffer log reveals'],
   runDetached: async ({ inUnit, caller }, { token }) => {
-    const fields = { type_entity: `token:${token}`, transform: 'reveal' }
+    const which = token === undefined ? { class: 'token' } : { type_entity: `token:${token}` }
+    const fields = { ...which, transform: 'reveal' }
     const and = Object.entries(fields).map(([field, value]) => ({ field, value }))
     const page = { where: { and }, page: 1, size: MOST_GROUPED }
     const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
