@@ -13,6 +13,7 @@ import { serveHttp } from '../support/serve-http.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
 
 const SECRET = '4242424242424242'
+const OWN_HOSTS = '127.0.0.1 127.8.8.8 localhost [::1] [::ffff:7f00:1] 0.0.0.0'.split(' ')
 
 async function open(t: Test) {
   const vault = await openTestVault()
@@ -43,7 +44,7 @@ async function open(t: Test) {
     reportFault: (error: unknown) => void faults.push(error),
   }
   const running = await serveHttp(service, { port: 0 })
-  vault.app.configureReactors({ allowNet: ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0'] })
+  vault.app.configureReactors({ allowNet: OWN_HOSTS })
   t.teardown(async () => {
     for (const socket of connections) socket.destroy()
     server.close()
@@ -193,7 +194,7 @@ t.test('redirects are not followed, and our own server is never called', async (
   t.equal(answered.status, 302)
   t.equal(answered.headers.get('location'), `${own}/tokens`)
   t.equal(heard.length, 1)
-  for (const host of ['127.0.0.1', 'localhost', '[::1]', '0.0.0.0', '2130706433', '0x7f000001', '127.1']) {
+  for (const host of [...OWN_HOSTS, '2130706433', '0x7f000001', '127.1']) {
     const url = `http://${host}:${servedPort}`
     const refused = await call('/tokens', { headers: { 'svc-proxy-url': url } })
     t.match([refused.status, await refused.json()], [403, { proxy_error: { status: 403 } }], url)
