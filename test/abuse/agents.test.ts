@@ -1,5 +1,5 @@
 /** An agent that wants the data of a token: ways to get a marked value into a tool's answer. None gets through. */
-import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
 import { type Received, startStub } from '../http/stub.js'
@@ -8,6 +8,9 @@ import { connectAgent, type Told } from '../support/agent.js'
 const NUMBER = '4929123456789015'
 const CVC = '739'
 const SECRET = 'Zaphod-Beeblebrox/42'
+const reverse = (text: string) => [...text].reverse().join('')
+const bytesOf = (text: string, base: number, width: number, before: string) =>
+  [...Buffer.from(text)].map((byte) => before + byte.toString(base).padStart(width, '0')).join('')
 /** No answer has one of these: the values, their parts that no mask shows, and their usual encodings. */
 const MARKS = [
   NUMBER,
@@ -23,6 +26,10 @@ const MARKS = [
     [...text].join(' '),
     [...text].join('","'),
     [...Buffer.from(text)].join(','),
+    reverse(Buffer.from(text).toString('base64').replaceAll('=', '')),
+    bytesOf(text, 8, 1, ''),
+    bytesOf(text, 2, 8, ''),
+    text.replaceAll(/\W/g, '').toLowerCase(),
   ]),
 ]
 
@@ -50,6 +57,54 @@ const ECHOES: Record<string, (body: string, { url, headers }: Received) => Echoe
   '/upper': (body) => body.toUpperCase(),
   '/keys': (body) => JSON.stringify({ [body]: 1 }),
   '/number': (body) => `{"n":${/\d{12,}/.exec(body)?.[0] ?? 0}}`,
+  '/base64-reversed': (body) => reverse(Buffer.from(body).toString('base64')),
+  '/hex-reversed': (body) => reverse(Buffer.from(body).toString('hex')),
+  '/octal': (body) => bytesOf(body, 8, 3, '\\'),
+  '/binary': (body) => bytesOf(body, 2, 8, ' '),
+  '/spans': (body) => body.replaceAll(/.{1,4}/g, '<b>$&</b>'),
+  '/names': (body) => {
+    const pieces = body.match(/[^"\\]{1,4}/g) ?? []
+    return `{${pieces.map((piece, at) => `"${piece}"${at % 2 ? ',' : ':'}`).join('')}"":0}`
+  },
+  '/jwt': (body) => `e30.${Buffer.from(JSON.stringify({ sub: body })).toString('base64url')}.x`,
+  '/form': (body) => new URLSearchParams({ a: body, b: `${body} ${body}` }).toString(),
+  '/xml': (body) => `<?xml version="1.0"?><a b="${body}"><![CDATA[${body}]]></a>`,
+  '/csv': (body) => `id,data\n1,"${body.replaceAll('"', '""')}"\n`,
+  '/lines': (body) => `{"a":1}\n{"b":${JSON.stringify(body)}}\n`,
+  '/event': (body) => `event: x\ndata: ${body}\n\n`,
+  '/bom': (body) => `\ufeff${JSON.stringify(body)}`,
+  '/twice-named': (body) => `{"a":${JSON.stringify(body)},"a":1}`,
+  '/broken': (body) => `{"a":${JSON.stringify(body)}`,
+  '/zero-width': (body) => [...body].join('\u200b'),
+  '/struck': (body) => [...body].join('\u0336'),
+  '/circled': (body) => body.replaceAll(/[1-9]/g, (digit) => String.fromCodePoint(0x245f + Number(digit))),
+  '/grouped': (body) => `{"n":"${Number(/\d{12,}/.exec(body)?.[0] ?? 0).toLocaleString('en')}"}`,
+  '/exponent': (body) => `{"n":${/\d{12,}/.exec(body)?.[0] ?? 0}e9}`,
+  '/fraction': (body) => `{"n":0.${/\d{12,}/.exec(body)?.[0] ?? 0}}`,
+  '/data-url': (body) => `data:text/plain;base64,${Buffer.from(body).toString('base64')}`,
+  '/multipart': (body) => [
+    ...([200, { 'content-type': 'multipart/form-data; boundary=b' }] as const),
+    `--b\r\ncontent-disposition: form-data; name="${body}"\r\n\r\n${body}\r\n--b--\r\n`,
+  ],
+  '/charset': (body) => [
+    ...([200, { 'content-type': 'application/json; charset=utf-16le' }] as const),
+    Buffer.from(JSON.stringify(body), 'utf16le'),
+  ],
+  '/image': (body) => [200, { 'content-type': 'image/png' }, body],
+  '/cookie': (body) => [200, { 'set-cookie': `a=1; b=${encodeURIComponent(body)}` }, '{}'],
+  '/header-name': (body) => [200, { [`x-${body.replaceAll(/\W/g, '')}`]: '1' }, '{}'],
+  '/header-pieces': (body) => {
+    const pieces = body.replaceAll(/\W/g, '').match(/.{1,6}/g) ?? []
+    return [200, Object.fromEntries(pieces.map((piece, at) => [`x-${at}`, piece])), '{}']
+  },
+  '/challenge': (body) => [
+    401,
+    { 'www-authenticate': `Basic realm="${Buffer.from(body).toString('base64')}"` },
+  ],
+  '/refresh': (body) => [200, { refresh: `0; url=/?q=${encodeURIComponent(body)}` }],
+  '/deflate': (body) => [200, { 'content-encoding': 'deflate' }, deflateSync(body)],
+  '/gzip-twice': (body) => [200, { 'content-encoding': 'gzip, gzip' }, gzipSync(gzipSync(body))],
+  '/gzip-untrue': (body) => [200, { 'content-encoding': 'gzip' }, body],
   '/gzip': (body) => [200, { 'content-encoding': 'gzip' }, gzipSync(body)],
   '/brotli': (body) => [200, { 'content-encoding': 'br' }, brotliCompressSync(body)],
   '/gzip-untold': (body) => gzipSync(body),
@@ -135,7 +190,12 @@ async function open(test: Test) {
 /** What an answer tells, as an attacker reads it: also what is left of it without JSON. */
 function leaks(told: unknown): string[] {
   const text = JSON.stringify(told) ?? ''
-  const read = [text, text.replaceAll('\\', ''), text.toLowerCase()]
+  const letters = text
+    .normalize('NFKC')
+    .replaceAll(/[^\p{L}\p{N}]/gu, '')
+    .toLowerCase()
+  const untagged = text.replaceAll(/<.*?>|\W/g, '').toLowerCase()
+  const read = [text, text.replaceAll('\\', ''), text.toLowerCase(), letters, untagged]
   return MARKS.filter((mark) => read.some((each) => each.includes(mark)))
 }
 
@@ -197,6 +257,26 @@ t.test('no way leads a marked value into an answer', async (t) => {
     const args = name === 'reading' ? { id: 'card-1' } : { n: name === 'ids' ? '{{ note-1 }}' : number }
     await call(agent, 'reactor_react', { id, args })
   }
+  for (const more of [
+    { method: '{{ note-1 }}', body: '' },
+    { headers: { '{{ note-1 }}': 'x' } },
+    { headers: { 'x-a': number, connection: number } },
+    { headers: { 'content-type': '{{ note-1 }}' }, body: '{}' },
+    { headers: { 'content-length': number } },
+    { headers: { host: '{{ note-1 }}', expect: '{{ note-1 }}', 'transfer-encoding': '{{ note-1 }}' } },
+    { body: '{{ card-1 | json: "$.cvc.x" }}' },
+    { body: '{{ note-1 | json: "$[0]" }}' },
+    { body: '{{ card-1 | json: "$.number" | json: "$.x" }}' },
+    { body: '{{ {{ note-1 }} }}' },
+    { body: { '{{ note-1 }}': '{{ note-1 }}' } },
+    { body: ['{{ note-1 }}', { a: ['{{ note-1 }}{{ card-1 | json: "$.number" }}'] }] },
+    { target: `${echo.url}/json/{{ note-1 }}` },
+    { target: 'http://{{ note-1 }}/' },
+    { target: `${echo.url}/json#{{ note-1 }}` },
+    { target: `${echo.url}/target/{{ note-1 }}/..%2f` },
+  ])
+    await call(agent, 'proxy_call', { target: `${echo.url}/json`, ...more })
+
   const resultOf = (request_id: string) => call(agent, 'reactor_result', { id: reactors.echo, request_id })
   const { data: later } = await call(agent, 'reactor_react-async', { id: reactors.echo, args: { n: number } })
   await resultOf(later.asyncReactorRequestId)
@@ -226,6 +306,20 @@ t.test('no way leads a marked value into an answer', async (t) => {
     ['token_search', { query: `data:${NUMBER}` }],
     ['token_search', { query: `NOT data:${NUMBER}` }],
     ['token_search', { query: `(type:card OR fingerprint:${fingerprint})` }],
+    ...[
+      NUMBER,
+      `"data":${NUMBER}`,
+      `(data:(${NUMBER}))`,
+      `+data:${NUMBER}`,
+      `-data:${NUMBER}`,
+      `!data:${NUMBER}`,
+      `DATA:${NUMBER}`,
+      `d\\ata:${NUMBER}`,
+      `data :${NUMBER}`,
+      `type:card AND NOT (id:x OR data:${NUMBER.slice(0, 4)}*)`,
+      `data:[${NUMBER} TO ${NUMBER}]`,
+      `search_indexes:${NUMBER}`,
+    ].map((query) => ['token_search', { query }] as const),
     ['token_search-after', { query: `data:${NUMBER}` }],
     ['token_list-after', { fingerprint }],
     ['token_create', { token_intent_id: intent, mask: '{{ data }}' }],

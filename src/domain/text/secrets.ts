@@ -70,13 +70,12 @@ export class Secrets {
     this.#decoded = 0
     const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
-    // A secret, or its encoding, may be in pieces.
-    for (const pieces of [leaves.values, leaves.names]) {
-      if (pieces.length < 2) continue
-      const bytes = bytesOf(pieces.join(''))
-      for (const each of [bytes, ...decode(bytes)])
-        if (this.#hasPart(each, wordsOf(textOf(each)))) return WITHHELD
-    }
+    // A secret, or its encoding, may be in pieces: of values, of names, or of both in turn.
+    const lists = [leaves.values, leaves.names].filter(({ length }) => length > 1)
+    const texts = lists.map((pieces) => bytesOf(pieces.join('')))
+    const whole = bytesOf(JSON.stringify(scrubbed) ?? '')
+    for (const each of [whole, ...texts, ...texts.flatMap((text) => [...decode(text)])])
+      if (this.#hasPart(each, wordsOf(textOf(each)))) return WITHHELD
     return scrubbed as T
   }
 
@@ -207,6 +206,7 @@ function* decode(bytes: string): Generator<string> {
     return code <= 0x10ffff ? bytesOf(String.fromCodePoint(code)) : run
   })
   if (plain !== bytes) yield plain
+  if (bytes.includes('<')) yield bytes.replaceAll(/<[^<>]*>/g, '')
   for (const [row, byte, base] of ROWS) {
     const read = (each: string) => String.fromCharCode(Number.parseInt(each, base) & 255)
     const rows = bytes.match(row)?.map((each) => each.match(byte)!.map(read).join(''))
