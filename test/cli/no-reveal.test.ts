@@ -43,6 +43,8 @@ const REFUSED = [
   'reactor create --name other --code x',
   'reactor patch echo --code x',
   'reactor logs echo',
+  'reactor react echo --modules .',
+  'webhook create --name w --address http://127.0.0.1:9 --event token.created',
   'proxy create --name other --destination-url https://example.com',
   'formula create --name other --type private --code x',
 ]
@@ -80,7 +82,7 @@ t.test('an application whose rules reveal sees masked data, and nobody sees fing
 
 t.test('deliveries to webhooks are shown without fingerprints', async (t) => {
   const { home } = await open(t)
-  await home.json('webhook create --name w --address http://127.0.0.1:9 --event token.updated', MODE)
+  await home.json('webhook create --name w --address http://127.0.0.1:9 --event token.updated')
   await home.json('token update card-1 --metadata a=b', MODE)
   const { data } = await home.json('webhook deliveries', MODE)
   t.match(data, [

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { CofferError, codeOf, conflict, usage } from '../../errors.js'
+import { CofferError, codeOf, conflict, noRevealError, usage } from '../../errors.js'
 import type { ReactorOptions } from '../../framework/ports/reactors.js'
 import { SETTINGS } from '../../global-flags.js'
 import {
@@ -223,7 +223,8 @@ export async function saveKeyFile(path: string, text: string): Promise<void> {
 
 /** Settings of this run for reactors. */
 export async function reactorOptions({ config, input, cwd }: CommandContext): Promise<ReactorOptions> {
-  const { allowNet, modules, ca: file } = config
+  const { allowNet, modules, ca: file, noReveal } = config
+  if (noReveal && modules !== undefined) throw noRevealError('--modules, whose code is given data')
   const ca = file === undefined ? undefined : await input.readFile(file, '--ca')
   return omitUndefined({ ca, allowNet, modulesDirectory: modules && resolve(cwd, modules) })
 }

@@ -61,6 +61,7 @@ const CREATED = `"$(${CREATE} -o id)"`
 
 const createWebhook = operation({
   ...webhooks.creating,
+  noReveal: 'refused',
   summary: 'Have events sent to an address.',
   details:
     'Each event is a signed POST of JSON. Without a 2xx answer within 10 s it is sent again, at most 10 times in about 2½\n' +
@@ -97,6 +98,7 @@ const listWebhooks = operation({
 
 const updateWebhook = operation({
   ...webhooks.updating,
+  noReveal: 'refused',
   summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
   input: inputSchema(['id', ...REQUIRED], {
     id: webhookId,
