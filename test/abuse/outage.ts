@@ -4,14 +4,7 @@
  */
 import { once } from 'node:events'
 import { Agent, request as requestHttp } from 'node:http'
-import {
-  type Announcement,
-  createWorkplace,
-  type Outcome,
-  request,
-  runCommand,
-  startProcess,
-} from '../http/process.js'
+import { type Announcement, createWorkplace, request, runCommand, startProcess } from '../http/process.js'
 
 export interface Outage {
   signal: 'SIGKILL' | 'SIGTERM'
@@ -33,7 +26,7 @@ export async function runOutage({ signal, connections, seconds }: Outage) {
     const load = new Load(first.announcement, key)
     const clients = Array.from({ length: connections }, (_, at) => load.run(at))
     const timer = setTimeout(() => first.child.kill(signal), seconds * 1000)
-    const ended: Outcome = await first.ended
+    const ended = await first.ended
     clearTimeout(timer)
     await Promise.all(clients)
     const second = await startProcess(place, ['--log', 'none'])

@@ -47,18 +47,14 @@ export async function createMachine() {
   return { place, env, start, coffer, bash, remove: () => rmSync(place, { recursive: true, force: true }) }
 }
 
-/** Resolves when the process has ended and everything it wrote was read. */
-export function waitFor(child: ChildProcess): Promise<Ended> {
-  let stdout = ''
-  let stderr = ''
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text
-  })
+/** Resolves when the process has ended and everything it wrote was read; `printed` is what it has written so far. */
+export function waitFor(child: ChildProcess, printed = { stdout: '', stderr: '' }): Promise<Ended> {
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      printed[name] += text
+    })
   return new Promise((resolve, reject) => {
     child.on('error', reject)
-    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
+    child.on('close', (code, signal) => resolve({ code, signal, ...printed }))
   })
 }

@@ -19,7 +19,7 @@ async function createBench(t: Test) {
   return {
     ...{ home, clock, json },
     run: (line: string, more = {}) => home.run(line, { ...shape, ...more }),
-    create: (token: object) => json('token create', JSON.stringify({ type: 'token', data: 'x', ...token })),
+    create: (token: object) => home.createToken(token, shape),
     /** Ids that a list shows. */
     ids: async () => ((await json('token list')) as Listed).data.map(({ id }) => id),
     /** Which tokens were purged, by the log. */
@@ -54,20 +54,11 @@ t.test('one write under a clock a year ahead costs nothing once the clock is rig
   t.equal(await asKey(), 0, 'a key with 30 days left works')
   const made = await create({ id: 'month', expires_at: inDays(30) })
   t.equal(made.created_at.slice(0, 10), '2030-01-15', 'what is written is dated by the clock')
-  t.same(
-    await ids(),
-    ['month', 'ahead', 'this-year', 'keep'],
-    'all are there, in the order they were written',
-  )
+  t.same(await ids(), ['month', 'ahead', 'this-year', 'keep'], 'in the order they were written')
   t.same(await purged(), [])
   const query = 'created_at:[2030-01-15 TO 2030-01-16]'
-  const found = await json('token search', JSON.stringify({ query }))
-  t.same(
-    (found as Listed).data.map(({ id }) => id),
-    ['month', 'this-year', 'keep'],
-    'and found by their dates',
-  )
-
+  const { data } = (await json('token search', JSON.stringify({ query }))) as Listed
+  t.equal(data.map(({ id }) => id).join(), 'month,this-year,keep', 'and found by their dates')
   await json('vault compact')
   t.match(await run('token list'), { code: 0, stderr: '' }, 'who confirms the clock hears no more of it')
   t.match(await json('vault verify'), { ok: true })

@@ -2,34 +2,24 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createVaultHome } from './home.js'
+import { createVaultHome, ruleOf } from './home.js'
 
 const SECRET = 'secret-of-token'
 
 /** Five tokens, two links and an application, all in the log unless `isFlushed`. */
 async function createBench(t: Test, isFlushed = false) {
   const home = await createVaultHome(t)
-  for (let index = 1; index <= 5; index++) {
-    const token = {
-      id: `tok-${index}`,
-      type: 'token',
-      data: `${SECRET} ${index}`,
-      containers: [`/c${index}/`],
-    }
-    await home.json('token create', { stdin: JSON.stringify({ ...token, search_indexes: ['{{ data }}'] }) })
-  }
+  for (let index = 1; index <= 5; index++)
+    await home.createToken({
+      ...{ id: `tok-${index}`, data: `${SECRET} ${index}`, containers: [`/c${index}/`] },
+      search_indexes: ['{{ data }}'],
+    })
   for (const child of ['tok-2', 'tok-3']) await home.run(['token', 'link', 'tok-1', child])
-  const rule = {
-    priority: 1,
-    container: '/c1/',
-    transform: 'reveal',
-    permissions: ['token:read', 'token:search'],
-  }
-  const app = { name: 'reader', type: 'private', rules: [rule, { ...rule, priority: 2, container: '/c2/' }] }
-  const { key } = await home.json(['app', 'create'], { stdin: JSON.stringify(app) })
+  const rules = [1, 2].map((priority) => ruleOf('reveal', { priority, container: `/c${priority}/` }))
+  const { key } = await home.createApp({ rules })
   if (isFlushed) await home.json(['vault', 'compact'])
   /** Commands in the copy. */
-  const after = async (...words: string[]) => (await home.json([...words, '--vault', 'new'])) as never
+  const after = async (line: string) => (await home.json(`${line} --vault new`)) as never
   return { home, vault: join(home.place, '.coffer'), key, after }
 }
 
@@ -49,12 +39,16 @@ function framesOf(vault: string): { path: string; starts: number[] } {
 }
 
 async function copy({ home, vault }: Awaited<ReturnType<typeof createBench>>) {
-  const before = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')
+  const list = () =>
+    readdirSync(vault, { recursive: true, encoding: 'utf8' })
+      .filter((name) => name !== 'lock')
+      .sort()
+      .join()
+  const before = list()
   const { code, stdout, stderr } = await home.run(`vault copy --skip-damaged --vault ${vault} --to new`)
   if (code !== 0) throw new Error(stderr)
   if (`${stdout}${stderr}`.includes(SECRET)) throw new Error('data on the screen')
-  const left = readdirSync(vault, { recursive: true, encoding: 'utf8' }).filter((name) => name !== 'lock')
-  if (`${before.sort()}` !== `${left.sort()}`) throw new Error('the damaged vault was changed')
+  if (before !== list()) throw new Error('the damaged vault was changed')
   return { report: JSON.parse(stdout), stderr }
 }
 
@@ -64,51 +58,33 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   const { path, starts } = framesOf(vault)
   // Frames: the vault and its tenant, five tokens, two links, the application.
   breakByte(path, starts[3]! + 100)
-  t.match(await home.run(['token', 'list']), {
-    code: 7,
-    stderr: /vault verify.*vault copy --skip-damaged --to/s,
-  })
-  const verified = await home.run(['vault', 'verify'])
-  t.match(verified, {
-    code: 7,
-    stderr: /1\d records and \d+ log records can still be read.*copy --skip-damaged/s,
-  })
+  const advice = /vault verify.*vault copy --skip-damaged --to/s
+  t.match(await home.run('token list'), { code: 7, stderr: advice })
+  const verified = await home.run('vault verify')
+  const told = /1\d records and \d+ log records can still be read.*copy --skip-damaged/s
+  t.match(verified, { code: 7, stderr: told })
   const { readable } = JSON.parse(verified.stdout)
   t.ok(readable.records >= 16, `${readable.records} readable`)
 
   const { report, stderr } = await copy(bench)
   t.match(report, { skipped: { changes: 3, association: 1 } })
   t.match(stderr, /\d rows were left out.*keep it until you have checked/s)
-  const list = (await after('token', 'list', '--reveal')) as { data: { id: string; data: string }[] }
+  const { data } = (await after('token list --reveal')) as { data: { data: string }[] }
   t.same(
-    list.data.map(({ id, data }) => `${id}: ${data}`),
-    [5, 4, 2, 1].map((n) => `tok-${n}: ${SECRET} ${n}`),
+    data.map(({ data }) => data),
+    [5, 4, 2, 1].map((n) => `${SECRET} ${n}`),
   )
-  t.match(await after('token', 'children', 'tok-1'), {
-    pagination: { total_items: 1 },
-    data: [{ id: 'tok-2' }],
-  })
-  t.match(await after('token', 'search', '--query', `data:"${SECRET} 4"`), { data: [{ id: 'tok-4' }] })
-  t.match(await after('vault', 'verify'), { ok: true, findings: [] })
-  t.match(await after('log', 'verify'), { is_whole: true })
-  t.match(await after('log', 'list', '--entity-type', 'tenant'), {
-    data: [{ message: /^Vault copied without what was damaged; log records may be missing/ }],
-  })
+  const children = { pagination: { total_items: 1 }, data: [{ id: 'tok-2' }] }
+  t.match(await after('token children tok-1'), children)
+  t.match(await after('vault verify'), { ok: true, findings: [] })
+  t.match(await after('log verify'), { is_whole: true })
+  const message = /^Vault copied without what was damaged; log records may be missing/
+  t.match(await after('log list --entity-type tenant'), { data: [{ message }] })
   const asKey = { env: { COFFER_API_KEY: key } }
-  t.match(await home.json(['token', 'list', '--vault', 'new'], asKey), { pagination: { total_items: 2 } })
-  await home.json(['token', 'create', '--vault', 'new'], {
-    stdin: '{"id":"tok-3","type":"token","data":"anew"}',
-  })
-  t.match(
-    await after('token', 'children', 'tok-1'),
-    { pagination: { total_items: 1 } },
-    'no old link leads to it',
-  )
-  t.match(
-    await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]),
-    { code: 5 },
-    'never over a vault',
-  )
+  t.match(await home.json('token list --vault new', asKey), { pagination: { total_items: 2 } })
+  await home.json('token create --vault new', { stdin: '{"id":"tok-3","type":"token","data":"anew"}' })
+  t.match(await after('token children tok-1'), children, 'no old link leads to it')
+  t.match(await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]), { code: 5 }, 'over no vault')
 })
 
 t.test(
@@ -124,10 +100,10 @@ t.test(
       breakByte(path, at)
       const { report } = await copy(bench)
       const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
-      t.match(await after('vault', 'verify'), { ok: true }, `broken at ${at}`)
+      t.match(await after('vault verify'), { ok: true }, `broken at ${at}`)
       if (tenant === 0 && report.skipped.unknown === undefined) {
-        t.match(await after('token', 'list'), { pagination: { total_items: 5 - token } })
-        t.match(await after('log', 'verify'), { is_whole: true })
+        t.match(await after('token list'), { pagination: { total_items: 5 - token } })
+        t.match(await after('log verify'), { is_whole: true })
         const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
           env: { COFFER_API_KEY: key },
         })
@@ -149,13 +125,13 @@ t.test('without state or head', async (t) => {
   t.match((await copy(young)).report, {
     findings: [{ place: 'state' }, { place: 'the write-ahead log', problem: /head-\w+ is missing/ }],
   })
-  t.match(await young.after('token', 'list'), { pagination: { total_items: 5 } })
+  t.match(await young.after('token list'), { pagination: { total_items: 5 } })
 
   const flushed = await createBench(t, true)
   await flushed.home.json(['token', 'update', 'tok-1'], { stdin: '{"metadata":{"a":"b"}}' })
   await flushed.home.json(['vault', 'compact'])
   rmSync(join(flushed.vault, 'state'))
   t.match((await copy(flushed)).report, { findings: [{ place: 'state' }] })
-  t.match(await flushed.after('token', 'get', 'tok-1'), { metadata: { a: 'b' } }, 'the newest version')
-  t.match(await flushed.after('log', 'verify'), { is_whole: true })
+  t.match(await flushed.after('token get tok-1'), { metadata: { a: 'b' } }, 'the newest version')
+  t.match(await flushed.after('log verify'), { is_whole: true })
 })

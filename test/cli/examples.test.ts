@@ -48,21 +48,21 @@ async function run(line: string, folder: string, more: Record<string, string> = 
   return waitFor(child).finally(() => clearTimeout(killing))
 }
 
+/** What `npm start` runs, in a new folder. */
+async function startDemo(folder: string) {
+  mkdirSync(folder)
+  const words = [PROGRAM, 'serve', '--demo', '--port', '0']
+  const server = startProgram(process.execPath, words, { cwd: folder, env: { PATH, HOME: folder } })
+  const ended = waitFor(server)
+  await once(server.stdout!, 'data')
+  return { server, ended }
+}
+
 t.test('every example of every help page runs', async (t) => {
   const demo = join(place, 'demo')
-  mkdirSync(demo)
-  const server = startProgram(
-    process.execPath,
-    [PROGRAM, 'serve', '--demo', '--port', '0', '--output', 'json'],
-    {
-      cwd: demo,
-      env: { PATH, HOME: demo },
-    },
-  )
-  const ended = waitFor(server)
-  server.stdout.once('data', () => server.kill('SIGTERM'))
+  const { server, ended } = await startDemo(demo)
+  server.kill('SIGTERM')
   t.equal((await ended).code, 0)
-
   const listed = [
     ...registry.operations.filter(({ noun, isInternal }) => isInternal !== true && noun !== NEEDS_CONTROLS),
     ...TERMINAL_COMMANDS,
@@ -90,17 +90,11 @@ t.test('every example of every help page runs', async (t) => {
 
 t.test('every example of the control plane runs where `npm start` runs', async (t) => {
   const folder = join(place, 'control')
-  mkdirSync(folder)
-  const server = startProgram(process.execPath, [PROGRAM, 'serve', '--demo', '--port', '0'], {
-    cwd: folder,
-    env: { PATH, HOME: folder },
-  })
-  const ended = waitFor(server)
-  t.teardown(async () => {
+  const { server, ended } = await startDemo(folder)
+  t.teardown(() => {
     server.kill('SIGTERM')
-    await ended
+    return ended
   })
-  await once(server.stdout, 'data')
   const operations = registry.operations.filter(({ noun }) => noun === NEEDS_CONTROLS)
   const lines = operations.flatMap(({ examples }) => examples)
   t.ok(lines.length >= 17, `${lines.length} examples`)

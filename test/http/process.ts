@@ -4,13 +4,11 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
+import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 import { createContract, documentOf } from './contract.js'
-
-const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
 
 export interface Announcement {
   url: string
@@ -37,15 +35,8 @@ export function createWorkplace(): Workplace {
   }
 }
 
-export interface Outcome {
-  code: number | null
-  signal: NodeJS.Signals | null
-  stdout: string
-  stderr: string
-}
-
 /** A command that ends by itself. */
-export function runCommand(place: Workplace, words: readonly string[]): Promise<Outcome> {
+export function runCommand(place: Workplace, words: readonly string[]): Promise<Ended> {
   return startCommand(place, words).ended
 }
 
@@ -53,13 +44,13 @@ export function runCommand(place: Workplace, words: readonly string[]): Promise<
 export function startCommand(
   { directory, env }: Workplace,
   words: readonly string[],
-): { child: ChildProcess; ended: Promise<Outcome> } {
-  const child = startProgram(process.execPath, [bin, ...words], {
+): { child: ChildProcess; ended: Promise<Ended> } {
+  const child = startProgram(process.execPath, [PROGRAM, ...words], {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', 'pipe'],
   })
-  return { child, ended: collect(child) }
+  return { child, ended: waitFor(child) }
 }
 
 export interface ServerProcess {
@@ -68,7 +59,7 @@ export interface ServerProcess {
   /** What it has printed so far. */
   printed: { stdout: string; stderr: string }
   /** Resolves when it has ended. */
-  ended: Promise<Outcome>
+  ended: Promise<Ended>
 }
 
 /** `coffer serve` on any free port; `errorsTo` is a descriptor for its standard error. */
@@ -77,29 +68,18 @@ export async function startProcess(
   words: readonly string[] = [],
   { errorsTo = 'pipe' }: { errorsTo?: 'pipe' | number } = {},
 ): Promise<ServerProcess> {
-  const line = [bin, 'serve', '--port', '0', '--output', 'json', ...words]
+  const line = [PROGRAM, 'serve', '--port', '0', '--output', 'json', ...words]
   const child = startProgram(process.execPath, line, {
     cwd: directory,
     env,
     stdio: ['ignore', 'pipe', errorsTo],
   })
   const printed = { stdout: '', stderr: '' }
-  const ended = collect(child, printed)
+  const ended = waitFor(child, printed)
   await Promise.race([once(child.stdout!, 'data'), ended])
   const first = printed.stdout.split('\n')[0] ?? ''
   if (first === '') throw new Error(`the server did not start: ${(await ended).stderr}`)
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
-}
-
-async function collect(child: ChildProcess, printed = { stdout: '', stderr: '' }): Promise<Outcome> {
-  child.stdout?.on('data', (chunk: Buffer) => {
-    printed.stdout += chunk.toString()
-  })
-  child.stderr?.on('data', (chunk: Buffer) => {
-    printed.stderr += chunk.toString()
-  })
-  const [code, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null]
-  return { code, signal, ...printed }
 }
 
 export interface Reply {
