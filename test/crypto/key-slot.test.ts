@@ -15,9 +15,7 @@ import { nativePrimitives } from '../../src/crypto/native.js'
 import type { Header } from '../../src/crypto/ports.js'
 import { createRandom } from '../../src/crypto/random.js'
 
-async function openRoot(...slot: Parameters<typeof openSlot>): Promise<Uint8Array> {
-  return (await openSlot(...slot)).root
-}
+const openRoot = async (...slot: Parameters<typeof openSlot>) => (await openSlot(...slot)).root
 
 const CHEAP = { n: 2 ** 14, r: 8, p: 1 }
 const VAULT = 'aaaabbbbccccdddd'
@@ -48,12 +46,6 @@ async function makeHeader(secrets: Secret[], root = count(100, 32)): Promise<Hea
   return sealHeader(primitives, bare, root)
 }
 
-t.test('both kinds of slot open to the root key', async (t) => {
-  const header = await makeHeader([fileSecret, passphrase])
-  t.same(await openRoot(powers, header, fileSecret), count(100, 32))
-  t.same(await openRoot(powers, header, passphrase), count(100, 32))
-})
-
 t.test('a slot, its root key and the digest are the same for ever (known answers)', async (t) => {
   const root = count(100, 32)
   const random = countingRandom()
@@ -67,19 +59,10 @@ t.test('a slot, its root key and the digest are the same for ever (known answers
     second.wrapped,
     'MjM0NTY3ODk6Ozw9Pj9AQUJDREVGR0hJm1khL368vtDz9indB8U22t0b45RU+5Y9xpgCWRW+Fpa0IO1fV90U9RM2BBB22exJ',
   )
-  const header = sealHeader(
-    primitives,
-    {
-      format: 1,
-      vault: VAULT,
-      created,
-      cipher: 'xchacha20-poly1305',
-      slots: [slot, second],
-    },
-    root,
-  )
+  const bare = { format: 1, vault: VAULT, created, cipher: 'xchacha20-poly1305', slots: [slot, second] }
+  const header = sealHeader(primitives, bare, root)
   t.equal(header.mac, 'icj39eJkzYAxPCKo5kNJYgXbwMrFxv6X37G9eU4zWlU=')
-  t.same(await openRoot(powers, header, passphrase), root)
+  for (const secret of [fileSecret, passphrase]) t.same(await openRoot(powers, header, secret), root)
 })
 
 t.test('a passphrase is the same however its characters are composed', async (t) => {
@@ -92,21 +75,17 @@ t.test('a passphrase is the same however its characters are composed', async (t)
 
 t.test('what does not open says why', async (t) => {
   const header = await makeHeader([fileSecret, passphrase])
-  await t.rejects(openRoot(powers, header, { kind: 'passphrase', passphrase: 'wrong horse' }), {
-    code: 'vault_locked',
-    message: 'Wrong passphrase.',
+  const keyFile = (vault: string, first: number): Secret => ({
+    ...{ kind: 'key-file', file: { vault, key: count(first, 32) } },
   })
-  const foreign: Secret = { kind: 'key-file', file: { vault: 'zzzz', key: count(9, 32) } }
-  await t.rejects(openRoot(powers, header, foreign), {
-    code: 'vault_locked',
-    message: /for vault zzzz, not for aaaa/,
-  })
-  const damagedKey: Secret = { kind: 'key-file', file: { vault: VAULT, key: count(8, 32) } }
-  await t.rejects(openRoot(powers, header, damagedKey), { code: 'vault_damaged' })
-  await t.rejects(openRoot(powers, await makeHeader([fileSecret]), passphrase), {
-    code: 'vault_locked',
-    message: /no passphrase slot/,
-  })
+  const cases: [Header, Secret, string, RegExp][] = [
+    [header, { kind: 'passphrase', passphrase: 'wrong' }, 'vault_locked', /^Wrong passphrase\.$/],
+    [header, keyFile('zzzz', 9), 'vault_locked', /for vault zzzz, not for aaaa/],
+    [header, keyFile(VAULT, 8), 'vault_damaged', /its slot was removed/],
+    [await makeHeader([fileSecret]), passphrase, 'vault_locked', /no passphrase slot/],
+  ]
+  for (const [given, secret, code, message] of cases)
+    await t.rejects(openRoot(powers, given, secret), { code, message })
 })
 
 t.test('every field of the header is covered: a change of any is damage', async (t) => {
@@ -123,13 +102,8 @@ t.test('every field of the header is covered: a change of any is damage', async 
     { slots: [slot, { ...slot, id: '0000000000' }] },
     { slots: [{ ...slot, created: 'x' }] },
   ]
-  for (const change of changes) {
-    await t.rejects(
-      openRoot(powers, { ...header, ...change }, fileSecret),
-      { code: 'vault_damaged' },
-      Object.keys(change).join(),
-    )
-  }
+  for (const change of changes)
+    await t.rejects(openRoot(powers, { ...header, ...change }, fileSecret), { code: 'vault_damaged' })
 })
 
 t.test(
@@ -137,31 +111,18 @@ t.test(
   async (t) => {
     const [slot] = (await makeHeader([passphrase])).slots as [Slot]
     const kdfs = [
-      { n: 2 ** 13 },
-      { n: 2 ** 19 },
-      { n: 2 ** 14 + 1 },
-      { n: 2 ** 17, r: 32 },
-      { p: 5 },
-      { n: 2 ** 16, r: 1 },
-      { p: 0 },
-      { r: 1.5 },
-      { n: '16384' },
-      { salt: 5 },
+      ...[{ n: 2 ** 13 }, { n: 2 ** 19 }, { n: 2 ** 14 + 1 }, { n: 2 ** 17, r: 32 }, { n: 2 ** 16, r: 1 }],
+      ...[{ p: 5 }, { p: 0 }, { r: 1.5 }, { n: '16384' }, { salt: 5 }],
     ]
     for (const kdf of kdfs) {
       const forged = { ...slot, kdf: { ...(slot as { kdf: object }).kdf, ...kdf } }
       t.throws(() => parseSlots([forged]), { code: 'vault_damaged' }, JSON.stringify(kdf))
     }
-    t.throws(() => parseSlots([null]), { code: 'vault_damaged' })
-    t.throws(() => parseSlots([{ id: 'a', kind: 'tape', created, wrapped: '' }]), { code: 'vault_damaged' })
-    t.throws(() => parseSlots([{ ...slot, kdf: null }]), { code: 'vault_damaged' })
+    for (const wrong of [null, { id: 'a', kind: 'tape', created, wrapped: '' }, { ...slot, kdf: null }])
+      t.throws(() => parseSlots([wrong]), { code: 'vault_damaged' })
     t.same(parseSlots([slot]), [slot])
     t.same(parseSlots(Array(16).fill(slot)).length, 16)
-    t.throws(
-      () => parseSlots(Array(17).fill(slot)),
-      { code: 'vault_damaged' },
-      'more than anybody has time for',
-    )
+    t.throws(() => parseSlots(Array(17).fill(slot)), { code: 'vault_damaged' })
   },
 )
 
@@ -176,15 +137,15 @@ t.test('a key file is one line that names its vault', async (t) => {
   const text = formatKeyFile({ vault: VAULT, key })
   t.equal(text, `coffer-key-1 ${VAULT} AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n`)
   t.same(parseKeyFile(text), { vault: VAULT, key })
+  const short = `coffer-key-1 ${VAULT} AAEC`
   for (const broken of [
     '',
-    'coffer-key-2 a AAEC',
-    `coffer-key-1 ${VAULT} AAEC`,
+    text.replace('-1', '-2'),
+    short,
     `${text.trim()} more`,
     text.replace('AAEC', '!!EC'),
-  ]) {
-    t.throws(() => parseKeyFile(broken), { code: 'vault_locked' }, JSON.stringify(broken.slice(0, 14)))
-  }
+  ])
+    t.throws(() => parseKeyFile(broken), { code: 'vault_locked' }, broken)
 })
 
 t.test('a keyring seals for each purpose under another key, and forgets when wiped', async (t) => {
@@ -192,14 +153,9 @@ t.test('a keyring seals for each purpose under another key, and forgets when wip
   const nothing = new Uint8Array()
   const sealed = keyring.engine.wal.seal(count(0, 10), nothing)
   t.same(keyring.engine.wal.open(sealed, nothing), count(0, 10))
-  for (const other of [
-    keyring.engine.head,
-    keyring.engine.state,
-    keyring.engine.sstable,
-    keyring.vault.data,
-  ]) {
+  const { head, state, sstable } = keyring.engine
+  for (const other of [head, state, sstable, keyring.vault.data])
     t.equal(other.open(sealed, nothing), undefined)
-  }
   const keys = keyring.generateTenant()
   t.not(keys.data, keys.index)
   const record = keyring.openTenant(keys).data.seal(count(0, 4), nothing)

@@ -66,11 +66,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
           },
         ),
       )
-      t.equal(
-        cipher.open(new Uint8Array(SEAL_BYTES - 1), new Uint8Array()),
-        undefined,
-        'too short to be anything',
-      )
+      t.equal(cipher.open(new Uint8Array(SEAL_BYTES - 1), new Uint8Array()), undefined, 'too short')
     },
   )
 
@@ -141,10 +137,11 @@ t.test('both libraries give the same bytes and open what the other sealed', asyn
         const isOpen = [libsodium, native].every(
           (each) => Buffer.compare(each.open(body, associated, key)!, plain) === 0,
         )
-        const digests = [libsodium, native].map((each) => toHex(each.blake2b(length, plain, key)))
         const short = Math.min(length, 32)
-        const expanded = [libsodium, native].map((each) => toHex(each.digest(short, plain, key)))
-        return isSame && isOpen && digests[0] === digests[1] && expanded[0] === expanded[1]
+        const digests = [libsodium, native].map(
+          (each) => `${toHex(each.blake2b(length, plain, key))} ${toHex(each.digest(short, plain, key))}`,
+        )
+        return isSame && isOpen && digests[0] === digests[1]
       },
     ),
   )
@@ -156,10 +153,6 @@ t.test('both libraries give the same bytes and open what the other sealed', asyn
     const sealed = native.seal(plain, new Uint8Array(), nonce, key)
     t.equal(Buffer.compare(libsodium.seal(plain, new Uint8Array(), nonce, key), sealed), 0, `${length} bytes`)
     t.equal(Buffer.compare(libsodium.open(sealed, new Uint8Array(), key)!, plain), 0)
-    t.same(libsodium.blake2b(32, plain, key), native.blake2b(32, plain, key))
-    t.same(libsodium.digest(32, plain, key), Uint8Array.from(native.digest(32, plain, key)))
-    sealed[sealed.length - 1]! ^= 1
-    t.equal(libsodium.open(sealed, new Uint8Array(), key), undefined)
   }
 })
 
@@ -183,39 +176,21 @@ t.test('a UUID is of version 4', async (t) => {
   t.equal(uuids.size, 1000)
 })
 
-t.test('primitives that become others give the same bytes before and after', async (t) => {
-  const used: string[] = []
-  const watched = (name: string, primitives: Primitives) => {
-    const watch =
-      (run: (...given: never[]) => unknown) =>
-      (...given: never[]) => {
-        used.push(name)
-        return run(...given)
-      }
-    const entries = Object.entries(primitives).map(([property, run]) => [property, watch(run)])
-    return Object.fromEntries(entries) as Primitives
-  }
+t.test('primitives become others once these are loaded, and stay if they cannot be', async (t) => {
+  const ownDigest = () => Uint8Array.of(7)
   let change = (_: Primitives) => {}
   const later = new Promise<Primitives>((resolve) => {
     change = resolve
   })
-  const primitives = upgradeCrypto(watched('native', nativePrimitives), later)
-  const [key, nonce, text] = [count(1, 32), count(2, 24), utf8.encode('text')]
-  const run = () => {
-    const sealed = primitives.seal(text, nonce, nonce, key)
-    const digests = [primitives.blake2b(32, text, key), primitives.digest(32, text, key)]
-    return [sealed, primitives.open(sealed, nonce, key), ...digests]
-  }
-  const before = run()
-  t.same(new Set(used), new Set(['native']))
-  change(watched('libsodium', sodium))
+  const primitives = upgradeCrypto(nativePrimitives, later)
+  const key = count(1, 32)
+  t.same(primitives.digest(32, key, key), nativePrimitives.digest(32, key, key))
+  change({ ...sodium, digest: ownDigest })
   await later
-  used.length = 0
-  t.same(run(), before)
-  t.same(new Set(used), new Set(['libsodium']))
+  t.same(primitives.digest(32, key, key), ownDigest())
   const stays = upgradeCrypto(nativePrimitives, Promise.reject(new Error('not there')))
   await new Promise(setImmediate)
-  t.same(stays.digest(32, text, key), nativePrimitives.digest(32, text, key))
+  t.same(stays.digest(32, key, key), nativePrimitives.digest(32, key, key))
   const secret = count(1, 32)
   primitives.wipe(secret)
   t.same(secret, new Uint8Array(32))
