@@ -34,6 +34,7 @@ const countingRandom = () => {
     },
   }
 }
+const toHex = (bytes: Uint8Array | undefined) => bytes && Buffer.from(bytes).toString('hex')
 const powers = { primitives, random: createRandom() }
 const fileSecret: Secret = { kind: 'key-file', file: { vault: VAULT, key: count(7, 32) } }
 const passphrase: Secret = { kind: 'passphrase', passphrase: 'correct horse battery' }
@@ -62,15 +63,14 @@ t.test('a slot, its root key and the digest are the same for ever (known answers
   const bare = { format: 1, vault: VAULT, created, cipher: 'xchacha20-poly1305', slots: [slot, second] }
   const header = sealHeader(primitives, bare, root)
   t.equal(header.mac, 'icj39eJkzYAxPCKo5kNJYgXbwMrFxv6X37G9eU4zWlU=')
-  for (const secret of [fileSecret, passphrase]) t.same(await openRoot(powers, header, secret), root)
+  for (const secret of [fileSecret, passphrase])
+    t.equal(toHex(await openRoot(powers, header, secret)), toHex(root))
 })
 
 t.test('a passphrase is the same however its characters are composed', async (t) => {
   const header = await makeHeader([{ kind: 'passphrase', passphrase: 'caf\u00e9 au lait' }])
-  t.same(
-    await openRoot(powers, header, { kind: 'passphrase', passphrase: 'cafe\u0301 au lait' }),
-    count(100, 32),
-  )
+  const decomposed: Secret = { kind: 'passphrase', passphrase: 'cafe\u0301 au lait' }
+  t.equal(toHex(await openRoot(powers, header, decomposed)), toHex(count(100, 32)))
 })
 
 t.test('what does not open says why', async (t) => {
@@ -136,7 +136,8 @@ t.test('a key file is one line that names its vault', async (t) => {
   const key = count(0, 32)
   const text = formatKeyFile({ vault: VAULT, key })
   t.equal(text, `coffer-key-1 ${VAULT} AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=\n`)
-  t.same(parseKeyFile(text), { vault: VAULT, key })
+  const parsed = parseKeyFile(text)
+  t.strictSame([parsed.vault, toHex(parsed.key)], [VAULT, toHex(key)])
   const short = `coffer-key-1 ${VAULT} AAEC`
   for (const broken of [
     '',
@@ -152,14 +153,14 @@ t.test('a keyring seals for each purpose under another key, and forgets when wip
   const keyring = createKeyring(primitives, createRandom(), count(1, 32))
   const nothing = new Uint8Array()
   const sealed = keyring.engine.wal.seal(count(0, 10), nothing)
-  t.same(keyring.engine.wal.open(sealed, nothing), count(0, 10))
+  t.equal(toHex(keyring.engine.wal.open(sealed, nothing)), toHex(count(0, 10)))
   const { head, state, sstable } = keyring.engine
   for (const other of [head, state, sstable, keyring.vault.data])
     t.equal(other.open(sealed, nothing), undefined)
   const keys = keyring.generateTenant()
   t.not(keys.data, keys.index)
   const record = keyring.openTenant(keys).data.seal(count(0, 4), nothing)
-  t.same(keyring.openTenant(keys).data.open(record, nothing), count(0, 4))
+  t.equal(toHex(keyring.openTenant(keys).data.open(record, nothing)), toHex(count(0, 4)))
   t.equal(keyring.openTenant(keyring.generateTenant()).data.open(record, nothing), undefined)
   keyring.wipe()
   t.equal(keyring.engine.wal.open(sealed, nothing), undefined, 'a wiped vault key opens nothing')

@@ -38,7 +38,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
       toHex(sealed),
       `${toHex(nonce)}bd6d179d3e83d43b9576579493c0e939572a1700252bfaccbed2902c21396cbb731c7f1b0b4aa6440bf3a82f4eda7e39ae64c6708c54c216cb96b72e1213b4522f8c9ba40db5d945b11b69b982c1bb9e3f3fac2bc369488f76b2383565d3fff921f9664c97637da9768812f615c68b13b52ec0875924c1c7987947deafd8780acf49`,
     )
-    t.same(cipher.open(sealed, associated), plain)
+    t.equal(toHex(cipher.open(sealed, associated)!), toHex(plain))
   })
 
   t.test(
@@ -163,8 +163,8 @@ t.test('random bytes come from one batch after another and are never handed out 
     batches.push(target.length)
     for (let at = 0; at < target.length; at++) target[at] = next++ & 0xff
   })
-  t.same(random.bytes(3), Uint8Array.of(0, 1, 2))
-  t.same(random.bytes(2), Uint8Array.of(3, 4))
+  t.equal(toHex(random.bytes(3)), toHex(Uint8Array.of(0, 1, 2)))
+  t.equal(toHex(random.bytes(2)), toHex(Uint8Array.of(3, 4)))
   t.equal(random.bytes(100).length, 100, 'large ones bypass the pool')
   for (let drawn = 0; drawn < 128; drawn++) random.bytes(32)
   t.same(batches, [4096, 100, 4096])
@@ -184,14 +184,14 @@ t.test('primitives become others once these are loaded, and stay if they cannot 
   })
   const primitives = upgradeCrypto(nativePrimitives, later)
   const key = count(1, 32)
-  t.same(primitives.digest(32, key, key), nativePrimitives.digest(32, key, key))
+  t.equal(toHex(primitives.digest(32, key, key)), toHex(nativePrimitives.digest(32, key, key)))
   change({ ...sodium, digest: ownDigest })
   await later
-  t.same(primitives.digest(32, key, key), ownDigest())
+  t.equal(toHex(primitives.digest(32, key, key)), toHex(ownDigest()))
   const stays = upgradeCrypto(nativePrimitives, Promise.reject(new Error('not there')))
   await new Promise(setImmediate)
-  t.same(stays.digest(32, key, key), nativePrimitives.digest(32, key, key))
+  t.equal(toHex(stays.digest(32, key, key)), toHex(nativePrimitives.digest(32, key, key)))
   const secret = count(1, 32)
   primitives.wipe(secret)
-  t.same(secret, new Uint8Array(32))
+  t.equal(toHex(secret), toHex(new Uint8Array(32)))
 })
