@@ -36,51 +36,46 @@ const ask = async (url: string, line: string, headers: Record<string, string> = 
   return { status: answer.status, body: text === '' ? undefined : JSON.parse(text), headers: answer.headers }
 }
 
-const LINES = [
-  'POST /reset',
-  'GET /snapshots',
-  'POST /forks',
-  'GET /clock',
-  'GET /faults',
-  'GET /requests',
-  'GET /outbox',
-  'GET /reveals?token=x',
-  'POST /page',
-]
+const LINES =
+  'POST /reset|GET /snapshots|POST /forks|GET /clock|GET /faults|GET /requests|GET /outbox|GET /reveals?token=x|POST /page'.split(
+    '|',
+  )
 
 t.test('all of it with --ephemeral, for its key alone', async (t) => {
   const { url, control, key } = await start(t, ['--ephemeral'])
   t.match(control, { url: `${url}/_coffer`, key: /^ctl_[1-9A-HJ-NP-Za-km-z]{22}$/ })
   const own = { 'svc-api-key': control!.key }
+  const refused: [number, Record<string, string>][] = [
+    [401, {}],
+    [401, { 'svc-api-key': key }],
+    [403, { ...own, origin: 'https://evil.example' }],
+    [404, { ...own, 'x-forwarded-for': '1.2.3.4' }],
+    [404, { ...own, 'x-forwarded-host': 'a.example' }],
+    [404, { ...own, forwarded: 'for=1.2.3.4' }],
+    [404, { ...own, via: '1.1 proxy' }],
+  ]
   for (const line of LINES) {
-    t.equal((await ask(control!.url, line)).status, 401, `${line} without a key`)
-    t.equal((await ask(control!.url, line, { 'svc-api-key': key })).status, 401, `${line} with an API key`)
-    const foreign = await ask(control!.url, line, { ...own, origin: 'https://evil.example' })
-    t.equal(foreign.status, 403, `${line} from another page`)
-    t.notOk(foreign.headers.has('access-control-allow-origin'))
-    const forwarded = [
-      ['x-forwarded-for', '1.2.3.4'],
-      ['x-forwarded-host', 'a.example'],
-      ['forwarded', 'for=1.2.3.4'],
-      ['via', '1.1 proxy'],
-    ]
-    for (const [name = '', value = ''] of forwarded)
-      t.equal((await ask(control!.url, line, { ...own, [name]: value })).status, 404, `${line} with ${name}`)
+    for (const [status, headers] of refused) {
+      const answer = await ask(control!.url, line, headers)
+      t.equal(answer.status, status, `${line} with ${Object.keys(headers).at(-1)}`)
+      t.notOk(answer.headers.has('access-control-allow-origin'))
+    }
     t.match((await ask(control!.url, line, own)).status, /^20[04]$/, line)
     t.equal((await ask(url, 'GET /tokens', own)).status, 401, 'the key opens nothing else')
   }
-  t.equal((await ask(control!.url, 'GET /clock', { ...own, origin: url })).status, 200, 'a page of its own')
-  t.equal((await ask(control!.url, 'OPTIONS /clock', { origin: 'https://evil.example' })).status, 403)
-  t.equal((await ask(control!.url, 'GET /nothing', own)).status, 404)
-  t.equal((await ask(control!.url, 'PUT /reset', own)).status, 405)
+  for (const [status, line, headers] of [
+    [200, 'GET /clock', { ...own, origin: url }],
+    [403, 'OPTIONS /clock', { origin: 'https://evil.example' }],
+    [404, 'GET /nothing', own],
+    [405, 'PUT /reset', own],
+  ] as const)
+    t.equal((await ask(control!.url, line, { ...headers })).status, status, line)
   t.match(await ask(control!.url, 'GET /requests?opperation=token%20get&count=1', own), {
     status: 400,
     body: { errors: { 'query.opperation': ['is not a parameter; did you mean operation?'] } },
   })
-  t.match(await ask(control!.url, 'POST /clock/advance', own, { by: 'x' }), {
-    status: 400,
-    body: { errors: { by: [/./] } },
-  })
+  const advance = await ask(control!.url, 'POST /clock/advance', own, { by: 'x' })
+  t.match(advance, { status: 400, body: { errors: { by: [/./] } } })
   t.notMatch(JSON.stringify((await ask(url, 'GET /openapi.json')).body), /_coffer/)
 })
 
@@ -98,25 +93,14 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
   const plain = await start(t, [])
   t.equal(plain.control, undefined)
   for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
-  t.match(await runCommand(plain.place, ['control', 'reset']), {
-    code: 3,
-    stderr: /No server with a control plane/,
-  })
-  const reset = (more: Record<string, string>) =>
-    runCommand({ ...plain.place, env: { ...plain.place.env, ...more } }, [
-      'control',
-      'reset',
-      '--url',
-      plain.url,
-    ])
-  t.match(await reset({}), {
-    code: 4,
-    stderr: /control plane of a server needs its key, which coffer\s+serve prints/,
-  })
-  t.match(await reset({ COFFER_API_KEY: 'ctl_none' }), {
-    code: 3,
-    stderr: /control plane is not enabled\. Start one/,
-  })
+  for (const [code, stderr, words, env] of [
+    [3, /No server with a control plane/, [], {}],
+    [4, /control plane of a server needs its key, which coffer\s+serve prints/, ['--url', plain.url], {}],
+    [3, /control plane is not enabled\. Start one/, ['--url', plain.url], { COFFER_API_KEY: 'ctl_none' }],
+  ] as const) {
+    const place = { ...plain.place, env: { ...plain.place.env, ...env } }
+    t.match(await runCommand(place, ['control', 'reset', ...words]), { code, stderr })
+  }
   const page = await runCommand(plain.place, ['control', 'page', '--output', 'value', '--fields', 'url'])
   t.match(page, { code: 0, stdout: /^http:\/\/localhost:\d+\/#login=[\w-]{43}\n$/ }, 'without a restart')
   const login = page.stdout.trim().split('#login=')[1]

@@ -3,7 +3,8 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import type { ClientCall, ReactorRuntime } from '../../../src/framework/ports/reactors.js'
 import { GuestProcess } from '../../../src/reactor/child.js'
 import {
   type Confinement,
@@ -70,6 +71,9 @@ async function until(isTrue: () => boolean, withinMs = SOON_MS): Promise<boolean
 const areGone = (processes: ReturnType<typeof below>) =>
   processes.every(({ pid, start }) => readProcess(pid)?.start !== start)
 
+const run = (pool: ReactorRuntime, reactor: string, code: string, client: ClientCall | null = null) =>
+  pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client })
+
 t.test('what is measured is the program that runs the code', options, async (t) => {
   const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
   t.ok(await guest.ready)
@@ -96,12 +100,10 @@ t.test(
     const pool = createReactorPool({ confinement: found, settings: { limits } })
     const bomb =
       'module.exports = async () => { const all = []; for (;;) { all.push(new Uint8Array(4e6).fill(1)); await null } }'
-    const run = (reactor: string, code: string) =>
-      pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client: null })
-    const bombed = await run('bomb', bomb)
+    const bombed = await run(pool, 'bomb', bomb)
     t.match(bombed.outcome, { error: { errors: { error: [/more than 64 MiB of memory/] } } })
     t.ok(bombed.memoryMiB > 128 && bombed.memoryMiB < 1_024, 'it was seen to grow', bombed)
-    t.match((await run('spin', SPIN)).outcome, { error: { code: 'reactor_timeout' } })
+    t.match((await run(pool, 'spin', SPIN)).outcome, { error: { code: 'reactor_timeout' } })
     t.ok(await until(() => below(process.pid).length === 0), 'nothing of either is left')
     await pool.close()
   },
@@ -111,15 +113,13 @@ t.test('limits of time and memory hold while the event loop of the host is held'
   const limits = { ...DEFAULT_LIMITS, timeMs: 2_000, memoryMiB: 64 }
   const pool = createReactorPool({ confinement: found, settings: { limits } })
   const clock = new Int32Array(new SharedArrayBuffer(4))
-  // The code calls its client when it begins, so that the loop is held from then on.
-  const bodies = {
-    memory: 'const all = []; for (;;) all.push(new Uint8Array(4e6).fill(1))',
-    time: 'for (;;);',
-  }
-  const ends = { memory: 'reactor_failed', time: 'reactor_timeout' }
-  for (const [name, body] of Object.entries(bodies) as [keyof typeof ends, string][]) {
+  for (const [name, body, code] of [
+    ['memory', 'const all = []; for (;;) all.push(new Uint8Array(4e6).fill(1))', 'reactor_failed'],
+    ['time', 'for (;;);', 'reactor_timeout'],
+  ] as const) {
     let seenMiB = 0
     let isLeft = true
+    // The code calls its client when it begins, so that the loop is held from then on.
     const client = async () => {
       setImmediate(() => {
         const guests = below(process.pid).filter(({ pid }) => readMiB(pid) > 30)
@@ -129,16 +129,14 @@ t.test('limits of time and memory hold while the event loop of the host is held'
       })
       return {}
     }
-    const code = `module.exports = async ({ svc }) => { await svc.tokens.list({}); await new Promise((resolve) => setTimeout(resolve, 50)); ${body} }`
-    const { outcome } = await pool.run({
-      tenant: 1,
-      reactor: name,
-      code,
-      args: {},
-      configuration: {},
+    const begin = 'await svc.tokens.list({}); await new Promise((resolve) => setTimeout(resolve, 50))'
+    const { outcome } = await run(
+      pool,
+      name,
+      `module.exports = async ({ svc }) => { ${begin}; ${body} }`,
       client,
-    })
-    t.match(outcome, { error: { code: ends[name] } }, name)
+    )
+    t.match(outcome, { error: { code } }, name)
     t.notOk(isLeft, `${name}: the child ended while the loop was held`)
     t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was bounded`, { seenMiB })
   }
@@ -147,18 +145,20 @@ t.test('limits of time and memory hold while the event loop of the host is held'
 
 t.test('memory that a run leaves on objects of its child ends with the child', options, async (t) => {
   const pool = createReactorPool({ confinement: found })
-  const run = (bytes: number) => {
-    const code = `class Base { constructor(object) { return object } }
+  const leave = (bytes: number) =>
+    run(
+      pool,
+      String(bytes),
+      `class Base { constructor(object) { return object } }
       class Mark extends Base { #kept = new Uint8Array(${bytes}).fill(1) }
-      module.exports = async () => ({ raw: new Mark(Object.prototype) !== undefined })`
-    return pool.run({ tenant: 1, reactor: String(bytes), code, args: {}, configuration: {}, client: null })
-  }
-  const little = await run(1e5)
+      module.exports = async () => ({ raw: new Mark(Object.prototype) !== undefined })`,
+    )
+  const little = await leave(1e5)
   // Later versions of Node refuse to add a private field to a frozen object.
   if (little.outcome.kind === 'result') {
     const kept = below(process.pid).length
     t.ok(kept > 0, 'a child is kept for the next run')
-    t.match((await run(24e6)).outcome, { kind: 'result' })
+    t.match((await leave(24e6)).outcome, { kind: 'result' })
     t.ok(await until(() => below(process.pid).length === kept), 'unless it has grown by more than 16 MiB')
   }
   await pool.close()
@@ -177,12 +177,8 @@ t.test('the limit of processor time ends the program itself', options, async (t)
   t.ok(await until(() => areGone(processes), 20_000))
 })
 
-interface Teardown {
-  teardown(work: () => void): void
-}
-
 /** A host of two runs that spin, as user `uid`. */
-async function startHost(t: Teardown, uid?: number): Promise<ChildProcess> {
+async function startHost(t: Test, uid?: number): Promise<ChildProcess> {
   const program = join(fileURLToPath(new URL('.', import.meta.url)), 'spinning-host.js')
   const user = uid === undefined ? {} : { uid, gid: uid }
   const host = spawn(execPath, [program], { stdio: ['ignore', 'pipe', 'inherit'], ...user })
@@ -233,21 +229,21 @@ t.test(
     const body = { name: 'f', type: 'private', code, configuration: [{ name: 'KEY', type: 'string' }] }
     const formula = await ask('formula create', body)
     const reactorBody = { name: 'r', formula: { id: formula.id }, configuration: { KEY: 'one' } }
-    const reactor = await ask('reactor create', reactorBody)
+    const { id } = await ask('reactor create', reactorBody)
     const application = await ask('app create', { name: 'a', type: 'private', permissions: ['token:use'] })
     const seen = new Set<number>()
     const react = async () => {
-      await ask('reactor react', { id: reactor.id })
+      await ask('reactor react', { id })
       const children = () => below(process.pid).filter(({ parent }) => parent === process.pid)
       t.ok(await until(() => children().length === 1), 'one child is there')
       return children()[0]!.pid
     }
+    const configured = { id, ...reactorBody, configuration: { KEY: 'two' } }
     const changes: (() => Promise<unknown>)[] = [
       async () => undefined,
       () => ask('formula update', { id: formula.id, ...body, code: `${code} // 2` }),
-      () => ask('reactor update', { id: reactor.id, ...reactorBody, configuration: { KEY: 'two' } }),
-      () =>
-        ask('reactor update', { id: reactor.id, ...reactorBody, configuration: { KEY: 'two' }, application }),
+      () => ask('reactor update', configured),
+      () => ask('reactor update', { ...configured, application }),
     ]
     for (const [at, change] of changes.entries()) {
       await change()
