@@ -62,9 +62,7 @@ export class PendingLogs {
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
-  readonly #sendInTurn = createTurns()
-  /** Two at once would add to the same end of a chain. */
-  readonly #chainInTurn = createTurns()
+  #sending: Promise<unknown> = Promise.resolve()
   #isReported = false
   /** Why entries could not be stored, the last time. */
   #reason = ''
@@ -86,7 +84,7 @@ export class PendingLogs {
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    this.unsent.push(...this.#addTo(this.#open, entries))
+    for (const entry of entries) this.#addTo(this.#open, entry, this.unsent)
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -104,63 +102,60 @@ export class PendingLogs {
   begin(entries: readonly LogEntry[]): Batch[] {
     // Entries that reads have logged until now are older than this commit.
     this.#open = new Map()
-    return this.#addTo(new Map(), entries)
+    const batches: Batch[] = []
+    const own = new Map<number, Batch>()
+    for (const entry of entries) this.#addTo(own, entry, batches)
+    return batches
   }
 
-  /** Returns the batches that are new. */
-  #addTo(batches: Map<number, Batch>, entries: readonly LogEntry[]): Batch[] {
-    const added: Batch[] = []
-    for (const entry of entries) {
-      const { tenant } = entry
-      const batch = batches.get(tenant) ?? this.#createBatch(tenant)
-      if (batch.entries.length === 0) added.push(batch)
+  /** `created`: takes a batch that is new. */
+  #addTo(batches: Map<number, Batch>, entry: LogEntry, created: Batch[]): void {
+    const { tenant } = entry
+    let batch = batches.get(tenant)
+    if (batch === undefined) {
+      const number = (this.#numbers.get(tenant) ?? 0) + 1
+      const written = this.#tick()
+      batch = { id: batchKey(this.#owner, number, Math.floor(written / 1000)), tenant, written, entries: [] }
+      this.#numbers.set(tenant, number)
+      this.#inFlight.add(batch)
+      this.#hasRows = true
       batches.set(tenant, batch)
-      entry.time = Math.floor(this.#options.clock())
-      batch.entries.push(entry)
+      created.push(batch)
     }
-    return added
+    entry.time = Math.floor(this.#options.clock())
+    batch.entries.push(entry)
   }
 
-  #createBatch(tenant: number): Batch {
-    const number = (this.#numbers.get(tenant) ?? 0) + 1
-    this.#numbers.set(tenant, number)
-    const written = this.#tick()
-    const id = batchKey(this.#owner, number, Math.floor(written / 1000))
-    const batch = { id, tenant, written, entries: [] }
-    this.#inFlight.add(batch)
-    return batch
-  }
-
-  /** `isStored`: as rows of the table. */
-  end(batches: readonly Batch[], isStored: boolean): void {
+  end(batches: readonly Batch[]): void {
     for (const batch of batches) this.#inFlight.delete(batch)
-    this.#hasRows ||= isStored
   }
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
-    return this.#sendInTurn(async () => {
-      this.#open = new Map()
-      const batches = [...this.unsent]
-      if (batches.length === 0) return
-      await this.#options.write(async (unit) => {
-        const chain = await this.claim()
-        for (const batch of batches) await unit.storePending(batch, chain)
-      })
-      this.end(this.unsent.splice(0, batches.length), true)
+    const sent = this.#sending.then(() => this.#sendAll())
+    this.#sending = sent.catch(() => undefined)
+    return sent
+  }
+
+  async #sendAll(): Promise<void> {
+    this.#open = new Map()
+    const batches = [...this.unsent]
+    if (batches.length === 0) return
+    await this.#options.write(async (unit) => {
+      const chain = await this.claim()
+      for (const batch of batches) await unit.storePending(batch, chain)
     })
+    this.end(this.unsent.splice(0, batches.length))
   }
 
   /** Moves all rows into their chains, also those of other servers; with `isDue` those alone whose time has come. */
-  chainPending(isDue = false): Promise<void> {
-    return this.#chainInTurn(async () => {
-      await this.#chainOwn()
-      if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
-      this.#lookedAt = performance.now()
-      const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
-      const { rows } = await this.#options.pool.query({ text })
-      for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
-    })
+  async chainPending(isDue = false): Promise<void> {
+    await this.#chainOwn()
+    if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
+    this.#lookedAt = performance.now()
+    const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
+    const { rows } = await this.#options.pool.query({ text })
+    for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
   }
 
   /** Moves the rows that no entry of this server can precede any more. */
@@ -176,26 +171,24 @@ export class PendingLogs {
     })
   }
 
-  /** A row that does not open stays where it is: verifying the vault reports it. */
+  /** Two that move rows of one chain collide. A row that does not open stays where it is: verifying the vault reports it. */
   async #moveAll(chain: number, below: number): Promise<void> {
     let after: PendingEntries | undefined
     do
       after = await this.#options.write(async (unit) => {
         const page = await unit.readPending(readChainStatement(chain, below, after, MOVED_PAGE))
-        const entries: LogEntry[] = []
-        const moved: PendingEntries[] = []
-        for (const row of page) {
-          const found = await this.sealer.openPending(unit, row, row.sealed)
-          if (found === undefined) continue
-          for (const entry of found) entries.push(entry)
-          moved.push(row)
-        }
+        const opened = await Promise.all(page.map((row) => this.sealer.openPending(unit, row, row.sealed)))
+        const moved = page.filter((_, at) => opened[at] !== undefined)
         if (moved.length > 0) {
-          await this.sealer.seal(unit, entries, chain, moved)
+          await this.sealer.seal(
+            unit,
+            opened.flatMap((found) => found ?? []),
+            chain,
+            moved,
+          )
           unit.endPending(moved)
         }
-        const bytes = page.reduce((sum, { sealed }) => sum + sealed.length, 0)
-        return page.length < MOVED_PAGE.limit && bytes < MOVED_PAGE.bytes ? undefined : page.at(-1)
+        return page.at(-1)
       })
     while (after !== undefined)
   }
@@ -240,8 +233,8 @@ export class PendingLogs {
     if (this.#lease === undefined) return
     // Other servers move the rows if this does not succeed.
     const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
-    const moving = this.#chainInTurn(() => this.#chainOwn())
-    await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
+    const moving = this.#chainOwn().then(() => this.#options.pool.query(ending))
+    await moving.catch(() => undefined)
   }
 
   #tick(): number {
@@ -260,16 +253,6 @@ export class PendingLogs {
       this.#isReported = true
       this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
     }
-  }
-}
-
-/** Runs works one after the other. */
-function createTurns(): (work: () => Promise<void>) => Promise<void> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const turn = last.then(work)
-    last = turn.catch(() => undefined)
-    return turn
   }
 }
 

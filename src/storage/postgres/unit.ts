@@ -74,16 +74,14 @@ export class Unit implements port.EngineWriter {
       // It may have read before they were stored.
       throw this.#session.collide('conflict')
     }
-    const found: port.LogEntry[] = []
-    let unreadable = 0
     const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
-    for (const row of rows.sort((one, other) => one.written - other.written)) {
-      const entries = await this.#logs.sealer.openPending(this, row, row.sealed)
-      if (entries === undefined) unreadable++
-      else for (const entry of entries) found.push(entry)
-    }
-    // Those of one server are in order.
-    return [...found.sort((one, other) => one.time - other.time), ...Array<undefined>(unreadable)]
+    rows.sort((one, other) => one.written - other.written)
+    const opened = rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed))
+    const found = (await Promise.all(opened)).flatMap((entries): (port.LogEntry | undefined)[] => [
+      ...(entries ?? [undefined]),
+    ])
+    // Those of one server are in order; what is undefined is sorted behind all.
+    return found.sort((one, other) => one!.time - other!.time)
   }
 
   async readPending(statement: Statement): Promise<port.PendingEntries[]> {
@@ -193,7 +191,7 @@ export class Unit implements port.EngineWriter {
   /** From here on it refuses to read and write. */
   end(): void {
     this.#isOver = true
-    this.#logs.end(this.#batches, this.#batches.length > 0)
+    this.#logs.end(this.#batches)
   }
 
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
@@ -211,13 +209,17 @@ export class Unit implements port.EngineWriter {
   /** A change compares the rows that its pages have, and how many have their keys. */
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
+    const prefix = `${kind}/${tenant}/`
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
-    const isNone = (key: port.Key) => this.#unchanged.get(rowName(kind, tenant, key))?.was === 0
-    if (keys.length > 0 && !this.#changedKinds.has(kind) && keys.every(isNone))
-      return [{ kind: null, total: 0 }]
-    const found = await this.#read(sql.searchStatement(query, this.now, keys), `${kind}/${tenant}/`, kind)
-    for (const [at, id] of keys.entries())
-      this.#keep(writes.createCheck({ kind, tenant, id }, found[0].counts[at], writes.COUNT))
+    const counting = keys.map(async (id) => {
+      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
+      const count = known?.was ?? (await this.#read({ kind, tenant, id }, prefix))[0].keyed
+      this.#keep(writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
+      return count
+    })
+    const counts = await Promise.all(counting)
+    if (counts.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
+    const found = await this.#read(sql.searchStatement(query, this.now), prefix, kind)
     if (!this.#isCached(kind))
       for (const row of sql.rowsOf(found)) this.#keep(writes.createCheck(row, row.rev))
     return found

@@ -2,11 +2,10 @@
 import { toText } from '../bytes.js'
 import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
-import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
+import { IS_KEY, IS_ROW, KEY_BYTES, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 import { NOTHING, type RowName } from './read-sql.js'
 
-const KEY_BYTES = 8
 /** A commit of more rows may take long. */
 const MOST_QUICK = 100
 
