@@ -1,112 +1,182 @@
-/** Mail past the death of the program: killed between commit and mail, and after the mail was acknowledged. */
+/** Mail and events past the death of the program: killed between the commit and the delivery, or after that. */
 import t, { type Test } from 'tap'
-import {
-  createWorkplace,
-  request,
-  runCommand,
-  startCommand,
-  startProcess,
-  type Workplace,
-} from '../http/process.js'
+import { createWorkplace, request, runCommand, startCommand, startProcess } from '../http/process.js'
+import { startReceiver } from './receiver.js'
 import { startMailServer } from './server.js'
 
 const ROUNDS = 3
+const OF_ROUND = 8
 
-async function start(t: Test, settings: Parameters<typeof startMailServer>[0] = {}) {
-  const mail = await startMailServer(settings)
+t.setTimeout(180_000)
+
+/** A vault, commands in it, and servers with `ask`, which sends lines such as `POST /tokens`. */
+async function openPlace(t: Test) {
   const place = createWorkplace()
-  t.teardown(async () => {
-    await mail.close()
-    place.remove()
-  })
-  await run(place, ['init', '--quiet'])
-  await run(place, ['config', 'set', 'mail.url', `smtp://localhost:${mail.port}`])
-  return { mail, place }
+  t.teardown(() => place.remove())
+  const run = async (line: string) => {
+    const { code, stdout, stderr } = await runCommand(place, line.split(' '))
+    if (code !== 0) throw new Error(`coffer ${line}: ${stderr}`)
+    return stdout
+  }
+  await run('init --quiet')
+  const keys: Record<string, string | undefined> = {}
+  const start = async (...words: string[]) => {
+    const starter = keys.private === undefined ? ['--starter-apps'] : []
+    const server = await startProcess(place, [...starter, ...words])
+    const { management, private: backend } = server.announcement.applications
+    keys.management ??= management?.key
+    keys.private ??= backend?.key
+    const ask = async (line: string, body?: object) => {
+      const key = line.includes('/tokens') ? keys.private : keys.management
+      const answer = await request(server.announcement, key, line, body)
+      if (answer.status >= 300) throw new Error(`${line}: ${answer.status}`)
+    }
+    const end = (signal: NodeJS.Signals) => {
+      server.child.kill(signal)
+      return server.ended
+    }
+    return { ask, end }
+  }
+  return { place, run, start }
 }
 
-async function run(place: Workplace, words: readonly string[]) {
-  const outcome = await runCommand(place, words)
-  if (outcome.code !== 0) throw new Error(`coffer ${words.join(' ')}: ${outcome.stderr}`)
-  return outcome
+/** With a receiver of events of a type. */
+async function openHooked(t: Test, event: string, ...words: string[]) {
+  const receiver = await startReceiver()
+  t.teardown(() => receiver.close())
+  const { run, start } = await openPlace(t)
+  const server = await start(...words)
+  await server.ask('POST /webhooks', { name: 'hook', url: receiver.url, events: [event] })
+  return { receiver, run, start, server }
 }
 
-const recipients = (mails: readonly { to: string[] }[]) => mails.flatMap(({ to }) => to).sort()
+const ALLOWED = ['--allow-net', '127.0.0.1']
 
-t.test('a server killed between commit and mail sends it after the restart, once', async (t) => {
+t.test('an event whose server was killed is delivered after the restart, with its id', async (t) => {
+  const { receiver, run, start, ...first } = await openHooked(t, 'token.created', ...ALLOWED)
+  let { server } = first
+  const expected: string[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    // While the receiver says nothing, each event is committed and none is delivered.
+    receiver.state.answer = () => {}
+    const ids = Array.from({ length: OF_ROUND }, (_, at) => `token-${round}-${at}`)
+    await Promise.all(ids.map((id) => server.ask('POST /tokens', { id, type: 'token', data: 'x' })))
+    await server.end('SIGKILL')
+    expected.push(...ids)
+    receiver.state.answer = (response) => response.end()
+    const before = receiver.received.length
+    server = await start(...ALLOWED)
+    await receiver.waitFor(before + OF_ROUND)
+  }
+  const ids = new Map<string, string>()
+  for (const { body } of receiver.received) {
+    const { id, data } = body.event
+    t.equal(ids.get(data.token.id) ?? id, id, 'a repeat has the same id')
+    ids.set(data.token.id, id)
+  }
+  t.same([...ids.keys()].sort(), expected.sort(), 'none is lost')
+  const { length } = receiver.received
+  await server.end('SIGTERM')
+  const { data } = JSON.parse(await run('webhook deliveries --size 100'))
+  t.equal(data.length, ROUNDS * OF_ROUND)
+  for (const { state, attempts } of data) t.same([state, attempts], ['sent', 1])
+  t.equal(receiver.received.length, length, 'what was delivered is not sent again')
+})
+
+t.test('a server says once that a host is not allowed, and a command sends when it is', async (t) => {
+  const { receiver, run, server } = await openHooked(t, 'token.created')
+  for (let count = 0; count < 3; count++) await server.ask('POST /tokens', { type: 'token', data: 'x' })
+  const { stderr } = await server.end('SIGTERM')
+  t.equal(stderr.match(/Webhook "hook": .*--allow-net/g)?.length, 1, stderr)
+  t.notMatch(stderr, receiver.url)
+  t.equal(receiver.received.length, 0)
+  const [id = ''] = (await run('webhook deliveries -o id')).split('\n')
+  await run(`webhook resend ${id} ${ALLOWED.join(' ')}`)
+  t.equal(receiver.received.length, 1, 'before it ends')
+  const shown = await run(`webhook deliveries ${id} -o table`)
+  t.match(shown, /^id: +[0-9a-f-]{36}\n/)
+  t.match(shown, /payload: +\{.*"type":"token\.created"/)
+})
+
+t.test('the event of a read is sent at once, though a read is answered before it is synced', async (t) => {
+  const { receiver, run, server } = await openHooked(t, 'token.read', ...ALLOWED)
+  await server.ask('POST /tokens', { id: 'token-1', type: 'token', data: 'x' })
+  const beganMs = performance.now()
+  for (let count = 1; count <= OF_ROUND; count++) {
+    await server.ask(`GET ${count % 2 === 0 ? '/tokens' : '/tokens/token-1'}`)
+    await receiver.waitFor(count)
+  }
+  t.ok(performance.now() - beganMs < 20_000, 'none waits for what the server resumes every 30 s')
+  await server.end('SIGTERM')
+  await run('token list')
+  const [read] = JSON.parse(await run('webhook deliveries hook')).data
+  t.match(
+    read,
+    { payload: { event: { type: 'token.read' } }, failure: /cannot be called/ },
+    'by a command too',
+  )
+})
+
+/** With a mail server that greets nobody while it is silent: each mail is committed and none is handed over. */
+async function openMailed(t: Test) {
   let greeted = () => {}
-  let isSilent = true
-  const connected = () =>
-    new Promise<void>((resolve) => {
+  const state = { isSilent: true, reached: Promise.resolve() }
+  const beSilent = () => {
+    state.isSilent = true
+    state.reached = new Promise<void>((resolve) => {
       greeted = resolve
     })
-  const { mail, place } = await start(t, {
-    // While it is silent, every mail is committed and none is handed over.
-    greet: () => {
-      greeted()
-      return isSilent ? new Promise(() => {}) : Promise.resolve()
-    },
-  })
-  const expected: string[] = []
-  let key: string | undefined
-  for (let round = 0; round < ROUNDS; round++) {
-    isSilent = true
-    const reached = connected()
-    const server = await startProcess(place, round === 0 ? ['--starter-apps'] : [])
-    key ??= server.announcement.applications.management?.key
-    const emails = Array.from({ length: 5 }, (_, at) => `p${round}-${at}@example.com`)
-    const made = await Promise.all(
-      emails.map((email) => request(server.announcement, key, 'POST /tenants/self/invitations', { email })),
-    )
-    t.same(
-      made.map(({ status }) => status),
-      [201, 201, 201, 201, 201],
-    )
-    await reached
-    server.child.kill('SIGKILL')
-    t.equal((await server.ended).signal, 'SIGKILL')
-    t.equal(mail.received.length, expected.length, 'none of them was sent')
-    isSilent = false
-    expected.push(...emails)
-    const next = await startProcess(place)
-    await mail.waitFor(expected.length)
-    next.child.kill('SIGTERM')
-    await next.ended
   }
-  t.same(recipients(mail.received), expected.sort(), 'each once')
+  const greet = async () => {
+    greeted()
+    if (state.isSilent) await new Promise(() => {})
+  }
+  const mail = await startMailServer({ greet })
+  t.teardown(() => mail.close())
+  const opened = await openPlace(t)
+  await opened.run(`config set mail.url smtp://localhost:${mail.port}`)
+  beSilent()
+  return { ...opened, mail, state, beSilent, recipients: () => mail.received.flatMap(({ to }) => to).sort() }
+}
+
+t.test('a server killed between commit and mail sends it after the restart, once', async (t) => {
+  const { mail, start, state, beSilent, recipients } = await openMailed(t)
+  const expected: string[] = []
+  for (let round = 0; round < ROUNDS; round++) {
+    beSilent()
+    const server = await start()
+    const emails = Array.from({ length: 5 }, (_, at) => `p${round}-${at}@example.com`)
+    await Promise.all(emails.map((email) => server.ask('POST /tenants/self/invitations', { email })))
+    await state.reached
+    await server.end('SIGKILL')
+    t.equal(mail.received.length, expected.length, 'none of them was sent')
+    state.isSilent = false
+    expected.push(...emails)
+    const next = await start()
+    await mail.waitFor(expected.length)
+    await next.end('SIGTERM')
+  }
+  t.same(recipients(), expected.sort(), 'each once')
 })
 
 t.test('a command killed while it sends leaves the mail to the next', async (t) => {
-  let isSilent = true
-  let greeted = () => {}
-  const reached = new Promise<void>((resolve) => {
-    greeted = resolve
-  })
-  const { mail, place } = await start(t, {
-    greet: () => {
-      greeted()
-      return isSilent ? new Promise(() => {}) : Promise.resolve()
-    },
-  })
+  const { place, run, state, recipients } = await openMailed(t)
   const { child, ended } = startCommand(place, ['invite', 'create', '--email', 'ada@example.com'])
-  await reached
+  await state.reached
   child.kill('SIGKILL')
   await ended
-  isSilent = false
-  await run(place, ['invite', 'create', '--email', 'eve@example.com'])
-  t.same(recipients(mail.received), ['ada@example.com', 'eve@example.com'])
+  state.isSilent = false
+  await run('invite create --email eve@example.com')
+  t.same(recipients(), ['ada@example.com', 'eve@example.com'])
 })
 
 t.test('a server that stops does not wait for a mail server that says nothing', async (t) => {
-  const { mail, place } = await start(t, { greet: () => new Promise(() => {}) })
-  const server = await startProcess(place, ['--starter-apps'])
-  const key = server.announcement.applications.management?.key
-  await request(server.announcement, key, 'POST /tenants/self/invitations', { email: 'ada@example.com' })
-  while (mail.connections() === 0) await new Promise((resolve) => setImmediate(resolve))
+  const { run, start, state } = await openMailed(t)
+  const server = await start()
+  await server.ask('POST /tenants/self/invitations', { email: 'ada@example.com' })
+  await state.reached
   const asked = performance.now()
-  server.child.kill('SIGTERM')
-  t.equal((await server.ended).code, 0)
+  t.equal((await server.end('SIGTERM')).code, 0)
   t.ok(performance.now() - asked < 5_000, 'though a greeting may take ten seconds')
-  t.match(await run(place, ['invite', 'outbox']).then(({ stdout }) => JSON.parse(stdout).data[0]), {
-    state: 'waiting',
-  })
+  t.match(JSON.parse(await run('invite outbox')).data, [{ state: 'waiting' }])
 })
