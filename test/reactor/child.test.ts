@@ -1,7 +1,6 @@
 /** Children: how they are started, what they may say, how their memory is read, and what is left in them beneath the realm. */
 import { execFileSync, spawnSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import * as fc from 'fast-check'
 import t from 'tap'
@@ -22,51 +21,35 @@ const launchOf = (version: string, platform = 'linux', modulesDirectory?: string
   })
 
 t.test('each version of Node is given the flags that it knows', async (t) => {
-  const permission = (version: string) => launchOf(version).args.find((arg) => arg.endsWith('permission'))
-  t.equal(permission('20.19.0'), '--experimental-permission')
-  t.equal(permission('22.12.0'), '--experimental-permission')
-  t.equal(permission('22.13.0'), '--permission')
-  t.equal(permission('24.0.0'), '--permission')
-  t.equal(permission('26.1.0'), '--permission')
-  t.notOk(launchOf('22.13.1').args.includes('--disable-sigusr1'))
-  t.ok(launchOf('22.14.0').args.includes('--disable-sigusr1'))
-  t.notOk(launchOf('22.4.1').args.includes('--no-experimental-sqlite'))
-  t.ok(launchOf('22.5.0').args.includes('--no-experimental-sqlite'))
+  for (const [version, flag, isGiven] of [
+    ['20.19.0', '--experimental-permission', true],
+    ['22.12.0', '--experimental-permission', true],
+    ['22.13.0', '--permission', true],
+    ['26.1.0', '--permission', true],
+    ['22.13.1', '--disable-sigusr1', false],
+    ['22.14.0', '--disable-sigusr1', true],
+    ['22.4.1', '--no-experimental-sqlite', false],
+    ['22.5.0', '--no-experimental-sqlite', true],
+  ] as const)
+    t.equal(launchOf(version).args.includes(flag), isGiven, `${version} ${flag}`)
 })
 
-t.test('the guest may read its own file, and the bundles when there are some', async (t) => {
-  t.same(launchOf('20.19.0').args.slice(2), [
-    'sh',
-    '50',
-    '/usr/bin/env',
-    '-i',
-    'TZ=UTC',
-    '/usr/bin/node',
-    '--experimental-permission',
-    '--max-old-space-size=128',
-    '--no-addons',
-    '--disable-proto=delete',
-    '--zero-fill-buffers',
-    '--no-warnings',
-    '--allow-fs-read=/app/guest.mjs',
-    '/app/guest.mjs',
-  ])
-  t.same(launchOf('20.19.0', 'linux', '/bundles').args.slice(-4), [
-    '--allow-fs-read=/app/guest.mjs',
-    '--allow-fs-read=/bundles/*',
-    '/app/guest.mjs',
-    '/bundles',
-  ])
-})
-
-t.test('a shell limits the child where there is one', async (t) => {
-  t.equal(launchOf('20.19.0').command, '/bin/sh')
-  t.match(launchOf('20.19.0').args[1], /ulimit -c 0\nulimit -t "\$1"/)
-  t.match(launchOf('20.19.0').args[1], '\nexec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-\nexec "$@"')
-  const held = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net']).args
-  t.same(held.slice(3, 7), ['50', 'unshare', '--net', '/usr/bin/env'])
-  t.equal(launchOf('20.19.0', 'win32').command, '/usr/bin/node')
-})
+t.test(
+  'the guest may read its own file and the bundles, and a shell limits it where there is one',
+  async (t) => {
+    const { command, args } = launchOf('20.19.0', 'linux', undefined, ['unshare', '--net'])
+    t.equal(command, '/bin/sh')
+    t.match(args[1], /ulimit -c 0\nulimit -t "\$1"/)
+    t.match(args[1], '\nexec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-\nexec "$@"')
+    t.same(args.slice(2, 9).join(' '), 'sh 50 unshare --net /usr/bin/env -i TZ=UTC')
+    const flags =
+      '--experimental-permission --max-old-space-size=128 --no-addons --disable-proto=delete --zero-fill-buffers --no-warnings --allow-fs-read=/app/guest.mjs'
+    t.same(args.slice(9).join(' '), `/usr/bin/node ${flags} /app/guest.mjs`)
+    const bundles = '--allow-fs-read=/app/guest.mjs --allow-fs-read=/bundles/* /app/guest.mjs /bundles'
+    t.equal(launchOf('20.19.0', 'linux', '/bundles').args.slice(-4).join(' '), bundles)
+    t.equal(launchOf('20.19.0', 'win32').command, '/usr/bin/node')
+  },
+)
 
 t.test('a message that cannot be written ends its guest, and nothing else', async (t) => {
   const node = { path: process.execPath, version: process.versions.node, platform: process.platform }
@@ -200,34 +183,20 @@ const looks = async () => {
 void looks()
 `
 
-interface Found {
-  global: string[]
-  intl: string[]
-  process: string[]
-  environment: string[]
-  handles: string[]
-  imports: string[]
-  evaluators: string[]
-}
+type Found = Record<
+  'global' | 'intl' | 'process' | 'environment' | 'handles' | 'imports' | 'evaluators',
+  string[]
+>
 
 t.test('behind the first wall there is a second: no power is left in the process', (t) => {
-  const directory = mkdtempSync(join(tmpdir(), 'coffer-strip-'))
-  t.teardown(() => rmSync(directory, { recursive: true }))
-  const file = join(directory, 'guest.mjs')
   const program = readFileSync(findGuestFile(), 'utf8')
   const starts = program.match(/[\w$]+\(process\);/g) ?? []
   t.equal(starts.length, 1, 'the guest is started in one place')
-  const probe = PROBE.replace('START', () => starts[0]!)
-  writeFileSync(
-    file,
-    program.replace(starts[0]!, () => JSON.stringify(probe).slice(1, -1)),
-  )
+  const probe = JSON.stringify(PROBE.replace('START', () => starts[0]!)).slice(1, -1)
+  const file = join(t.testdir({ 'guest.mjs': program.replace(starts[0]!, () => probe) }), 'guest.mjs')
   // A tool that watches our children puts options for Node into their environment, which `env` takes away.
   const words = ['-i', process.execPath, '--no-warnings', file]
-  const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, {
-    input: '',
-    encoding: 'utf8',
-  })
+  const { stderr, stdout, status } = spawnSync('/usr/bin/env', words, { input: '', encoding: 'utf8' })
   t.match(stdout, /"kind":"ready"/, stderr.slice(0, 500))
   t.equal(status, 0)
   const found = JSON.parse(stderr) as Found
@@ -238,11 +207,8 @@ t.test('behind the first wall there is a second: no power is left in the process
     Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError Uint16Array
     Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI encodeURIComponent escape
     globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
-  t.same(
-    found.global.filter((name) => !language.includes(name)),
-    [],
-    'the global holds nothing but the language',
-  )
+  const more = found.global.filter((name) => !language.includes(name))
+  t.same(more, [], 'the global holds nothing but the language')
   t.notOk(found.intl.includes('v8BreakIterator'))
   t.same(found.evaluators, ['undefined', 'undefined', 'undefined'])
   t.same(found.imports, Array(5).fill('refused'), 'nothing can be imported, by whatever evaluator')

@@ -1,6 +1,6 @@
 import * as fc from 'fast-check'
 import t from 'tap'
-import { prepareSource, SourceError } from '../../src/reactor/guest/source.js'
+import { prepareSource } from '../../src/reactor/guest/source.js'
 
 /** What SES refuses, as its `transforms.js` has it: the pass must leave none of them. */
 const REFUSED = [/(?:<!--|-->)/, /(^|[^.]|\.\.\.)\bimport(\s*(?:\(|\/[/*]))/, /(^|[^.])\beval(\s*\()/]
@@ -57,30 +57,11 @@ t.test('what is refused for its spelling alone means the same after the pass', a
   }
 })
 
-t.test('code that needs no pass is left as it is', async (t) => {
-  const code = 'module.exports = async (req) => ({ raw: { a: req.args.constructor, b: req.toString() } })'
-  t.equal(prepareSource(code), code)
-})
-
 t.test('any text in a literal keeps its value', async (_t) => {
   const part = fc.constantFrom(
-    'import(',
-    'import',
+    ...'import( import ( eval( <!-- --> -- > \\ x " ` ${ /* //'.split(' '),
     ' ',
-    '(',
-    'eval(',
-    '<!--',
-    '-->',
-    '--',
-    '>',
-    '\\',
-    'x',
-    '"',
-    '`',
-    '${',
     '\n',
-    '/*',
-    '//',
   )
   await fc.assert(
     fc.asyncProperty(fc.array(part, { maxLength: 12 }), async (parts) => {
@@ -112,20 +93,6 @@ t.test('what does not compile is refused with its place', async (t) => {
     ['await x', 'Unexpected token', 1, 7],
     [`${'['.repeat(100_000)}`, 'The code nests too deeply to be compiled', 1, 1],
   ]
-  for (const [code, message, line, column] of cases) {
-    try {
-      prepareSource(code)
-      t.fail(`${code.slice(0, 40)} must be refused`)
-    } catch (error) {
-      t.ok(error instanceof SourceError)
-      t.match(error, { message, line, column }, code.slice(0, 40))
-    }
-  }
-})
-
-t.test('a quarter of a megabyte of code is prepared in linear time', async (t) => {
-  const code = `return [${'"import(", n --> 0, /* eval( */ '.repeat(8_000)}]`
-  const text = prepareSource(code)
-  t.ok(passes(text))
-  t.ok(text.length >= code.length)
+  for (const [code, message, line, column] of cases)
+    t.throws(() => prepareSource(code), { message, line, column }, code.slice(0, 40))
 })
