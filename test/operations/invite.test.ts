@@ -6,8 +6,6 @@ import type { OutboxLetter } from '../../src/operations/invite/noun.js'
 import { createHandler } from '../support/service.js'
 import { openTestVault, type TestVault } from '../support/test-vault.js'
 
-const HOUR = 3_600_000
-
 async function open(t: Test) {
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
@@ -19,7 +17,6 @@ const invite = (vault: TestVault, email = 'ada@example.com', tenant?: string) =>
 const members = async ({ ask }: TestVault, tenant?: string) => (await ask('member list', {}, tenant)).data
 const mailOf = ({ ask }: TestVault, id: string, tenant?: string) =>
   ask('invite outbox', { id }, tenant) as Promise<OutboxLetter>
-const mails = async ({ ask }: TestVault) => await ask('invite outbox')
 
 /** The secret in the newest mail of the invitation. */
 async function secretOf(vault: TestVault, id: string, tenant?: string): Promise<string> {
@@ -55,6 +52,9 @@ t.test('who accepts is a member, the invitation is gone, the link is dead', asyn
   const { id: userId, ...user } = member!.user
   t.same(user, { email: 'ada@example.com', first_name: 'Ada', last_name: 'Lovelace' })
   t.match(member, { role: 'ADMIN', created_by: userId, created_at: '2030-01-15T12:00:00.000+00:00' })
+  const forged = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`
+  for (const guess of ['', forged, secret.toLowerCase(), `${secret}=`, secret.slice(1)])
+    t.equal(await outcomeOf(accept(vault, guess)), 'unknown', guess)
   t.equal(await outcomeOf(accept(vault, secret)), 'used')
   await t.rejects(inspectLink(vault.app, secret), { code: 'not_found', status: 410 })
   await t.rejects(vault.ask('invite get', { id }), { code: 'not_found' })
@@ -65,57 +65,27 @@ t.test('who accepts is a member, the invitation is gone, the link is dead', asyn
   ])
 })
 
-t.test(
-  'a role is that of the invitation; changing it is shown and logged, by JSON or JSON patch',
-  async (t) => {
-    const vault = await open(t)
-    const { id: invited } = await vault.ask('invite create', {
-      email: 'ada@example.com',
-      role: 'READ_ONLY',
-    })
-    await vault.ask('invite resend', { id: invited })
-    const { id, user, role } = await accept(vault, await secretOf(vault, invited))
-    t.equal(role, 'READ_ONLY', 'sent again or not')
-    const editor = await vault.createApplication('management', { permissions: ['tenant:member:update'] })
-    const changed = await vault.askAs(editor.key, 'member update', { id, role: 'ADMIN' })
-    t.match(changed, { id, role: 'ADMIN', user, modified_by: editor.id })
-    t.same((await members(vault))[0], changed)
-    const logs = await vault.ask('log list', { entity_type: 'member', entity_id: id })
-    t.match(logs.data[0], { operation: 'update', message: 'Member updated', actor_id: editor.id })
-    const handle = createHandler(vault.app)
-    const put = async (type: string | undefined, body: unknown) => {
-      const headers = { 'svc-api-key': editor.key, ...(type === undefined ? {} : { 'content-type': type }) }
-      const init = { method: 'PUT', headers, body: Buffer.from(JSON.stringify(body)) }
-      return (await handle(new Request(`http://localhost/tenants/self/members/${id}`, init))).status
-    }
-    for (const type of ['application/json', 'Application/JSON-Patch+json; charset=utf-8', undefined])
-      t.equal(await put(type, { role: 'READ_ONLY' }), 200, type ?? 'no content type')
-    t.equal(await put('application/json-patch+json', [{ op: 'replace', path: '/role', value: 'ADMIN' }]), 400)
-    t.equal(await put('application/merge-patch+json', { role: 'ADMIN' }), 415)
-    t.equal(await put('application/json-patch+json; charset=latin1', { role: 'ADMIN' }), 415)
-  },
-)
-
-t.test('of every link that was mailed the last one opens, before expiry and after', async (t) => {
-  for (const waitMs of [HOUR, 100 * HOUR]) {
-    const vault = await open(t)
-    const { id } = await invite(vault)
-    const secrets = [await secretOf(vault, id)]
-    for (let again = 0; again < 2; again++) {
-      vault.clock.now += waitMs
-      await vault.ask('invite resend', { id })
-      secrets.push(await secretOf(vault, id))
-    }
-    t.equal(new Set(secrets).size, 3)
-    t.equal(await outcomeOf(accept(vault, secrets[0]!)), 'replaced')
-    t.equal(await outcomeOf(accept(vault, secrets[1]!)), 'replaced')
-    t.equal((await members(vault)).length, 1)
-    t.equal(await outcomeOf(accept(vault, secrets[2]!)), 'accepted')
-    t.same(
-      ((await mails(vault)) as { data: { link?: string }[] }).data.map(({ link }) => link),
-      [undefined, undefined, undefined],
-    )
+t.test('a role is that of the invitation; changing it is logged, by JSON or JSON patch', async (t) => {
+  const vault = await open(t)
+  const { id: invited } = await vault.ask('invite create', { email: 'ada@example.com', role: 'READ_ONLY' })
+  await vault.ask('invite resend', { id: invited })
+  const { id, role } = await accept(vault, await secretOf(vault, invited))
+  t.equal(role, 'READ_ONLY', 'sent again or not')
+  const editor = await vault.createApplication('management', { permissions: ['tenant:member:update'] })
+  const handle = createHandler(vault.app)
+  const put = async (type: string | undefined, body: unknown) => {
+    const headers = { 'svc-api-key': editor.key, ...(type === undefined ? {} : { 'content-type': type }) }
+    const init = { method: 'PUT', headers, body: Buffer.from(JSON.stringify(body)) }
+    return (await handle(new Request(`http://localhost/tenants/self/members/${id}`, init))).status
   }
+  for (const type of ['Application/JSON-Patch+json; charset=utf-8', undefined])
+    t.equal(await put(type, { role: 'ADMIN' }), 200, type ?? 'no content type')
+  t.equal(await put('application/json-patch+json', [{ op: 'replace', path: '/role', value: 'ADMIN' }]), 400)
+  for (const type of ['application/merge-patch+json', 'application/json-patch+json; charset=latin1'])
+    t.equal(await put(type, { role: 'ADMIN' }), 415, type)
+  t.match(await members(vault), [{ id, role: 'ADMIN', modified_by: editor.id }, { role: 'OWNER' }])
+  const logs = await vault.ask('log list', { entity_type: 'member', entity_id: id })
+  t.match(logs.data[0], { operation: 'update', message: 'Member updated', actor_id: editor.id })
 })
 
 t.test('a present member is not invited again, whatever their capitals; a removed one is', async (t) => {
@@ -172,29 +142,6 @@ t.test('a tenant that is deleted takes its people, mail and links along', async 
   })
 })
 
-t.test('a link of one tenant opens that one, and its invitation is unknown to another', async (t) => {
-  const vault = await open(t)
-  await vault.createTenant('other')
-  const { id } = await invite(vault)
-  const grants = { permissions: ['tenant:invitation:read', 'tenant:invitation:delete'] } as const
-  const { key } = await vault.createApplication('management', grants, 'other')
-  await t.rejects(vault.askAs(key, 'invite get', { id }), { code: 'not_found' })
-  await t.rejects(vault.askAs(key, 'invite delete', { id }), { code: 'not_found' })
-  await accept(vault, await secretOf(vault, id))
-  t.equal((await members(vault)).length, 2)
-  t.equal((await members(vault, 'other')).length, 1)
-})
-
-t.test('links that were guessed or forged open nothing', async (t) => {
-  const vault = await open(t)
-  const secret = await secretOf(vault, (await invite(vault)).id)
-  const flipped = `${secret[0] === 'A' ? 'B' : 'A'}${secret.slice(1)}`
-  const near = [flipped, secret.toLowerCase(), `${secret}=`, secret.slice(1), secret.repeat(100)]
-  for (const guess of ['', 'x', 'A'.repeat(43), ...near])
-    t.equal(await outcomeOf(accept(vault, guess)), 'unknown', guess.slice(0, 60))
-  t.equal((await members(vault)).length, 1)
-})
-
 t.test(
   'a link is kept as a hash; its secret is in the mail alone, and in no result and no log',
   async (t) => {
@@ -211,21 +158,6 @@ t.test(
     t.match(JSON.stringify(stored[0]), /"link":"[0-9a-f]{64}"/)
   },
 )
-
-t.test('hostile names leave the invitation as it was; so does a hostile address', async (t) => {
-  const vault = await open(t)
-  const secret = await secretOf(vault, (await invite(vault)).id)
-  for (const first_name of ['a\r\nb', '\u202egnp', 'x'.repeat(5000)])
-    await t.rejects(accept(vault, secret, { first_name }), {
-      code: 'validation',
-      errors: { first_name: [String] },
-    })
-  t.equal((await members(vault)).length, 1)
-  for (const email of ['ada@example.com\r\nBcc: eve@example.com', `${'a'.repeat(5000)}@example.com`])
-    await t.rejects(invite(vault, email), { code: 'validation', errors: { email: [String] } })
-  await accept(vault, secret, { first_name: '<b>Ada</b>' })
-  t.equal((await members(vault))[0]?.user.first_name, '<b>Ada</b>', 'kept as it was given')
-})
 
 t.test('the secret of a link does not begin as an option does', (t) => {
   const draws = [0xfb, 0xf8, 0x00]

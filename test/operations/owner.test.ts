@@ -1,18 +1,13 @@
 /** The operations of the vault's owner: who may ask, what they log, and that they answer what they declare. */
 import t from 'tap'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { List } from '../../src/framework/page.js'
+import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import type { OperationRequest } from '../../src/vault/vault.js'
 import { createVaultHome } from '../cli/home.js'
 import { checkOutput } from '../support/outputs.js'
 import { openTestVault, sampleOf } from '../support/test-vault.js'
-
-interface LogView {
-  operation: string
-  entity_type: string
-  entity_id: string
-  message: string
-}
 
 const owners = registry.operations.filter(({ audience }) => audience === 'owner')
 
@@ -39,8 +34,6 @@ t.test('a handler that an application reaches all the same gets nothing of the v
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { key } = await vault.createApplication('management', { permissions: ['tenant:read'] })
-  const { authenticate } = await import('../../src/framework/caller/authenticate.js')
-  const { perform } = await import('../../src/framework/perform.js')
   const open = { ...registry.find('vault verify')!, audience: undefined }
   const caller = await authenticate(vault.app, key)
   // biome-ignore lint/suspicious/noExplicitAny: a declaration as a mistake would make it
@@ -48,42 +41,29 @@ t.test('a handler that an application reaches all the same gets nothing of the v
 })
 
 t.test(
-  'what changes something is an update of the tenant acted in; what reads or fails is nothing',
+  'what changes something is an update of the tenant acted in; what reads or fails is none',
   async (t) => {
     const vault = await openTestVault()
     t.teardown(() => vault.app.close())
-    const { app } = vault
     const other = await vault.createTenant('other')
-    const ask = (operation: string, input: object, tenant?: string) =>
-      app.ask({
-        operation,
-        input: { ...input },
-        as: { reveal: false, ...(tenant === undefined ? {} : { tenant }) },
-      })
-    const logs = async (tenant?: string) =>
-      (await vault.ask('log list', {}, tenant)).data.map(({ operation, entity_type, entity_id, message }) => [
-        operation,
-        entity_type,
-        entity_id,
-        message,
-      ])
+    const ask = (operation: string, input: Record<string, unknown>, tenant?: string) =>
+      vault.app.ask({ operation, input, as: { reveal: false, ...(tenant && { tenant }) } })
+    const logs = async (tenant?: string) => (await vault.ask('log list', {}, tenant)).data
     const before = await logs()
     const beforeOther = await logs(other)
-    await ask('config list', {})
     await ask('config get', { name: 'mail.from' })
     await t.rejects(ask('config set', { name: 'reactors.time_limit_ms', value: 'x' }))
-    await t.rejects(ask('config set', { name: 'no.such', value: 'x' }))
     await t.rejects(ask('config set', { name: 'mail.from' }))
     await ask('tenant list', {})
-    t.same(await logs(), before)
     await ask('config set', { name: 'reactors.time_limit_ms', value: '500' }, 'other')
     await ask('config unset', { name: 'reactors.time_limit_ms' }, other)
     await ask('tenant create', { name: 'third' }, other)
     t.same(await logs(), before)
-    t.same(await logs(other), [
-      ['update', 'tenant', other, 'Another tenant created'],
-      ['update', 'tenant', other, 'Vault setting changed'],
-      ['update', 'tenant', other, 'Vault setting changed'],
+    const update = { operation: 'update', entity_type: 'tenant', entity_id: other }
+    t.match(await logs(other), [
+      { ...update, message: 'Another tenant created' },
+      { ...update, message: 'Vault setting changed' },
+      { ...update, message: 'Vault setting changed' },
       ...beforeOther,
     ])
   },
@@ -136,32 +116,19 @@ t.test('key slots and keys that are changed are logged too, and every answer is 
   await ask('vault restore', ['copy', '--vault', 'restored'])
   await ask('vault copy', ['--skip-damaged', '--to', 'copied'])
   await ask('vault rekey', ['--yes'])
-  await ask('config list')
   await ask('config set', ['tokens.included_monthly_active', '5'])
-  await ask('config get', ['mail.url'])
-  await ask('config unset', ['mail.url'])
-  await ask('tenant list')
   const { id } = await ask('tenant create', ['staging'])
   await ask('tenant use', [id])
   await ask('tenant use', ['default'])
   await ask('formula check', ['code.js'])
   await ask('formula install', ['card-alias'])
-  const [formula] = (await home.json(['formula', 'list'])).data
-  const body = JSON.stringify({
-    name: 'r',
-    formula: { id: formula.id },
-    configuration: { ALIAS_KEY: 'a key of thirty-two characters ....' },
-  })
-  const reactor = await home.json(['reactor', 'create'], { stdin: body })
-  await ask('reactor logs', [reactor.id])
   await ask('reactor dev', ['code.js', '--args', 'name=Ada'])
   const invitation = await home.json(['invite', 'create', '--email', 'ada@example.com', '--quiet'])
   const letter = await ask('invite outbox', [invitation.id])
-  await ask('invite outbox')
   await ask('invite accept', [letter.link])
-  const proof = await ask('log verify')
-  t.ok(proof.is_whole)
-  const messages = ((await home.json(['log', 'list', '--size', '100'])) as List<LogView>).data
+  t.ok((await ask('log verify')).is_whole)
+  const { data } = (await home.json(['log', 'list', '--size', '100'])) as List<Record<string, string>>
+  const messages = data
     .filter(({ operation, entity_type }) => operation === 'update' && entity_type === 'tenant')
     .map(({ message }) => message)
   t.same(messages.toReversed(), [
@@ -169,7 +136,6 @@ t.test('key slots and keys that are changed are logged too, and every answer is 
     'Vault key slots changed',
     'Vault key slots changed',
     'Vault keys changed',
-    'Vault setting changed',
     'Vault setting changed',
     'Another tenant created',
   ])
