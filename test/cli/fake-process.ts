@@ -18,14 +18,10 @@ export interface Run {
   columns?: number
   /** What the person at that terminal types once each question is drawn, in this order. */
   answers?: readonly Answer[]
-  /** The terminal's input ends after each answer, as it does with Ctrl-D. */
-  closesInput?: boolean
   /** Sends an interrupt once this text is printed. */
   interruptAt?: string
-  /** Sends an interrupt once this is aborted. */
+  /** Sends an interrupt once this is aborted, or as soon as somebody listens for it. */
   interrupt?: AbortSignal
-  /** Sends an interrupt as soon as somebody listens for it. */
-  interruptsAtOnce?: boolean
   /** Told all that is printed, as it comes. */
   watch?(text: string): void
   /** The code that every write to standard output fails with. */
@@ -49,7 +45,7 @@ export async function runProcess(
   const isTTY = columns !== undefined
   const input = isTTY ? createKeyboard() : Readable.from(stdin === '' ? [] : [Buffer.from(stdin)])
   const listeners = new Set<() => void>()
-  const type = answerInTurn(input, answers, run.closesInput === true)
+  const type = answerInTurn(input, answers)
   const sendInterrupt = () => {
     for (const listener of listeners) listener()
   }
@@ -73,7 +69,7 @@ export async function runProcess(
     on: (event, listener) => {
       if (event !== 'SIGINT') return
       listeners.add(listener)
-      if (run.interruptsAtOnce === true) listener()
+      if (run.interrupt?.aborted) listener()
     },
     off: (_, listener) => listeners.delete(listener),
     ...(clock === undefined ? {} : { clock }),
@@ -87,11 +83,7 @@ function createKeyboard(): PassThrough {
 }
 
 /** Types what stands with a question when it is drawn, and goes on to the next. */
-export function answerInTurn(
-  input: Readable,
-  answers: readonly Answer[],
-  closes = false,
-): (text: string) => void {
+export function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
   const left = [...answers]
   let drawn = ''
   return (text) => {
@@ -101,7 +93,7 @@ export function answerInTurn(
     left.shift()
     drawn = ''
     // Once the question is drawn it listens.
-    setImmediate(() => (closes ? (input as PassThrough).end(keys) : (input as PassThrough).write(keys)))
+    setImmediate(() => (input as PassThrough).write(keys))
   }
 }
 

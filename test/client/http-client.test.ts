@@ -44,10 +44,8 @@ const busy = (status: number, code: string, headers = {}) =>
 
 t.test('a request carries key, content type and body, below the path of the address', async (t) => {
   const { client, sent } = clientOf([json(201, TOKEN)], { prefix: 'bt' })
-  t.same(await client.call(find('token create'), { type: 'token', data: 'x' }), {
-    status: 201,
-    result: TOKEN,
-  })
+  const answer = await client.call(find('token create'), { type: 'token', data: 'x' })
+  t.same(answer, { status: 201, result: TOKEN })
   t.match(sent, [
     {
       url: 'http://localhost/base/tokens',
@@ -76,20 +74,15 @@ t.test('429 and 503 are tried again, after Retry-After or longer each time, with
     ['once-0', 'once-0', 'once-0'],
   )
   const never = clientOf([busy(503, 'unavailable')])
-  await t.rejects(never.client.call(find('token list'), {}), {
-    code: 'unavailable',
-    exit: 9,
-    message: 'Busy.',
-  })
+  const unavailable = { code: 'unavailable', exit: 9, message: 'Busy.' }
+  await t.rejects(never.client.call(find('token list'), {}), unavailable)
   t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
   const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
   await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
   t.same(late.waits, [], 'an hour is not waited for')
   const reactor = clientOf([busy(503, 'reactor-failed')])
-  await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), {
-    code: 'reactor_failed',
-    status: 503,
-  })
+  const failed = { code: 'reactor_failed', status: 503 }
+  await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), failed)
   t.equal(reactor.sent.length, 1, 'a reactor that ran is not run again')
 })
 
@@ -103,13 +96,16 @@ t.test('a problem becomes the error of a local vault, our own or not', async (t)
     const { client } = clientOf([json(status, body, { 'retry-after': '3600' })])
     return client.call(find(name), { id: 'x', parent_id: 'x' }).catch((error: unknown) => error)
   }
-  t.match(await by('token get', 404, { title: 'Not Found' }), { code: 'not_found', message: 'Not Found' })
-  t.match(await by('token get', 418, {}), { code: 'validation', exit: 2 })
-  t.match(await by('token get', 502, 'bad gateway'), { code: 'bad_gateway', exit: 9 })
-  t.match(await by('reactor react', 500, {}), { code: 'reactor_failed', exit: 8 })
-  t.match(await by('reactor react', 408, {}), { code: 'reactor_timeout', exit: 8 })
-  t.match(await by('token get', 400, { type: 'urn:coffer:problem:interrupted' }), { code: 'validation' })
-  t.match(await by('token get', 400, { type: 'urn:coffer:problem:constructor' }), { code: 'validation' })
+  for (const [name, status, body, expected] of [
+    ['token get', 404, { title: 'Not Found' }, { code: 'not_found', message: 'Not Found' }],
+    ['token get', 418, {}, { code: 'validation', exit: 2 }],
+    ['token get', 502, 'bad gateway', { code: 'bad_gateway', exit: 9 }],
+    ['reactor react', 500, {}, { code: 'reactor_failed', exit: 8 }],
+    ['reactor react', 408, {}, { code: 'reactor_timeout', exit: 8 }],
+    ['token get', 400, { type: 'urn:coffer:problem:interrupted' }, { code: 'validation' }],
+    ['token get', 400, { type: 'urn:coffer:problem:constructor' }, { code: 'validation' }],
+  ] as const)
+    t.match(await by(name, status, body), expected)
   const errors = { 'query.size': ['too large'], 'data.x': ['bad', 7], 'query.data': 'odd' }
   t.match(await by('token list', 400, { detail: 'no', errors, instance: 'trace-1' }), {
     errors: { size: ['too large'], 'data.x': ['bad'], 'query.data': ['odd'] },
@@ -126,20 +122,15 @@ t.test('what is no answer of the interface is refused with what to look at', asy
     await t.rejects(client.call(find('token create'), {}), { message }, String(message))
     t.equal(sent.length, 1)
   }
-  await refuse(() => new Response('<html>', { headers: { 'content-type': 'text/html' } }), /else than JSON/)
-  await refuse(
-    () => new Response('{"a":1,"a":2}', { headers: { 'content-type': 'application/json' } }),
-    /refused/,
-  )
+  const answerOf = (text: string, type: string) => () =>
+    new Response(text, { headers: { 'content-type': type } })
+  await refuse(answerOf('<html>', 'text/html'), /else than JSON/)
+  await refuse(answerOf('{"a":1,"a":2}', 'application/json'), /refused/)
   await refuse(() => new Response(null, { status: 307, headers: { location: 'http://evil' } }), /redirects/)
-  await refuse(
-    () => Promise.reject(new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })),
-    /ECONNRESET/,
-  )
-  await refuse(
-    () => Promise.reject(new Error('secret 4242')),
-    /^The connection to the server failed \(Error\)\. It may have performed/,
-  )
+  const reset = new TypeError('fetch failed', { cause: { code: 'ECONNRESET' } })
+  await refuse(() => Promise.reject(reset), /ECONNRESET/)
+  const told = /^The connection to the server failed \(Error\)\. It may have performed/
+  await refuse(() => Promise.reject(new Error('secret 4242')), told)
   const piece = new Uint8Array(8 * 1024 * 1024)
   const endless = new ReadableStream({ pull: (controller) => controller.enqueue(piece) })
   await refuse(() => new Response(endless), /larger than the limit of 64 MiB/)

@@ -1,4 +1,4 @@
-import { createServer } from 'node:http'
+import { createServer, type RequestListener } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
@@ -28,16 +28,14 @@ t.test('an address is https, or http on this machine, and nothing but an address
 
 async function serve(t: Test, isSealed: boolean) {
   const seen: { url: string | undefined; body: string }[] = []
-  const make = isSealed
-    ? (answer: Parameters<typeof createServer>[1]) =>
-        createTlsServer({ cert: CERTIFICATE, key: PRIVATE_KEY }, answer)
-    : (answer: Parameters<typeof createServer>[1]) => createServer(answer!)
-  const server = make(async (request, response) => {
+  const answer: RequestListener = async (request, response) => {
     let body = ''
     for await (const chunk of request) body += String(chunk)
     seen.push({ url: request.url, body })
     response.setHeader('retry-after', '3').end('done')
-  })
+  }
+  const tls = { cert: CERTIFICATE, key: PRIVATE_KEY }
+  const server = isSealed ? createTlsServer(tls, answer) : createServer(answer)
   await new Promise<void>((resolve) => server.listen(0, 'localhost', resolve))
   t.teardown(() => server.close())
   const { port } = server.address() as AddressInfo
@@ -70,11 +68,7 @@ t.test('a certificate counts only with a known authority', async (t) => {
   })
   process.env.NODE_TLS_REJECT_UNAUTHORIZED = '0'
   await t.rejects(send(t, url), { code: 'unavailable', message: /--ca FILE/ })
-  await t.rejects(
-    send(t, url, { insecure: true }),
-    { message: /--ca FILE/ },
-    'which --insecure does not change',
-  )
+  await t.rejects(send(t, url, { insecure: true }), { message: /--ca FILE/ }, '--insecure changes nothing')
   t.same(seen, [])
   t.same(await send(t, url, { ca: CERTIFICATE }), DONE)
   const other = url.replace('localhost', '127.0.0.1')
@@ -86,9 +80,7 @@ t.test('what cannot be reached is told, before anything was sent', async (t) => 
   const { url } = await serve(t, false)
   const free = new URL(url)
   free.port = '1'
-  await t.rejects(send(t, free.href), {
-    code: 'unavailable',
-    message: /localhost:1 cannot be reached \(ECONNREFUSED\)/,
-  })
+  const message = /localhost:1 cannot be reached \(ECONNREFUSED\)/
+  await t.rejects(send(t, free.href), { code: 'unavailable', message })
   await t.rejects(send(t, url.replace('http:', 'https:')), { code: 'unavailable' })
 })

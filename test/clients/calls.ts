@@ -1,4 +1,5 @@
 /** The calls that a client has, found on the client itself, and which of them were answered. */
+import type { Test } from 'tap'
 
 // biome-ignore lint/suspicious/noExplicitAny: a client is taken as it comes, whatever its types say
 export type Client = any
@@ -49,4 +50,16 @@ export function call(client: Client, path: string, ...words: unknown[]): Promise
   const last = names.pop()!
   const group = names.reduce((at, name) => at[name], client)
   return group[last](...words)
+}
+
+/** Creates what a group of calls manages, reads it, finds it in its list and changes its name; gives it as it was made. */
+export async function manage(t: Test, group: Client, draft: object): Promise<Client> {
+  const made = await group.create(draft)
+  t.match(made, draft)
+  t.match(await (group.retrieve ?? group.get)(made.id), draft)
+  const { data } = await group.list({ size: 100 })
+  t.ok(data.some(({ id }: { id: string }) => id === made.id))
+  t.match(await group.update(made.id, { ...draft, name: 'more' }), { name: 'more' })
+  await group.patch?.(made.id, { name: 'most' })
+  return made
 }
