@@ -28,18 +28,8 @@ function isLuhn(digits: string): boolean {
 }
 
 function isAba(digits: string): boolean {
-  const [a, b, c, d, e, f, g, h, i] = [...digits].map(Number) as [
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-    number,
-  ]
-  return (3 * (a + d + g) + 7 * (b + e + h) + (c + f + i)) % 10 === 0 && Number(digits) > 0
+  const sum = [...digits].reduce((total, digit, index) => total + Number(digit) * [3, 7, 1][index % 3]!, 0)
+  return sum % 10 === 0 && Number(digits) > 0
 }
 
 const isUnique = (values: readonly unknown[]) => new Set(values).size === values.length
@@ -60,21 +50,11 @@ const NETWORKS: Record<string, RegExp> = {
   dinacard: /^6555\d{12}$/,
 }
 
-const PROMISED = [
-  '4242424242424242',
-  '4000056655665556',
-  '5555555555554444',
-  '2223003122003222',
-  '5200828282828210',
-  '5105105105105100',
-  '378282246310005',
-  '371449635398431',
-  '6011111111111117',
-  '6011000990139424',
-  '3056930009020004',
-  '36227206271667',
-  '3566002020360505',
-]
+const PROMISED =
+  `4242424242424242 4000056655665556 5555555555554444 2223003122003222 5200828282828210 5105105105105100
+  378282246310005 371449635398431 6011111111111117 6011000990139424 3056930009020004 36227206271667 3566002020360505`.split(
+    /\s+/,
+  )
 
 t.test('the cards are valid numbers of their networks, each once', async (t) => {
   const { cards } = JSON.parse(await readText('cards.json'))
@@ -83,11 +63,7 @@ t.test('the cards are valid numbers of their networks, each once', async (t) => 
   t.ok(isUnique(numbers))
   for (const number of PROMISED) t.ok(numbers.includes(number), number)
   for (const card of cards) {
-    t.same(
-      Object.keys(card),
-      ['brand', 'number', 'cvc_length', 'expiration_month', 'expiration_year'],
-      card.number,
-    )
+    t.equal(Object.keys(card).join(), 'brand,number,cvc_length,expiration_month,expiration_year')
     t.ok(isLuhn(card.number), `${card.number} passes Luhn's check`)
     t.match(card.number, NETWORKS[card.brand] ?? /a known brand/, `${card.number} is of ${card.brand}`)
     t.equal(card.cvc_length, card.brand === 'american express' ? 4 : 3)
@@ -107,10 +83,10 @@ t.test('the routing numbers pass the ABA check, each once, with all Federal Rese
   }
   const reserve = rows.filter(({ name }: { name: string }) => name.startsWith('Federal Reserve Bank of '))
   // Each district has the two digits that its numbers begin with.
-  t.same(
-    reserve.map(({ routing_number }: { routing_number: string }) => routing_number.slice(0, 2)),
-    ['01', '02', '03', '04', '05', '06', '07', '08', '09', '10', '11', '12'],
+  const districts = reserve.map(({ routing_number }: { routing_number: string }) =>
+    routing_number.slice(0, 2),
   )
+  t.equal(districts.join(), '01,02,03,04,05,06,07,08,09,10,11,12')
 })
 
 t.test('the people are nobody: addresses, numbers and mail that were never given out', async (t) => {
@@ -127,10 +103,8 @@ t.test('the people are nobody: addresses, numbers and mail that were never given
     // Areas 000 and 666 are never issued; 987-65-4320 to 4329 are set aside for advertisements.
     t.match(person.social_security_number, /^((000|666)-\d\d-\d{4}|987-65-432\d)$/)
   }
-  t.ok(
-    people.some(({ name }) => /\p{Script=Han}/u.test(name)),
-    'names of more than one script',
-  )
+  const isHan = people.some(({ name }) => /\p{Script=Han}/u.test(name))
+  t.ok(isHan, 'names of more than one script')
 })
 
 t.test('every ready token would be created, and each type and attribute occurs', async (t) => {
@@ -139,10 +113,7 @@ t.test('every ready token would be created, and each type and attribute occurs',
   const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)
   const now = Date.UTC(2026, 10, 20)
   for (const body of bodies)
-    await t.resolves(
-      prepareToken(body, { expressions, now, budget: new Budget() }),
-      JSON.stringify(body).slice(0, 60),
-    )
+    await t.resolves(prepareToken(body, { expressions, now, budget: new Budget() }), body.type)
   t.same(new Set(bodies.map(({ type }) => type)), new Set(TOKEN_TYPE_NAMES))
   const given = new Set(bodies.flatMap((body) => Object.keys(body)))
   const attributes = ['type', 'data', 'id', 'mask', 'containers', 'metadata', 'search_indexes']

@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { type Coffer, createHandler, openTestVault, openVault, startServer } from '../src/index.js'
@@ -76,11 +75,9 @@ t.test('an option that does not exist is refused, and named', async (t) => {
 })
 
 t.test('a vault on disk opens with a key file or a passphrase', async (t) => {
-  const root = mkdtempSync(join(tmpdir(), 'coffer-index-'))
-  t.teardown(() => rmSync(root, { recursive: true, force: true }))
+  const root = t.testdir()
   const directory = join(root, 'vault')
   const keyFile = join(root, 'key')
-  const { writeFile } = await import('node:fs/promises')
   const save = (_: string, text: string) => writeFile(keyFile, text, { mode: 0o600 })
   const place = { directory, pid: process.pid, notice: () => {} }
   await (await createVault(place, 'first', { kind: 'key-file', save })).close()
