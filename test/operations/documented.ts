@@ -97,86 +97,44 @@ export interface FaultyInputs {
   conflict?: Input
 }
 
-const PAGE = [{ size: 0 }, { page: 'x' }]
+/** Each wrong by another rule: of its schema, or of the check that comes after it. */
+const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [
-  { type: 'cards' },
   { type: 'card', data: { number: '1' } },
-  { containers: ['open'] },
   { mask: '{{ data | no_such_filter }}' },
-  { fingerprint_expression: '{{' },
   { search_indexes: ['{{ data.missing }}'] },
   { metadata: { a: 1 } },
   { expires_at: '1/1/2001' },
 ]
 const WRONG_PATCHES = [
   { data: null },
-  { containers: null },
   { containers: ['open'] },
   { mask: { a: ['{{ data | no_such_filter }}'] } },
-  { fingerprint_expression: '{{' },
-  { search_indexes: ['{% if %}'] },
-  { metadata: { '': 'x' } },
   { expires_at: '1/1/2001' },
-  { deduplicate_token: 'yes' },
   { encrypted: 'x' },
   { token_intent_id: 'x' },
 ]
 const RULE = { priority: 1, container: '/', transform: 'mask', permissions: ['token:read'] }
 const CONDITION = { attribute: 'id', operator: 'equals', value: 'open' }
-const WRONG_GRANTS = [
-  { name: '' },
-  { permissions: ['token:nothing'] },
-  { permissions: [] },
-  { rules: [{ ...RULE, container: 'x' }] },
-  { rules: [{ ...RULE, conditions: [] }] },
-  { rules: [RULE, RULE] },
-  { expires_at: '1/1/2001' },
-]
+const WRONG_GRANTS = [{ name: '' }, { permissions: [] }, { rules: [RULE, RULE] }, { expires_at: '1/1/2001' }]
 export const WEBHOOK = { name: 'w', url: 'https://example.com/events', events: ['token.created'] }
-const WRONG_WEBHOOKS = [
-  { name: '' },
-  { url: 'x' },
-  { events: [] },
-  { events: ['token.made'] },
-  { notify_email: 'ada' },
-]
+const WRONG_WEBHOOKS = [{ name: '' }, { url: 'x' }, { events: ['token.made'] }]
 export const PROXY = { name: 'p', destination_url: 'https://api.example.com' }
-const WRONG_PROXIES = [
-  { name: 1 },
-  { destination_url: 'x' },
-  { configuration: { a: [] } },
-  { request_transforms: [{ type: 'mask' }] },
-  { request_transforms: [{ code: 'x', options: { runtime: { async: true } } }] },
-  { response_transform: 1 },
-  { response_reactor_id: 5 },
-]
+const WRONG_PROXIES = [{ name: 1 }, { destination_url: 'x' }, { request_transforms: [{ type: 'mask' }] }]
 export const FORMULA = { name: 'f', type: 'private', code: 'module.exports = async () => ({})' }
 const WRONG_FORMULAS = [
-  { name: '' },
   { code: '' },
   { icon: 'no image' },
   { configuration: [{ name: 'a b', type: 'string' }] },
-  { request_parameters: [{ name: 'a', type: 'x' }] },
 ]
-const WRONG_REACTORS = [
-  { name: 1 },
-  { configuration: { KEY: {} } },
-  { code: 1 },
-  { runtime: { timeout: 601 } },
-  { image: 'node22' },
-]
+const WRONG_REACTORS = [{ name: 1 }, { configuration: { KEY: {} } }, { runtime: { timeout: 601 } }]
 
 const closed = { id: 'closed' }
 
 const REACT: FaultyInputs = {
   good: { id: '$reactor', args: { a: 'x' } },
-  input: [
-    { args: 1 },
-    { args: { a: '{{ closed | no_such_filter }}' } },
-    { args: manyTokens() },
-    { callback_url: '' },
-  ],
+  input: [{ args: 1 }, { args: { a: '{{ closed | no_such_filter }}' } }, { args: manyTokens() }],
   container: { args: { a: '{{ closed }}' } },
 }
 
@@ -187,17 +145,17 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
     container: { containers: ['/closed/'] },
     conflict: { id: 'open' },
   },
-  'token list': { input: [...PAGE, { type: [''] }, { types: [','] }] },
+  'token list': { input: [...PAGE, { types: [','] }] },
   'token get': { good: { id: 'open' }, container: closed },
   'token update': { good: { id: 'open', metadata: { a: 'b' } }, input: WRONG_PATCHES, container: closed },
   'token delete': { good: { id: 'open' }, container: closed },
-  'token search': { input: [...PAGE, { query: 'data:' }, { query: 'created_at:x' }] },
+  'token search': { input: [...PAGE, { query: 'data:' }] },
   'token list-after': {
-    input: [{ size: 0 }, { size: 101 }, { type: 'card', fingerprint: 'x' }],
+    input: [...PAGE, { type: 'card', fingerprint: 'x' }],
     container: { container: '/closed/' },
   },
   'token search-after': {
-    input: [{ size: 0 }, { query: 'type:a OR type:b' }],
+    input: [...PAGE, { query: 'type:a OR type:b' }],
     container: { query: 'container:/closed/' },
   },
   'token tokenize': {
@@ -212,7 +170,6 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
       { payload: ['{{ closed | no_such_filter }}'] },
       { payload: manyTokens() },
       { payload: '{{ unknown }}' },
-      { payload: '{{ encrypted: closed }}' },
     ],
     container: { payload: ['{{ open }}', '{{ closed }}'] },
   },
@@ -234,13 +191,13 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'token children': { good: { parent_id: 'open' }, input: PAGE, container: { parent_id: 'closed' } },
   'intent create': {
     good: { type: 'token', data: 1 },
-    input: [{ type: 'cards' }, { type: 'card' }, { data: null }, { encrypted: 'x' }],
+    input: [{ type: 'card' }, { data: null }],
   },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
-    input: [...WRONG_GRANTS, { permissions: ['log:read'] }, { create_key: 'no' }],
+    input: [...WRONG_GRANTS, { permissions: ['log:read'] }],
   },
-  'app list': { input: [...PAGE, { id: [''] }] },
+  'app list': { input: PAGE },
   'app update': { good: { id: '$app', name: 'a', permissions: ['token:read'] }, input: WRONG_GRANTS },
   'app key create': { good: { application_id: '$app' }, conflict: { application_id: '$full' } },
   'app key list': { good: { application_id: '$app' }, input: [{ id: [''] }] },
@@ -249,14 +206,8 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'session authorize': {
     good: { nonce: '$nonce', permissions: ['token:create'] },
     input: [
-      { permissions: [] },
       { permissions: ['log:read'] },
-      { rules: [RULE, { ...RULE, priority: 2, conditions: [CONDITION] }] },
-      { rules: [{ ...RULE, container: null }] },
-      { rules: [{ ...RULE, container: null, conditions: [] }] },
       { rules: [{ ...RULE, container: null, conditions: [{ ...CONDITION, attribute: 'type' }] }] },
-      { expires_at: '1/1/2031' },
-      { expires_at: '2030-01-15' },
       { expires_at: '2031-01-15' },
     ],
     missing: { nonce: '1111111111111111111111' },
@@ -264,7 +215,7 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'app permissions': { input: [{ application_type: '' }] },
   'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
-  'formula list': { input: [...PAGE, { name: '' }] },
+  'formula list': { input: PAGE },
   'formula update': {
     good: { ...FORMULA, id: '$formula' },
     input: WRONG_FORMULAS,
@@ -272,33 +223,33 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'formula delete': { good: { id: '$unused' } },
   'reactor create': { good: { name: 'r', formula: { id: '$formula' } }, input: WRONG_REACTORS },
-  'reactor list': { input: [...PAGE, { name: '' }] },
+  'reactor list': { input: PAGE },
   'reactor update': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
   'reactor patch': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
   'reactor react': REACT,
   'reactor react-async': REACT,
   'reactor result': { good: { id: '$reactor', request_id: '$result' } },
   'proxy create': { good: PROXY, input: WRONG_PROXIES },
-  'proxy list': { input: [...PAGE, { name: '' }] },
+  'proxy list': { input: PAGE },
   'proxy update': { good: { id: '$proxy', ...PROXY }, input: WRONG_PROXIES },
   'proxy patch': { good: { id: '$proxy' }, input: WRONG_PROXIES },
   'webhook create': { good: WEBHOOK, input: WRONG_WEBHOOKS },
   'webhook update': { good: { id: '$webhook', ...WEBHOOK }, input: WRONG_WEBHOOKS },
-  'log list': { input: [...PAGE, { start_date: 'soon' }, { entity_id: '' }] },
+  'log list': { input: [...PAGE, { start_date: 'soon' }] },
   'tenant update': {
     good: { name: 't' },
-    input: [{ name: ' ' }, { name: 'a\nb' }, { settings: { x: '1' } }],
+    input: [{ name: ' ' }, { settings: { x: '1' } }],
   },
-  'member list': { input: [...PAGE, { user_id: [''] }] },
+  'member list': { input: PAGE },
   'member update': {
     good: { id: '$member', role: 'READ_ONLY' },
-    input: [{ role: 'OWNER' }, { role: 'USER' }, { role: null }],
+    input: [{ role: 'USER' }],
   },
   'invite create': {
     good: { email: 'ada@example.com' },
-    input: [{ email: 'ada' }, { email: 1 }, { role: 'OWNER' }],
+    input: [{ email: 'ada' }],
   },
-  'invite list': { input: [...PAGE, { status: 'USED' }, { status: '' }] },
+  'invite list': { input: PAGE },
 }
 
 export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation): FaultyInputs & { good: Input } {
