@@ -2,8 +2,6 @@ import t, { type Test } from 'tap'
 import { MailChannel } from '../../src/delivery/mail-channel.js'
 import { DeliveryQueue } from '../../src/delivery/queue.js'
 import type { Delivery, Message } from '../../src/delivery/smtp.js'
-import type { InvitationView } from '../../src/domain/invitation/invitation.js'
-import type { List } from '../../src/framework/page.js'
 import { perform } from '../../src/framework/perform.js'
 import type { Waiting } from '../../src/framework/ports/deliveries.js'
 import { registry } from '../../src/operations/all.js'
@@ -15,17 +13,13 @@ const DOWN: Delivery = { outcome: 'unreachable', reason: 'it does not answer.' }
 
 function defer<T>() {
   let resolve = (_: T): void => {}
-  const promise = new Promise<T>((done) => {
-    resolve = done
-  })
-  return { promise, resolve }
+  return { promise: new Promise<T>((done) => (resolve = done)), resolve: (value: T) => resolve(value) }
 }
 
 /** A vault whose mail goes to a server that answers as the test says. */
 async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery> => ({ outcome: 'sent' })) {
   const vault = await openTestVault()
   await setSetting(vault.app, 'mail.url', 'smtp://mail.example.com')
-  const sent: string[] = []
   const messages: Message[] = []
   const notices: string[] = []
   const faults: unknown[] = []
@@ -37,7 +31,6 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
       server: 'mail.example.com:587',
       send: async (message: Message) => {
         const delivery = await state.answer(message)
-        if (delivery.outcome === 'sent') sent.push(message.to)
         if (delivery.outcome === 'sent') messages.push(message)
         return delivery
       },
@@ -53,9 +46,11 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     await queue.close()
     await vault.app.close()
   })
-  const ask = async (name: string, input: Record<string, unknown>) =>
-    (await perform(host, await vault.app.owner({ reveal: false }), registry.find(name)!, input, 'trace'))
-      .result
+  const ask = async (name: string, input: Record<string, unknown>) => {
+    const owner = await vault.app.owner({ reveal: false })
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
+    return (await perform(host, owner, registry.find(name)!, input, 'trace')).result as any
+  }
   const resume = () => {
     queue.publicUrl = 'https://vault.example.com'
     return queue.resume({
@@ -71,8 +66,10 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
   return {
     ...vault,
     state,
-    sent,
     messages,
+    get sent() {
+      return messages.map(({ to }) => to)
+    },
     notices,
     faults,
     ask,
@@ -82,12 +79,12 @@ async function open(t: Test, answer = (_: Message): Delivery | Promise<Delivery>
     queue: () => queue,
     /** Invites, and resolves when the mail was attempted. */
     invite: async (email: string) => {
-      const invitation = (await ask('invite create', { email })) as InvitationView
+      const { id } = await ask('invite create', { email })
       await queue.settle()
-      return invitation
+      return id as string
     },
-    mailOf: (id: string) => ask('invite outbox', { id }) as Promise<OutboxLetter>,
-    mails: async () => ((await ask('invite outbox', { size: 100 })) as List<OutboxMail>).data,
+    mailOf: (id: string): Promise<OutboxLetter> => ask('invite outbox', { id }),
+    mails: async (): Promise<OutboxMail[]> => (await ask('invite outbox', { size: 100 })).data,
     /** The process dies and starts again: what was in memory is gone. */
     restart: async () => {
       queue = createQueue()
@@ -117,7 +114,7 @@ t.test('a mail is sent after the commit, with the link, and its secret is forgot
     return { outcome: 'sent' }
   }
   await vault.resume()
-  const { id } = await vault.invite('ada@example.com')
+  const id = await vault.invite('ada@example.com')
   const mail = await vault.mailOf(id)
   t.match(mail, { state: 'sent', attempts: 1, server: 'mail.example.com:587', sent_at: String })
   t.equal(mail.link, undefined)
@@ -131,20 +128,10 @@ t.test('a mail is sent after the commit, with the link, and its secret is forgot
   t.same(await vault.waits(), [])
 })
 
-t.test('a hundred invitations at once are mailed once each', async (t) => {
-  const vault = await open(t)
-  await vault.resume()
-  const addresses = Array.from({ length: 100 }, (_, at) => `p${at}@example.com`)
-  await Promise.all(addresses.map((email) => vault.invite(email)))
-  t.same(vault.sent.sort(), addresses.sort())
-  t.equal(new Set(vault.messages.map(({ id }) => id)).size, 100)
-  t.ok((await vault.mails()).every(({ state }) => state === 'sent'))
-})
-
 t.test('a server that is down is tried again after 30 s, 60 s, 120 s, for all mail at once', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
-  const ids = [(await vault.invite('a@x.org')).id, (await vault.invite('b@x.org')).id]
+  const ids = [await vault.invite('a@x.org'), await vault.invite('b@x.org')]
   const { opened } = vault.state
   t.same([await vault.tick(), await vault.tick()], [30_000, 60_000])
   t.equal(vault.state.opened - opened, 2, 'one connection a try')
@@ -161,8 +148,7 @@ t.test('one address that must wait holds up no other', async (t) => {
     to === 'slow@x.org' ? { outcome: 'postponed', reason: 'not now (450).' } : { outcome: 'sent' },
   )
   await vault.resume()
-  await vault.invite('slow@x.org')
-  await vault.invite('fast@x.org')
+  for (const email of ['slow@x.org', 'fast@x.org']) await vault.invite(email)
   t.same(vault.sent, ['fast@x.org'])
   t.equal((await vault.waits()).length, 1)
 })
@@ -170,7 +156,7 @@ t.test('one address that must wait holds up no other', async (t) => {
 t.test('what a server refuses is not tried again; sending again writes a new mail', async (t) => {
   const vault = await open(t, () => ({ outcome: 'refused', reason: 'it refuses this mail (550).' }))
   await vault.resume()
-  const { id } = await vault.invite('ada@example.com')
+  const id = await vault.invite('ada@example.com')
   t.match(await vault.mailOf(id), { state: 'refused', failure: 'it refuses this mail (550).', link: String })
   t.match(await vault.ask('invite get', { id }), { status: 'PENDING' }, 'the invitation stays')
   vault.state.answer = () => ({ outcome: 'sent' })
@@ -185,8 +171,8 @@ t.test('a mail whose link has ended is not sent', async (t) => {
   await vault.resume()
   const replaced = await vault.invite('replaced@x.org')
   const withdrawn = await vault.invite('withdrawn@x.org')
-  await vault.ask('invite resend', { id: replaced.id })
-  await vault.ask('invite delete', { id: withdrawn.id })
+  await vault.ask('invite resend', { id: replaced })
+  await vault.ask('invite delete', { id: withdrawn })
   await vault.queue().settle()
   vault.state.answer = () => ({ outcome: 'sent' })
   while ((await vault.waits()).length > 0) await vault.tick()
@@ -206,7 +192,7 @@ t.test('what becomes of a mail under way is noted, though its link ended meanwhi
       return answer.promise
     })
     await vault.resume()
-    const { id } = (await vault.ask('invite create', { email: 'ada@example.com' })) as InvitationView
+    const { id } = await vault.ask('invite create', { email: 'ada@example.com' })
     await underWay.promise
     await vault.ask('invite resend', { id })
     vault.state.answer = () => ({ outcome: 'sent' })
@@ -221,7 +207,7 @@ t.test('what becomes of a mail under way is noted, though its link ended meanwhi
 t.test('trying ends when the link would have expired before the next try', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
-  const { id } = await vault.invite('ada@example.com')
+  const id = await vault.invite('ada@example.com')
   let tries = 0
   for (; (await vault.waits()).length > 0 && tries < 200; tries++) await vault.tick()
   const mail = await vault.mailOf(id)
@@ -276,7 +262,7 @@ t.test(
 t.test('mail that waits stays in the outbox when the mail server is unset', async (t) => {
   const vault = await open(t, () => DOWN)
   await vault.resume()
-  const { id } = await vault.invite('ada@example.com')
+  const id = await vault.invite('ada@example.com')
   await setSetting(vault.app, 'mail.url', undefined)
   await vault.tick()
   t.match(await vault.mailOf(id), { state: 'outbox', link: String })
