@@ -210,11 +210,11 @@ async function createStandby(
   }
 }
 
-async function query(address: string, text: string): Promise<pg.QueryResult> {
+export async function query(address: string, text: string, values: unknown[] = []) {
   const client = new pg.Client(address)
   await client.connect()
   try {
-    return await client.query(text)
+    return await client.query(text, values)
   } finally {
     await client.end()
   }
@@ -229,10 +229,7 @@ async function createDatabase(address: string): Promise<string> {
 /** A new, empty set of tables: a schema of its own in the database at `address`. */
 export async function createTables(address: string): Promise<ClientConfig> {
   const name = `coffer_${randomBytes(6).toString('hex')}`
-  const client = new pg.Client(address)
-  await client.connect()
-  await client.query(`create schema ${name}`)
-  await client.end()
+  await query(address, `create schema ${name}`)
   const config = { connectionString: address, options: `-c search_path=${name}` }
   const pool = new ConnectionPool(config)
   await createOwnTables(pool)

@@ -27,7 +27,7 @@ import { isSigned, startReceiver } from '../delivery/receiver.js'
 import { createKey, locate } from '../support/vault.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { findStoreLeaks } from './postgres-leaks.js'
-import { type OwnServer, startPostgres } from './postgres-server.js'
+import { type OwnServer, query, startPostgres } from './postgres-server.js'
 
 const server = await startPostgres()
 t.teardown(() => server.stop())
@@ -57,16 +57,6 @@ async function ask(app: App, operation: string, input: Record<string, unknown> =
 }
 
 const token = (id: string, number = '4242424242424242') => ({ id, type: 'card', data: { number } })
-const run = async (address: string, text: string, values: unknown[] = []) => {
-  const client = new pg.Client(address)
-  await client.connect()
-  try {
-    return await client.query(text, values)
-  } finally {
-    await client.end()
-  }
-}
-
 /** What the store is sent during `work`, by the names of statements: one list for each time. */
 async function sentBy<T>(work: () => Promise<T>) {
   const sent: string[][] = []
@@ -207,7 +197,7 @@ t.test('a tenant that is deleted while others write to it leaves nothing', async
     )
   for (const app of apps) await app.close()
   for (const table of ['rows', 'keys', 'waiting'])
-    t.strictSame((await run(address, `select * from coffer_${table} where tenant = $1`, [number])).rows, [])
+    t.strictSame((await query(address, `select * from coffer_${table} where tenant = $1`, [number])).rows, [])
 })
 
 t.test('the others leave a key alone that a server has claimed, until its lease ends', async (t) => {
@@ -354,7 +344,7 @@ t.test('what a server that was killed has logged goes into the chain of another'
     for (let left = 400; left > 0; left--) {
       t.equal((await ask(one, 'token get', { id: 'left' })).id, 'left')
       reads++
-      if (isSo((await run(address, text)).rowCount)) return
+      if (isSo((await query(address, text)).rowCount)) return
       await pause()
     }
     t.fail(text)
@@ -417,9 +407,12 @@ t.test('servers whose key slot is left go on, whatever becomes of the others', a
   const answer = await serve(other, app.key)('GET /tokens/kept')
   t.match(answer, { status: 503, headers: { 'retry-after': '60' } })
   t.match(answer.body, /slot that this server opened the vault with was removed/)
-  const [{ header, generation }] = (await run(address, 'select header, generation from coffer_state')).rows
+  const [{ header, generation }] = (await query(address, 'select header, generation from coffer_state')).rows
   const set = (text: string, raised: number) =>
-    run(address, 'update coffer_state set header = $1, generation = $2', [text, Number(generation) + raised])
+    query(address, 'update coffer_state set header = $1, generation = $2', [
+      text,
+      Number(generation) + raised,
+    ])
   await set(header.replace(/\d{4}-\d\d-\d\d/g, '1999-01-01'), 1)
   t.equal(await tokens(one), 'unavailable', 'a slot that was altered')
   await set(header, 1 + 2 ** 30)
@@ -440,13 +433,13 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   const all = (found: readonly { id: string }[]) => found.map(({ id }) => id)
   await changeKeySlots(locate(address), key.choose, { added: second.create, choose: all })
   const fingerprint = (await ask(two, 'token get', { id: 't-0' })).fingerprint
-  const rows = async () => (await run(address, 'select id, sealed from coffer_rows')).rows
+  const rows = async () => (await query(address, 'select id, sealed from coffer_rows')).rows
   const hexes = (found: { id: Buffer; sealed: Buffer }[]) =>
     found.flatMap(({ id, sealed }) => [id, sealed]).map((bytes) => bytes.toString('hex'))
   const rekey = (progress = () => {}) => changeKeys(locate(address), key.choose, progress)
-  const [{ sealed }] = (await run(address, 'select sealed from coffer_rows where kind = 2 limit 1')).rows
+  const [{ sealed }] = (await query(address, 'select sealed from coffer_rows where kind = 2 limit 1')).rows
   const setSealed = (bytes: Buffer) =>
-    run(address, 'update coffer_rows set sealed = $1 where sealed = $2', [
+    query(address, 'update coffer_rows set sealed = $1 where sealed = $2', [
       bytes,
       bytes.equals(sealed) ? Buffer.concat([sealed, sealed]) : sealed,
     ])
@@ -461,7 +454,7 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
     (await ask(app, 'log list', { entity_id: 't-0' })).pagination.total_items as number
   const count = await logged(one)
   // More than are read at once, some of them large: they do not open, and stay as they are.
-  const strange = await run(
+  const strange = await query(
     address,
     "insert into coffer_waiting select 1, decode(md5(n::text), 'hex'), 77, n, convert_to(repeat('x', case when n % 600 = 0 then 900000 else 9 end), 'UTF8')" +
       ' from generate_series(1, 1200) n returning id, written, sealed',
@@ -483,7 +476,7 @@ t.test('every key of a store is changed at once, and nobody goes on by the old o
   const left = 'delete from coffer_waiting where chain = 77 returning id, written, sealed'
   const byPlace = (found: { rows: { written: number }[] }) =>
     found.rows.toSorted((a, b) => a.written - b.written)
-  t.strictSame(byPlace(await run(address, left)), byPlace(strange))
+  t.strictSame(byPlace(await query(address, left)), byPlace(strange))
   await t.rejects(openVault(locate(address), second.choose), { code: 'vault_damaged' })
   const app = await openVault(locate(address), key.choose)
   t.teardown(() => app.close())
@@ -505,7 +498,7 @@ t.test("another vault in the place of one that is open is none of its servers' o
   const [app] = apps as [App]
   await ask(app, 'token create', token('before'))
   await app.maintenance().compact()
-  await run(address, 'truncate coffer_state, coffer_rows, coffer_keys, coffer_waiting, coffer_chains')
+  await query(address, 'truncate coffer_state, coffer_rows, coffer_keys, coffer_waiting, coffer_chains')
   const other = await createVault(locate(address), 'second', createKey().create)
   t.teardown(() => other.close())
   t.equal(await ask(app, 'token create', token('after')), 'unavailable')
@@ -521,7 +514,7 @@ t.test('a list of chains as it was before the second of them is noticed', async 
   const isWhole = async () => (await one.store.verifyLogs(number)).brokenAt === undefined
   const tenantRow = async () => {
     const found = 'select id, sealed, rev from coffer_rows where tenant = 0 and kind = $1'
-    return (await run(address, found, [KINDS.tenant])).rows[0]
+    return (await query(address, found, [KINDS.tenant])).rows[0]
   }
   const writeBy = async (app: App, id: string) => {
     await ask(app, 'token create', { id, type: 'token', data: id })
@@ -535,9 +528,9 @@ t.test('a list of chains as it was before the second of them is noticed', async 
     [ofOne, false],
     [ofBoth, true],
   ]) {
-    await run(address, 'update coffer_rows set sealed = $2, rev = $3 where id = $1', [id, sealed, rev])
+    await query(address, 'update coffer_rows set sealed = $2, rev = $3 where id = $1', [id, sealed, rev])
     // Also what servers remember is read again.
-    await run(address, 'update coffer_state set changes = changes + 1')
+    await query(address, 'update coffer_state set changes = changes + 1')
     t.equal(await isWhole(), expected)
   }
 })
@@ -585,25 +578,27 @@ t.test('verifying finds what was changed behind our back', async (t) => {
   const findings = async () => (await app.maintenance().verify()).findings.map(({ problem }) => problem)
   t.strictSame(await findings(), [])
   const [lost] = (
-    await run(address, 'delete from coffer_keys where seq = (select max(seq) from coffer_keys) returning *')
+    await query(address, 'delete from coffer_keys where seq = (select max(seq) from coffer_keys) returning *')
   ).rows
   t.match(await findings(), [/table of keys is not that of the rows/])
-  await run(address, 'update coffer_rows set keys = substring(keys from 1 for 8) where seq = $1', [lost.seq])
+  await query(address, 'update coffer_rows set keys = substring(keys from 1 for 8) where seq = $1', [
+    lost.seq,
+  ])
   t.strictSame(await findings(), [])
-  await run(address, "insert into coffer_keys values (1, 3, '\\x0102030405060708', 77)")
+  await query(address, "insert into coffer_keys values (1, 3, '\\x0102030405060708', 77)")
   t.match((await findings()).at(-1), /table of keys is not that of the rows/)
-  await run(address, 'delete from coffer_keys where seq = 77')
+  await query(address, 'delete from coffer_keys where seq = 77')
   await ask(app, 'token create', token('three'))
-  await run(address, "update coffer_waiting set id = '\\x00010203040506070809000102030405'")
+  await query(address, "update coffer_waiting set id = '\\x00010203040506070809000102030405'")
   t.match((await findings()).at(-1), /New log records do not open/)
-  await run(address, 'delete from coffer_waiting')
-  await run(
+  await query(address, 'delete from coffer_waiting')
+  await query(
     address,
     'delete from coffer_rows where kind = 254 and seq = (select max(seq) from coffer_rows where kind = 254)',
   )
   t.match((await findings()).at(-1), /chain is broken/)
   const alter = "update coffer_rows set sealed = sealed || '\\x00' where kind = $1"
-  await run(address, alter, [KINDS.token])
+  await query(address, alter, [KINDS.token])
   t.match((await findings()).join(), /does not open/)
 })
 
@@ -673,7 +668,7 @@ t.test('a snapshot that was read stands, though its session was ended since', as
     for await (const _ of rows()) count++
     const ending =
       "select pg_terminate_backend(pid) from pg_stat_activity where state = 'idle in transaction'"
-    await run(address, `${ending} and datname = current_database()`)
+    await query(address, `${ending} and datname = current_database()`)
     return count
   })
   t.ok(count > 0)
