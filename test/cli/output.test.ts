@@ -45,6 +45,9 @@ t.test('every format prints the answer, and nothing that a terminal would execut
   const list = listOf([card, hostile], 57)
   const one = listOf([card])
   const number = ['data.number']
+  const ids = '"id","type","data"\n'
+  const named = { '\u001bkey': 1, ['k'.repeat(60)]: 2 }
+  const own = 'type:        card\ndata.number: XXXXXXXXXXXX4242\n'
   for (const [name, result, options, columns, out] of [
     ['json', one, { format: 'json' }, 0, `${JSON.stringify(one)}\n`],
     ['json for a person', one, { format: 'json' }, 80, `${JSON.stringify(one, null, 2)}\n`],
@@ -56,37 +59,19 @@ t.test('every format prints the answer, and nothing that a terminal would execut
     ['the id of one', card, { format: 'id' }, 0, `${ID}\n`],
     ['an id on a terminal', [{ id: 'a\u001b' }], { format: 'id' }, 80, 'a\\u{1b}\n'],
     ['a value', card, { format: 'value', fields: number }, 0, 'XXXXXXXXXXXX4242\n'],
-    [
-      'csv',
-      list,
-      { format: 'csv' },
-      0,
-      `"id","type","data"\n"${ID}","card","{""number"":""XXXXXXXXXXXX4242"",""expiration_month"":12}"\n"h","to\u001b[31mken","'=1\n\u202eevil"\n`,
-    ],
+    ['csv', [hostile], { format: 'csv' }, 0, `${ids}"h","to\u001b[31mken","'=1\n\u202eevil"\n`],
     [
       'csv on a terminal',
       [hostile],
       { format: 'csv' },
       80,
-      '"id","type","data"\n"h","to\\u{1b}[31mken","\'=1↵\\u{202e}evil"\n',
+      `${ids}"h","to\\u{1b}[31mken","'=1↵\\u{202e}evil"\n`,
     ],
     ['csv of all', [{ a: 1 }, { b: 'x' }], { format: 'csv', columns: [] }, 0, '"a","b"\n"1",""\n"","x"\n'],
-    [
-      'some fields of one',
-      card,
-      { fields: ['type', ...number] },
-      0,
-      'type:        card\ndata.number: XXXXXXXXXXXX4242\n',
-    ],
+    ['some fields of one', card, { fields: ['type', ...number] }, 0, own],
     ['text', 'text\u001b', {}, 0, 'text\\u{1b}\n'],
     ['nothing in it', {}, {}, 0, '{}\n'],
-    [
-      'names of fields',
-      { '\u001bkey': 1, ['k'.repeat(60)]: 2 },
-      {},
-      0,
-      `\\u{1b}key:                1\n${'k'.repeat(60)}: 2\n`,
-    ],
+    ['names of fields', named, {}, 0, `\\u{1b}key:                1\n${'k'.repeat(60)}: 2\n`],
   ] as [string, unknown, Partial<PrintOptions>, number, string][])
     t.equal((await print(result, options, columns)).out, out, name)
   await t.rejects(print([{ value: 'x' }], { format: 'id' }), { code: 'usage', message: /no id/ })
@@ -160,13 +145,10 @@ t.test('a table fits any terminal, or is a list of fields', async (t) => {
     t.equal(/Cells are cut\s+to fit: -o json shows all/.test(err), out.includes('…'))
   }
   t.match((await print(listOf(items), {}, 80)).out, `${ID}  card             {"number":"XXXXXXXXXXXX4…`)
-  t.equal(
-    (await print(listOf([card, hostile]), {}, 40)).out,
-    [
-      `id:   ${ID}\ntype: card\ndata:\n  {\n    "number": "XXXXXXXXXXXX4242",\n    "expiration_month": 12\n  }\n`,
-      'id:   h\ntype: to\\u{1b}[31mken\ndata:\n  =1\n  \\u{202e}evil\n',
-    ].join('\n'),
-  )
+  const data = '  {\n    "number": "XXXXXXXXXXXX4242",\n    "expiration_month": 12\n  }\n'
+  const narrow = await print(listOf([card, hostile]), {}, 40)
+  const second = 'id:   h\ntype: to\\u{1b}[31mken\ndata:\n  =1\n  \\u{202e}evil\n'
+  t.equal(narrow.out, `id:   ${ID}\ntype: card\ndata:\n${data}\n${second}`)
 })
 
 t.test('times have seconds in a table, and are whole elsewhere', async (t) => {

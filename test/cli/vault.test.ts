@@ -13,38 +13,28 @@ import { join } from 'node:path'
 import t from 'tap'
 import { type ApplicationType, permissionsOf } from '../../src/domain/access/permissions.js'
 import type { Answer } from './fake-process.js'
-import { createHome, createVaultHome, type Home, ruleOf } from './home.js'
+import { createHome, createVaultHome, ruleOf } from './home.js'
 
 const PASSPHRASE = 'correct horse battery staple'
 
 t.test('init makes a vault for its owner alone, and says what to do next', async (t) => {
   const home = createHome(t)
-  const { code, stdout, stderr } = await home.run('init --name Acme')
-  t.equal(code, 0)
+  const { stdout, stderr } = await home.run('init --name Acme')
   const made = JSON.parse(stdout)
-  t.match(made, {
-    vault: /^[\da-f]{32}$/,
-    directory: join(home.place, '.coffer'),
-    tenant: { name: 'Acme', id: String },
-  })
+  const directory = join(home.place, '.coffer')
+  t.match(made, { vault: /^[\da-f]{32}$/, directory, tenant: { name: 'Acme', id: String } })
   t.equal(made.key_file, join(home.place, 'config', 'coffer', 'keys', `${made.vault}.key`))
   t.match(stderr, 'Keep a copy of the key file in a safe place')
   t.match(stderr, 'coffer token create')
-  const modes = [
-    '.coffer',
-    '.coffer/vault.json',
-    'config/coffer/keys',
-    made.key_file.slice(home.place.length + 1),
-  ]
-  t.same(
-    modes.map((name) => (statSync(join(home.place, name)).mode & 0o777).toString(8)),
-    ['700', '600', '700', '600'],
-  )
-  t.equal(
-    (await createHome(t).run(['vault', 'init', '--quiet'])).stderr,
-    '',
-    'vault init is the same, and can be quiet',
-  )
+  for (const [path, mode] of [
+    ['.coffer', 0o700],
+    ['.coffer/vault.json', 0o600],
+    ['config/coffer/keys', 0o700],
+    [`config/coffer/keys/${made.vault}.key`, 0o600],
+  ] as const)
+    t.equal(statSync(join(home.place, path)).mode & 0o777, mode, path)
+  const quiet = await createHome(t).run('vault init --quiet')
+  t.equal(quiet.stderr, '', 'vault init is the same, and can be quiet')
 })
 
 t.test('init never touches a vault or a key that is there', async (t) => {
@@ -77,17 +67,15 @@ t.test('a vault can stand elsewhere, and is found from below', async (t) => {
   const next = /^Store a card: +echo '(.*)' \| coffer (.*)$/m.exec(made.stderr) ?? []
   t.equal(next[2], 'token create --vault safe --key-file own.key')
   await home.json(next[2]!, { stdin: next[1]! })
-  const own = ['--vault', 'safe', '--key-file', 'own.key']
-  t.equal((await home.json(['vault', 'status', ...own])).directory, join(home.place, 'safe'))
+  const own = await home.json('vault status --vault safe --key-file own.key')
+  t.equal(own.directory, join(home.place, 'safe'))
   const env = { COFFER_VAULT: 'safe', COFFER_KEY_FILE: 'own.key' }
   const status = await home.json('vault status', { env })
   t.equal(status.tokens, 1, 'variables say the same, and the next step works as pasted')
   const here = await createVaultHome(t)
   cpSync(join(here.place, '.coffer'), join(here.place, 'deep/er/.none'), { recursive: true })
-  t.equal(
-    (await here.json(['vault', 'status'], { cwd: join(here.place, 'deep/er') })).directory,
-    join(here.place, '.coffer'),
-  )
+  const { directory } = await here.json('vault status', { cwd: join(here.place, 'deep/er') })
+  t.equal(directory, join(here.place, '.coffer'))
 })
 
 t.test('status tells where the vault is, what opens it, what it holds and how large it is', async (t) => {
@@ -147,41 +135,29 @@ t.test('a passphrase is asked for twice, and opens the vault from wherever it co
   ])
     t.same(await home.json([...status, ...words]), { tokens: 0 })
   t.same(await home.json(status, { env: { COFFER_PASSPHRASE_FILE: 'pass' } }), { tokens: 0 })
-  const asked = await home.run(status, { columns: 100, answers: [['? Passphrase', `${PASSPHRASE}\r`]] })
-  t.same([asked.code, asked.stdout], [0, 'tokens: 0\n'])
-  t.notMatch(asked.stderr, 'horse')
-  const again: Answer[] = [
+  const person = (words: string[], ...answers: Answer[]) => home.run(words, { columns: 100, answers })
+  const opened = { code: 0, stdout: /^tokens: 0\n$/, stderr: /^((?!horse).)*$/s }
+  t.match(await person(status, ['? Passphrase', `${PASSPHRASE}\r`]), opened)
+  const wrong: Answer[] = [
     ['? Passphrase', 'wrong horse one\r'],
     ['(tries left: 2)', 'wrong horse two\r'],
-    ['(tries left: 1)', `${PASSPHRASE}\r`],
   ]
-  const retried = await home.run(status, { columns: 100, answers: again })
-  t.same([retried.code, retried.stdout], [0, 'tokens: 0\n'])
+  const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
+  t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
   const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
-  const changed = await home.run(passwd, { columns: 100, answers: again })
+  const changed = await person(passwd, ...wrong, last(PASSPHRASE))
   t.equal(changed.code, 0, 'also where the vault is not opened')
-  const given = await home.run(status, {
-    columns: 100,
-    answers: [...again.slice(0, 2), ['(tries left: 1)', 'wrong horse three\r']],
-  })
-  t.same([given.code, given.stdout], [6, ''], 'twice')
-  t.notMatch(retried.stderr + given.stderr, 'horse')
+  const given = await person(status, ...wrong, last('wrong horse three'))
+  t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 
-  const refuse = async (words: string[], message: string, code = 6) => {
+  const needed = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
+  for (const [words, message, code = 6] of [
+    [[], `This vault needs a passphrase. ${needed}`],
+    [['--passphrase-file', 'wrong'], 'Wrong passphrase.'],
+    [['--passphrase-command', 'echo horse; exit 3'], 'The passphrase command failed (exit 3).'],
+    [['--passphrase-command', 'true'], 'The first line of output of the passphrase command is empty.', 2],
+  ] as const)
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
-  }
-  await refuse(
-    [],
-    'This vault needs a passphrase. Give it with --passphrase-file, --passphrase-fd or --passphrase-command.',
-  )
-  await refuse(['--passphrase-file', 'wrong'], 'Wrong passphrase.')
-  const failing = 'echo secret-output; exit 3'
-  await refuse(['--passphrase-command', failing], 'The passphrase command failed (exit 3).')
-  await refuse(
-    ['--passphrase-command', 'true'],
-    'The first line of output of the passphrase command is empty.',
-    2,
-  )
 })
 
 t.test('a new vault takes its passphrase from a file too, and refuses one that is too short', async (t) => {
@@ -196,76 +172,35 @@ t.test('a new vault takes its passphrase from a file too, and refuses one that i
 })
 
 t.test('every way a vault cannot be opened has its message and its code', async (t) => {
-  const header = (home: Home) => join(home.place, '.coffer/vault.json')
-  const edit = (path: string, change: (text: string) => string) =>
-    writeFileSync(path, change(readFileSync(path, 'utf8')))
-  const rows: [string, number, string | RegExp, (home: Home, key: string) => void][] = [
-    ['no key file', 6, 'Give its path with --key-file FILE.', (_, key) => renameSync(key, `${key}.bak`)],
-    [
-      'the key file of another vault',
-      6,
-      /This key file is for vault [\da-f]{32}, not for/,
-      (_, key) => edit(key, (text) => text.replace(/[\da-f]{32}/, 'a'.repeat(32))),
-    ],
-    ['no key in it', 6, 'This is not a key file', (_, key) => writeFileSync(key, 'hello\n')],
-    ['an exposed key', 6, 'is open to others (mode 0644)', (_, key) => chmodSync(key, 0o644)],
-    [
-      'an exposed vault',
-      6,
-      /Other users may read .*\.coffer\. Run `chmod 700/,
-      ({ place }) => chmodSync(join(place, '.coffer'), 0o755),
-    ],
-    ['an exposed header', 6, /chmod 600 .*vault\.json/, (home) => chmodSync(header(home), 0o640)],
-    [
-      'a newer format',
-      6,
-      'has format 3, and this program knows 1. Use a newer coffer.',
-      (home) => edit(header(home), (text) => text.replace(/"format": ?1/, '"format":3')),
-    ],
-    ['a header without JSON', 7, 'is not readable as JSON', (home) => writeFileSync(header(home), '{')],
-    [
-      'a changed header',
-      7,
-      'vault.json was changed by something else',
-      (home) => edit(header(home), (text) => text.replace(/("created": ?")\d{4}/, '$11999')),
-    ],
-    [
-      'a damaged journal',
-      7,
-      'vault verify',
-      ({ place }) => {
-        const name = readdirSync(join(place, '.coffer')).find((file) => file.startsWith('journal'))!
-        const bytes = readFileSync(join(place, '.coffer', name))
-        bytes[200]! ^= 1
-        writeFileSync(join(place, '.coffer', name), bytes)
-      },
-    ],
-  ]
-  for (const [title, code, message, spoil] of rows) {
+  type Spoil = (key: string, header: string, vault: string) => void
+  const edit = (path: string, from: RegExp, to: string) =>
+    writeFileSync(path, readFileSync(path, 'utf8').replace(from, to))
+  const isNewer = 'has format 3, and this program knows 1. Use a newer coffer.'
+  for (const [message, code, spoil] of [
+    ['Give its path with --key-file FILE.', 6, (key) => renameSync(key, `${key}.bak`)],
+    [/This key file is for vault [\da-f]{32}, not for/, 6, (key) => edit(key, /[\da-f]{32}/, 'a'.repeat(32))],
+    ['This is not a key file', 6, (key) => writeFileSync(key, 'hello\n')],
+    [/Other users may read .*\.coffer\. Run `chmod 700/, 6, (_, __, vault) => chmodSync(vault, 0o755)],
+    [/chmod 600 .*vault\.json/, 6, (_, header) => chmodSync(header, 0o640)],
+    [isNewer, 6, (_, header) => edit(header, /"format": ?1/, '"format":3')],
+    ['is not readable as JSON', 7, (_, header) => writeFileSync(header, '{')],
+    ['changed by something else', 7, (_, header) => edit(header, /("created": ?")\d{4}/, '$11999')],
+  ] as [string | RegExp, number, Spoil][]) {
     const home = createHome(t)
-    const { key_file } = await home.json(['init'])
-    await home.json('token create', { stdin: '{"type":"token","data":1}' })
-    spoil(home, key_file)
+    const { key_file, directory } = await home.json('init')
+    spoil(key_file, join(directory, 'vault.json'), directory)
     const { stderr, ...outcome } = await home.run('token list')
-    t.same(outcome, { code, stdout: '' }, title)
-    t.match(stderr, message, title)
-    t.equal(stderr.trimEnd().split('\n').length, 1, `${title}: one line`)
+    t.same(outcome, { code, stdout: '' }, String(message))
+    t.match(stderr, message)
+    t.equal(stderr.trimEnd().split('\n').length, 1, `${message}: one line`)
   }
   const home = createHome(t)
-  const missing = {
-    code: 6,
-    stdout: '',
-    stderr: 'error: There is no vault in this or a parent directory. Create one with: coffer init\n',
-  }
-  t.same(await home.run('token list'), missing)
-  const elsewhere = await home.run('token list --vault nowhere')
-  t.same(
-    [elsewhere.code, elsewhere.stderr],
-    [
-      6,
-      `error: There is no vault in ${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`,
-    ],
-  )
+  const elsewhere = `${home.place}/nowhere. Create one with: coffer init --vault ${home.place}/nowhere\n`
+  for (const [line, place] of [
+    ['token list', 'this or a parent directory. Create one with: coffer init\n'],
+    ['token list --vault nowhere', elsewhere],
+  ] as const)
+    t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
 })
 
 t.test('of names of files and columns no advice makes commands', async (t) => {
@@ -282,10 +217,9 @@ t.test('of names of files and columns no advice makes commands', async (t) => {
   const { stderr } = await home.run(['token', 'list', '--vault', join(place, 'none')])
   t.match(stderr, `coffer init --vault ${quoted.replace('.coffer', 'none')}`)
   const columns = home.write('columns.csv', "it's $(x),data\n1,2\n")
-  t.match(
-    (await home.run(['token', 'import', columns, '--type', 'token'], { cwd: place })).stderr,
-    `\n  coffer token import ${columns} --type token --map 'it'\\''s $(x)='\n`,
-  )
+  const imported = `token import ${columns} --type token`
+  const advice = `\n  coffer ${imported} --map 'it'\\''s $(x)='\n`
+  t.match((await home.run(imported, { cwd: place })).stderr, advice)
 })
 
 t.test('what rekey advises for a slot that it dropped works as pasted', async (t) => {
