@@ -28,28 +28,22 @@ interface Draw {
 const HOSTILE = [
   '',
   '\0',
-  '..',
   '../../etc/passwd',
   '__proto__',
   'constructor',
-  'toString',
-  '{{ data }}',
   '{{ data | alias_preserve_format }}',
   "{{ data | reveal: 1, 1, '#' }}",
-  '{{ data.number | reveal_last: 4 }}',
   '{% for a in (1..100000000) %}x{% endfor %}',
   '{{ data | json: "$..*" }}',
   '{{',
   'a:b AND (c OR NOT d)',
   'data:"x" OR -id:y*',
   '/pci/high/',
-  '/',
   '/a//b/',
   '1/1/2100',
   '2100-02-30T00:00:00Z',
   '4242424242424242',
   '💥',
-  'é',
   'x'.repeat(401),
 ]
 
@@ -61,6 +55,8 @@ const anyJson = fc.oneof(
   fc.constant(null),
   fc.jsonValue({ maxDepth: 3 }),
 )
+
+type ObjectSchema = Extract<Schema, { type: 'object' }>
 
 /** Mostly what the schema asks for, sometimes anything. */
 function drawValue(schema: Schema): fc.Arbitrary<unknown> {
@@ -78,10 +74,7 @@ function drawValid(schema: Schema): fc.Arbitrary<unknown> {
 
 function drawObject(
   properties: Readonly<Record<string, Schema>>,
-  {
-    required = [],
-    additionalProperties,
-  }: { required?: readonly string[]; additionalProperties: boolean | Schema },
+  { required = [], additionalProperties }: Pick<ObjectSchema, 'required' | 'additionalProperties'>,
 ): fc.Arbitrary<unknown> {
   const drawn = Object.fromEntries(
     Object.entries(properties).map(([name, each]) => [name, drawNamed(name, drawValue(each))]),
@@ -221,13 +214,8 @@ async function createWorld(faults: unknown[]): Promise<World> {
   }
 }
 
-export interface FuzzResult {
-  /** How many answers had each status. */
-  statuses: Record<number, number>
-}
-
-/** Sends `count` requests. @throws Error with the smallest request found that breaks the rules, and the seed */
-export async function runFuzz(count: number): Promise<FuzzResult> {
+/** Counts by status the answers to `count` requests. @throws Error with the smallest request that breaks the rules, and the seed */
+export async function runFuzz(count: number) {
   const faults: unknown[] = []
   const statuses: Record<number, number> = {}
   const contract = createContract(documentOf(registry))
@@ -246,17 +234,15 @@ export async function runFuzz(count: number): Promise<FuzzResult> {
       if (breach !== undefined) throw new Error(`${method} ${path}: ${breach}\n${answer.body}`)
       remember(world, answer.body)
       const isLockedOut = answer.status === 401 && draw.key !== 'none' && draw.key !== 'unknown'
-      if (isLockedOut || ++sent % WORLD_REQUESTS === 0) world = await replace(world, faults)
+      if (isLockedOut || ++sent % WORLD_REQUESTS === 0) {
+        await world.app.close()
+        world = await createWorld(faults)
+      }
     }),
     { numRuns: count },
   )
   await world.app.close()
   return { statuses }
-}
-
-async function replace({ app }: World, faults: unknown[]): Promise<World> {
-  await app.close()
-  return createWorld(faults)
 }
 
 function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, headers, body, key }: Draw) {

@@ -6,21 +6,16 @@ import { readFileSync } from 'node:fs'
 import { Agent, get } from 'node:http'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type Announcement, createWorkplace, request, type ServerProcess, startProcess } from './process.js'
+import { type Announcement, createWorkplace, request, startProcess } from './process.js'
+import { spellRequest } from './socket.js'
 
 /** Of the data of one token, so that its body is just within the limit. */
 const TOKEN_BYTES = 1_000_000
 
-/** A server with large tokens, and keys that see them in the clear or masked. */
-export interface Heavy {
-  server: ServerProcess
-  key: string
-  maskedKey: string
-  ids: string[]
-  stop(): Promise<void>
-}
+export type Heavy = Awaited<ReturnType<typeof startHeavy>>
 
-export async function startHeavy(tokens: number): Promise<Heavy> {
+/** A server with large tokens, and keys that see them in the clear or masked. */
+export async function startHeavy(tokens: number) {
   const place = createWorkplace()
   const server = await startProcess(place, ['--ephemeral', '--log', 'none'])
   const { announcement } = server
@@ -29,36 +24,26 @@ export async function startHeavy(tokens: number): Promise<Heavy> {
   const ids: string[] = []
   for (let count = 0; count < tokens; count++)
     ids.push((await request(announcement, key, 'POST /tokens', { type: 'token', data })).json.id)
-  const masked = await request(
-    announcement,
-    announcement.applications.management!.key,
-    'POST /applications',
-    { name: 'masked', type: 'private', permissions: ['token:read', 'token:search'] },
-  )
+  const manager = announcement.applications.management!.key
+  const grants = { name: 'masked', type: 'private', permissions: ['token:read', 'token:search'] }
+  const masked = await request(announcement, manager, 'POST /applications', grants)
   const stop = async () => {
     server.child.kill('SIGTERM')
     await server.ended
     place.remove()
   }
-  return { server, key, maskedKey: masked.json.key, ids, stop }
+  return { server, key, maskedKey: masked.json.key as string, ids, stop }
 }
 
-export interface Weighed {
-  /** How many answers had which status; of those that were read. */
-  statuses: Record<string, number>
-  /** The longest that `/healthz` took, and another request for a small thing of the vault, in ms; Infinity: no answer. */
-  worstHealthMs: number
-  worstReadMs: number
-  /** The most memory that the process ever had, in MB. */
-  peakMB: number
-  ms: number
-}
-
-/** Measures while `work` goes on, and at least three times. */
+/**
+ * Measures while `work` goes on, and at least three times: the longest that `/healthz` took, and another request for a small
+ * thing of the vault, in ms (Infinity: no answer), and the most memory that the process ever had. `work` tells how many
+ * answers had which status, of those that were read.
+ */
 export async function weigh(
   { server, key }: Pick<Heavy, 'server' | 'key'>,
   work: () => Promise<Record<string, number>>,
-): Promise<Weighed> {
+) {
   const { url } = server.announcement
   let isOver = false
   const watch = async (path: string): Promise<number> => {
@@ -118,9 +103,8 @@ export async function askAtOnce(
 }
 
 function spell(line: string, key: string, body?: string): string {
-  const length =
-    body === undefined ? '' : `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n`
-  return `${line} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n${length}Connection: close\r\n\r\n${body ?? ''}`
+  const headers = { 'SVC-API-KEY': key, 'Content-Type': 'application/json', Connection: 'close' }
+  return spellRequest(line, headers, body)
 }
 
 function readStatus(port: number, text: string): Promise<string> {
@@ -141,7 +125,7 @@ export function askUnread(
   { url }: Announcement,
   { line, key, connections, times = 1 }: { line: string; key: string; connections: number; times?: number },
 ): Socket[] {
-  const text = `${line} HTTP/1.1\r\nHost: localhost\r\nSVC-API-KEY: ${key}\r\n\r\n`.repeat(times)
+  const text = spellRequest(line, { 'SVC-API-KEY': key }).repeat(times)
   return Array.from({ length: connections }, () => {
     const socket = connect(Number(new URL(url).port), '127.0.0.1')
     socket.on('error', () => {})
