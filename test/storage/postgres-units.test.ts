@@ -376,6 +376,13 @@ t.test('every statement walks an index and stops at its limit, before and after 
           t.ok(!isOfRows || typesOf(sort).includes('Limit'), `sorts what a limit has left: ${text}`)
         }
       }
+      await engine.verify(() => ({}))
+      const comparing = statements.find(({ text }) => text.endsWith('as wrong'))!.text
+      const plan = await explain(`explain (analyze, buffers, timing off, format json) ${comparing}`)
+      t.ok(
+        plan['Shared Hit Blocks']! < 400 + 20 * last,
+        `${plan['Shared Hit Blocks']} blocks to compare keys`,
+      )
       for (const where of wheres) {
         const { text, values } = sql.searchStatement(query(where), 5)
         const blocks = (await explain(`explain (analyze, buffers, timing off, format json) ${text}`, values))[
