@@ -37,48 +37,65 @@ interface Act {
   inserts?: string
 }
 
-const put = (name: string, text: string): Act => ({
-  run: (engine) => disk.put(engine, name, text),
-  expect: (contents) => contents.set(name, text),
-  inserts: name,
-})
+const LARGE = 'x'.repeat(4_200_000)
+const nothing = () => undefined
 
-const replace = (name: string, text: string): Act => ({
-  run: (engine) => disk.replace(engine, name, text),
-  expect: (contents) => contents.set(name, text),
-})
+const ACTS: Record<string, (name: string, text: string) => Act> = {
+  put: (name, text) => ({
+    run: (engine) => disk.put(engine, name, text),
+    expect: (contents) => contents.set(name, text),
+    inserts: name,
+  }),
+  replace: (name, text) => ({
+    run: (engine) => disk.replace(engine, name, text),
+    expect: (contents) => contents.set(name, text),
+  }),
+  remove: (name) => ({
+    run: (engine) => disk.remove(engine, name),
+    expect: (contents) => contents.delete(name),
+  }),
+  log: (text) => ({
+    run: (engine) => engine.write((writer) => writer.append(logOf(text)), 'soon'),
+    expect: (contents) => contents.set(`log ${text}`, text),
+    isSoon: true,
+  }),
+  flush: () => ({ run: (engine) => engine.flush(), expect: nothing }),
+  compact: () => ({ run: (engine) => engine.compact(), expect: nothing }),
+  'put-large': (name) => ({
+    run: (engine) =>
+      engine.write(async (writer) => {
+        await writer.put(draftOf({ name, text: LARGE }))
+        await writer.remove(KIND, 1, idOf('a'))
+        await writer.put(draftOf({ name: `${name}2`, text: 'beside' }))
+      }),
+    expect: (contents) => {
+      contents.set(name, LARGE).set(`${name}2`, 'beside').delete('a')
+    },
+  }),
+  drop: () => ({
+    run: (engine) => engine.write((writer) => writer.dropTenant(1)),
+    expect: (contents) => contents.clear(),
+  }),
+}
 
-const remove = (name: string): Act => ({
-  run: (engine) => disk.remove(engine, name),
-  expect: (contents) => contents.delete(name),
-})
+/** The acts of lines such as `put a one`. */
+const actsOf = (lines: string) =>
+  lines.split(/, /).map((line) => {
+    const [act = '', name = '', text = ''] = line.split(' ')
+    return ACTS[act]!(name, text)
+  })
 
-const logSoon = (text: string): Act => ({
-  run: (engine) => engine.write((writer) => writer.append(logOf(text)), 'soon'),
-  expect: (contents) => contents.set(`log ${text}`, text),
-  isSoon: true,
-})
-
-const flush: Act = { run: (engine) => engine.flush(), expect: () => undefined }
-const compact: Act = { run: (engine) => engine.compact(), expect: () => undefined }
-
-const putLarge = (name: string): Act => ({
-  run: (engine) =>
-    engine.write(async (writer) => {
-      await writer.put(draftOf({ name, text: 'x'.repeat(4_200_000) }))
-      await writer.remove(KIND, 1, idOf('a'))
-      await writer.put(draftOf({ name: `${name}2`, text: 'beside' }))
-    }),
-  expect: (contents) => {
-    contents.set(name, 'x'.repeat(4_200_000))
-    contents.set(`${name}2`, 'beside')
-    contents.delete('a')
-  },
-})
-
-const drop: Act = {
-  run: (engine) => engine.write((writer) => writer.dropTenant(1)),
-  expect: (contents) => contents.clear(),
+const scripts: Record<string, Act[]> = {
+  'single works': actsOf(
+    'put a one, put b two, log 1, replace a one+, log 2, flush, put c three, replace b two+, remove c, log 3, ' +
+      'put c again, flush, remove a, replace c three+, flush, put a back',
+  ),
+  'large works': actsOf('put a one, put b two, put-large big, put c three, remove big'),
+  'compacted tables': actsOf(
+    'put a 1, log a, flush, put b 1, log b, flush, put c 1, log c, flush, replace a 2, remove b, put d 1, log 4, ' +
+      'flush, put e 1, replace c 2, compact, remove d, put b 2, compact',
+  ),
+  'dropped tenants': actsOf('put a one, log 1, flush, put b two, drop, put c new, flush, put d x'),
 }
 
 type Role = 'command' | 'server'
@@ -90,21 +107,20 @@ function optionsFor(files: FakeFiles, role: Role = 'command') {
 }
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'big', 'big2', 'after']
-const nameOf = (id: Uint8Array) => NAMES.find((name) => Buffer.from(idOf(name)).equals(id)) ?? 'unknown'
 
 async function read(engine: FileEngine): Promise<Contents> {
   const contents: Contents = new Map()
   for (const { id } of await rowsOf(engine)) {
-    const row = await engine.read((reader) => reader.get(KIND, 1, id))
-    contents.set(nameOf(id), textOf(row!))
+    const name = NAMES.find((each) => Buffer.from(idOf(each)).equals(id)) ?? 'unknown'
+    contents.set(name, textOf((await disk.get(engine, name))!))
   }
   for (const row of await rowsOf(engine, LOG_KIND)) contents.set(`log ${textOf(row)}`, textOf(row))
   return contents
 }
 
 const print = (contents: Contents) =>
-  [...contents]
-    .map(([name, text]) => `${name}=${text.slice(0, 20)}/${text.length}`.replaceAll(' ', '_'))
+  [...contents.entries()]
+    .map(([name, text]) => `${name.replace(' ', '_')}=${text.slice(0, 20)}/${text.length}`)
     .sort()
     .join(' ')
 
@@ -164,11 +180,7 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
   if (!isMade && !hasHeader(left, '/vault')) {
     const again = await createFileEngine(optionsFor(left))
     await disk.put(again, 'after')
-    t.equal(
-      print(await read(again)),
-      'after=after/5',
-      `${title}: a vault can be made where making one failed`,
-    )
+    t.equal(print(await read(again)), 'after=after/5', `${title}: a vault is made where making one failed`)
     await again.close()
     return
   }
@@ -186,52 +198,6 @@ async function crashAt(t: Test, acts: readonly Act[], fault: Fault, death: Death
   await reopened.close()
   const strays = [...left.contents().keys()].filter((path) => /\.tmp-/.test(path))
   t.strictSame([strays, walsOf(left).length], [[], 1], `${title}: leaves nothing behind`)
-}
-
-const scripts: Record<string, Act[]> = {
-  'single works': [
-    put('a', 'one'),
-    put('b', 'two'),
-    logSoon('1'),
-    replace('a', 'one+'),
-    logSoon('2'),
-    flush,
-    put('c', 'three'),
-    replace('b', 'two+'),
-    remove('c'),
-    logSoon('3'),
-    put('c', 'three again'),
-    flush,
-    remove('a'),
-    replace('c', 'three+'),
-    flush,
-    put('a', 'back'),
-  ],
-  'large works': [put('a', 'one'), put('b', 'two'), putLarge('big'), put('c', 'three'), remove('big')],
-  'compacted tables': [
-    ...['a', 'b', 'c'].flatMap((name) => [put(name, `${name} 1`), logSoon(name), flush]),
-    replace('a', 'a 2'),
-    remove('b'),
-    put('d', 'd 1'),
-    logSoon('4'),
-    flush,
-    put('e', 'e 1'),
-    replace('c', 'c 2'),
-    compact,
-    remove('d'),
-    put('b', 'b 2'),
-    compact,
-  ],
-  'dropped tenants': [
-    put('a', 'one'),
-    logSoon('1'),
-    flush,
-    put('b', 'two'),
-    drop,
-    put('c', 'new'),
-    flush,
-    put('d', 'x'),
-  ],
 }
 
 for (const [title, acts] of Object.entries(scripts)) {
@@ -253,26 +219,6 @@ t.test('nor of a server that flushes beside units of work', async (t) => {
   t.ok(steps > 100, `${steps} steps`)
   for (let at = 1; at <= steps; at += 2)
     await crashAt(t, acts, { at, code: 'stop' }, DEATHS[(at >> 1) % 3]!, 'server')
-})
-
-t.test('a log that is flushed beside units of work is read together with the one after it', async (t) => {
-  const files = new FakeFiles()
-  const engine = await createFileEngine(optionsFor(files, 'server'))
-  // All in one turn: the third begins a new log, and the others find it so.
-  await Promise.all(['a', 'b', 'c'].map((name) => disk.put(engine, name)))
-  let between: FakeFiles | undefined
-  for (let turn = 0; turn < 50 && between === undefined; turn++) {
-    if (walsOf(files).length === 2) between = files.afterCrash(false)
-    await Promise.resolve()
-  }
-  await engine.close()
-  t.ok(between, 'both were there for a moment')
-  const opened = await openFileEngine(optionsFor(between!))
-  t.equal(print(await read(opened)), 'a=a/1 b=b/1 c=c/1')
-  t.strictSame((await opened.verify(() => ({}))).findings, [])
-  await disk.remove(opened, 'a')
-  t.equal(walsOf(between!).length, 1, 'a removal flushes both away')
-  await opened.close()
 })
 
 t.test('works that share a frame and a sync are all there or were not answered', async (t) => {
@@ -378,10 +324,9 @@ async function atEachStep(
 ): Promise<void> {
   const whole = vault.afterCrash(false)
   await work(whole)
+  const outcomes = code === 'stop' ? DEATHS : [['EIO', false, false] as const]
   for (let at = 1; at <= whole.steps + 1; at++)
-    for (const [how, isPowerCut, keepsRenames] of code === 'stop'
-      ? DEATHS
-      : [['EIO', false, false] as const]) {
+    for (const [how, isPowerCut, keepsRenames] of outcomes) {
       const isTorn = at % 2 === 0
       const files = vault.afterCrash(false)
       files.fault = { at, code, isTorn }
@@ -473,20 +418,16 @@ t.test('a change of all keys leaves the vault under the present ones or the new 
   }
   const { told: before } = await tell(vault.afterCrash(false))
   const after = before.replace(/^(\d+\/(\d+)\/.*)$/gm, '$1 anew at $2')
-  await atEachStep(
-    vault,
-    'stop',
-    (files) => rekeyVault(rekeyOf(files)),
-    async (left, isDone, title) => {
-      const { told, isChanged } = await tell(left)
-      t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
-      if (!isChanged) await rekeyVault(rekeyOf(left))
-      t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: begun again`)
-      const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
-      t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no log or table of before is left')
-      await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
-    },
-  )
+  const work = (files: FakeFiles) => rekeyVault(rekeyOf(files))
+  await atEachStep(vault, 'stop', work, async (left, isDone, title) => {
+    const { told, isChanged } = await tell(left)
+    t.strictSame([told, isChanged || !isDone], [isChanged ? after : before, true], title)
+    if (!isChanged) await rekeyVault(rekeyOf(left))
+    t.strictSame(await tell(left), { told: after, isChanged: true }, `${title}: begun again`)
+    const kept = [...left.contents().keys()].filter((path) => vault.contents().has(path)).sort()
+    t.strictSame(kept, ['/vault/state', '/vault/vault.json'], 'no log or table of before is left')
+    await t.rejects(openFileEngine(optionsOf(left, false)), { code: 'vault_damaged' })
+  })
 })
 
 t.test('erasing that a crash interrupted is done when the vault is opened again', async (t) => {

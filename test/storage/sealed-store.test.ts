@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type { RecordOf, TokenRecord } from '../../src/domain/records/records.js'
 import { RecordCache } from '../../src/storage/barrier/record-cache.js'
 import { createSealedStore } from '../../src/storage/barrier/sealed-store.js'
-import type { Engine, EngineWriter, Row } from '../../src/storage/engine.js'
+import type { Draft, Engine, EngineWriter, Row } from '../../src/storage/engine.js'
 import { createTestEngine } from '../support/ephemeral.js'
 import { newKeyring, newTenant } from './log-vault.js'
 
@@ -13,51 +13,36 @@ const keyring = newKeyring()
 type Given = Pick<Row, 'kind' | 'id' | 'keys' | 'sealed'>
 
 /** An engine that keeps what was put into it, and can be made to give back something else. */
-function watch(engine: Engine): { engine: Engine; drafts: Given[]; forge: { row?: (row: Row) => Row } } {
+function watch(engine: Engine) {
   const drafts: Given[] = []
   const forge: { row?: (row: Row) => Row } = {}
-  const change = (row: Row | undefined) =>
-    row === undefined || forge.row === undefined ? row : forge.row(row)
-  const spy = (writer: EngineWriter): EngineWriter => ({
-    get now() {
-      return writer.now
-    },
-    get clock() {
-      return writer.clock
-    },
-    get: async (...args) => change(await writer.get(...args)),
-    find: (query) => writer.find(query),
-    seek: (query) => writer.seek(query),
-    findExpired: (...args) => writer.findExpired(...args),
-    changeCounter: (kind) => writer.changeCounter?.(kind),
-    put: (draft) => {
-      const seal = (rev: number) => {
-        const sealed = draft.seal(rev)
-        drafts.push({ ...draft, sealed })
-        return sealed
-      }
-      return writer.put({ ...draft, seal })
-    },
-    append: (draft) => writer.append(draft),
-    remove: (...args) => writer.remove(...args),
-    dropTenant: (tenant) => writer.dropTenant(tenant),
-    storeTime: (options) => writer.storeTime(options),
-  })
-  return {
-    drafts,
-    forge,
-    engine: new Proxy(engine, {
-      get(target, name) {
-        if (name === 'write') {
-          const write: Engine['write'] = (work, durability) =>
-            target.write((writer) => work(spy(writer)), durability)
-          return write
-        }
-        const member = target[name as keyof Engine] as (...args: unknown[]) => unknown
-        return typeof member === 'function' ? member.bind(target) : member
-      },
-    }),
+  const put = (writer: EngineWriter) => (draft: Draft) => {
+    const seal = (rev: number) => {
+      const sealed = draft.seal(rev)
+      drafts.push({ ...draft, sealed })
+      return sealed
+    }
+    return writer.put({ ...draft, seal })
   }
+  const get =
+    (writer: EngineWriter) =>
+    async (...args: Parameters<EngineWriter['get']>) => {
+      const row = await writer.get(...args)
+      return row && (forge.row?.(row) ?? row)
+    }
+  const write = (work: (writer: EngineWriter) => unknown, durability?: 'now' | 'soon') =>
+    engine.write((writer) => work(changed(writer, { put: put(writer), get: get(writer) })), durability)
+  return { drafts, forge, engine: changed(engine, { write: write as Engine['write'] }) }
+}
+
+/** The object with other methods. */
+function changed<T extends object>(object: T, methods: Partial<T>): T {
+  return new Proxy(object, {
+    get: (_, name) => {
+      const member = methods[name as keyof T] ?? object[name as keyof T]
+      return typeof member === 'function' ? member.bind(object) : member
+    },
+  })
 }
 
 async function open(t: Test) {
@@ -99,13 +84,7 @@ t.test('a record comes back as it was put, found by each of its look-ups', async
   t.equal(await find({ field: 'entry.Customer', value: 'ada' }), 0)
   t.equal(await find({ field: 'search', value: 'ada lovelace' }), 1, 'a search index')
   t.equal(await find({ field: 'ancestor', value: '/a/' }), 1, 'a container above')
-  t.equal(
-    await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }),
-    0,
-    'but not that one',
-  )
-  t.equal(await find({ or: [{ ids: ['one'] }, { field: 'type', value: 'card' }] }), 1)
-  t.equal(await find({ range: 'created', from: START, below: START + 1 }), 1)
+  t.equal(await find({ and: [{ field: 'type', value: 'token' }, { not: { ids: ['one'] } }] }), 0)
 })
 
 t.test('nothing that reaches an engine can be read or guessed from its keys', async (t) => {
@@ -115,11 +94,9 @@ t.test('nothing that reaches an engine can be read or guessed from its keys', as
     await writer.insert('token', 2, token('same'))
   })
   const [first, second] = drafts.filter(({ kind }) => kind === 3) as [Given, Given]
-  for (const { sealed, keys, id } of [first, second]) {
-    for (const bytes of [sealed, keys, id]) {
+  for (const { sealed, keys, id } of [first, second])
+    for (const bytes of [sealed, keys, id])
       t.notMatch(Buffer.from(bytes).toString('latin1'), /plain secret|same|Ada|ada/)
-    }
-  }
   t.not(Buffer.compare(first.id, second.id), 0, 'one id has two row ids in two tenants')
   const split = (keys: Uint8Array) =>
     Array.from({ length: keys.length / 8 }, (_, at) =>
@@ -146,19 +123,12 @@ t.test('a row under another id, or an older version of it, does not open', async
   }
   await store.write((writer) => writer.get('token', 1, 'one'))
   await store.write((writer) => writer.replace('token', 1, token('one', { data: 'newer' })))
+  const get = (id: string) => store.write((writer) => writer.get('token', 1, id))
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed } : row)
-  await t.rejects(
-    store.write((writer) => writer.get('token', 1, 'one')),
-    { code: 'vault_damaged' },
-    'an older version',
-  )
+  await t.rejects(get('one'), { code: 'vault_damaged' }, 'an older version')
   // The revision too is that of the other row, so that the id alone tells them apart.
   forge.row = (row) => (row.kind === 3 ? { ...row, sealed: older!.sealed, rev: older!.rev } : row)
-  await t.rejects(
-    store.write((writer) => writer.get('token', 1, 'two')),
-    { code: 'vault_damaged' },
-    'another row',
-  )
+  await t.rejects(get('two'), { code: 'vault_damaged' }, 'another row')
   delete forge.row
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'newer' })
 })
@@ -175,15 +145,10 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
   t.equal(await store.read((reader) => reader.get('token', 1, 'one')), undefined, 'expired')
   await insert({ data: 'second' })
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'second' })
-  await store.write((writer) => writer.remove('token', 1, 'one'))
-  await t.rejects(
-    store.write((writer) => writer.remove('token', 1, 'one')),
-    { code: 'not_found' },
-  )
-  await t.rejects(
-    store.write((writer) => writer.replace('token', 1, token('one'))),
-    { code: 'not_found' },
-  )
+  const remove = () => store.write((writer) => writer.remove('token', 1, 'one'))
+  const replace = () => store.write((writer) => writer.replace('token', 1, token('one')))
+  await remove()
+  for (const work of [remove, replace]) await t.rejects(work(), { code: 'not_found' })
   await insert({ data: 'third' })
   t.match(await store.read((reader) => reader.get('token', 1, 'one')), { data: 'third' })
 })
@@ -191,10 +156,9 @@ t.test('an id is given once, until its token expired or was removed', async (t) 
 t.test('the sets of containers in use are kept once each', async (t) => {
   const { store } = await open(t)
   await store.write(async (writer) => {
-    await writer.insert('token', 1, token('one', { containers: ['/b/', '/a/'] }))
-    await writer.insert('token', 1, token('two', { containers: ['/a/', '/b/', '/a/'] }))
-    await writer.insert('token', 1, token('three', { containers: ['/a/'] }))
-    await writer.insert('token', 1, token('four', { containers: ['/a/', '/b/'] }))
+    const sets = [['/b/', '/a/'], ['/a/', '/b/', '/a/'], ['/a/'], ['/a/', '/b/']]
+    for (const [at, containers] of sets.entries())
+      await writer.insert('token', 1, token(`${at}`, { containers }))
   })
   const { records } = await store.read((reader) => reader.find('containers', 1, { page: 1, size: 10 }))
   t.same(
@@ -203,23 +167,23 @@ t.test('the sets of containers in use are kept once each', async (t) => {
   )
 })
 
-t.test('a record is cached under the change counter that it was read under, and no other', async (t) => {
-  const cache = new RecordCache()
-  const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']
-  cache.put('application', 1, 'a', 5, record)
-  t.equal(cache.find('application', 1, 'a', 5), record)
-  t.ok(Object.isFrozen(record.permissions))
-  t.equal(cache.find('application', 1, 'a', 6), undefined, 'another change counter')
-  t.equal(cache.find('application', 2, 'a', 5), undefined, 'another tenant')
-  t.equal(cache.find('api_key', 1, 'a', 5), undefined, 'another kind')
-  cache.put('application', 1, 'b', 6, record)
-  t.equal(cache.find('application', 1, 'a', 5), undefined, 'the record of an earlier counter is gone')
-  cache.forget('application')
-  t.equal(cache.find('application', 1, 'b', 6), undefined, 'nothing is left of a kind that lost a row')
-  for (let index = 0; index < 4097; index++) cache.put('tenant', 0, `${index}`, 1, record as never)
-  t.equal(cache.find('tenant', 0, '0', 1), undefined, 'so many and no more')
-  t.notOk(cache.holds('token'))
-})
+t.test(
+  'a record is cached for its counter, tenant and kind, and no more of them than there may be',
+  async (t) => {
+    const cache = new RecordCache()
+    const record = { id: 'a', permissions: [] } as unknown as RecordOf['application']
+    cache.put('application', 1, 'a', 5, record)
+    t.ok(Object.isFrozen(record.permissions))
+    const found = [
+      ...[cache.find('application', 1, 'a', 5), cache.find('application', 1, 'a', 6)],
+      ...[cache.find('application', 2, 'a', 5), cache.find('api_key', 1, 'a', 5)],
+    ]
+    t.strictSame(found, [record, undefined, undefined, undefined])
+    for (let index = 0; index < 4097; index++) cache.put('tenant', 0, `${index}`, 1, record as never)
+    t.equal(cache.find('tenant', 0, '0', 1), undefined)
+    t.notOk(cache.holds('token'))
+  },
+)
 
 t.test('a tenant that is removed takes everything along, and its keys are gone', async (t) => {
   const { store } = await open(t)

@@ -50,30 +50,21 @@ t.test('what is not understood is refused, without showing it', async (t) => {
   const wrong = [
     'postgres://',
     'postgres://bob:topsecret@db',
-    'postgres://bob:topsecret@db/',
     'postgres://bob:topsecret@db/a/b',
     'postgres://bob:topsecret@/vault',
     'postgres://bob:topsecret@db:99999/vault',
     'postgres://bob:topsecret@db/vault?host=/run/pg',
     'postgres://bob:topsecret@/vault?host=other',
     'postgres://bob:topsecret@db/vault?options=-c%20x',
-    'postgres://bob:topsecret@db/vault?password=topsecret',
-    'postgres://bob:topsecret@db/vault?sslmode=prefer',
     'postgres://bob:topsecret@db/vault?sslmode=require&sslmode=disable',
     'postgres://bob:topsecret@db/vault?sslmode=disable&sslrootcert=x',
     'postgres://bob:topsecret@db/vault?schema=Bad-One',
     'postgres://bob:topsecret@db/vault#x',
     'postgres://bob:top%secret@db/vault',
-    'mysql://bob:topsecret@db/vault',
     'topsecret',
   ]
   for (const text of wrong) {
-    try {
-      parseStoreAddress(text)
-      t.fail(text)
-    } catch (error) {
-      t.match(error, { code: 'usage' }, text)
-      t.notMatch((error as Error).message, /secret/, text)
-    }
+    const message = /^(?!.*secret)/s
+    t.throws(() => parseStoreAddress(text), { code: 'usage', message }, text)
   }
 })
