@@ -298,28 +298,21 @@ t.test('no way leads a marked value into an answer', async (t) => {
   await call(agent, 'token_create-child', child)
 
   const anything = { payload: '{{ note-1 }}', id: 'note-1', mask: '{{ data }}' }
+  const queries = `data:# NOT data:# # "data":# (data:(#)) +data:# !data:# DATA:# d\\ata:# search_indexes:#`
+    .split(' ')
+    .concat(
+      'data :#',
+      'data:[# TO #]',
+      'type:card AND NOT (id:x OR data:4929*)',
+      `fingerprint:${fingerprint}`,
+    )
+    .map((query) => query.replaceAll('#', NUMBER))
   const tools = 'token_detokenize token_update token_export vault_backup seed_export reactor_logs scan'
   for (const [tool, input] of [
     ['proxy_call', { target: `${echo.url}/json`, body: '{{ note-1, slice: 0 }}' }],
     ['proxy_call', { target: 'http://127.0.0.1:9/x', body: number }],
     ['reactor_react', { id: reactors.echo, args: { n: '{{ note-1 | slice: 0 }}' } }],
-    ['token_search', { query: `data:${NUMBER}` }],
-    ['token_search', { query: `NOT data:${NUMBER}` }],
-    ['token_search', { query: `(type:card OR fingerprint:${fingerprint})` }],
-    ...[
-      NUMBER,
-      `"data":${NUMBER}`,
-      `(data:(${NUMBER}))`,
-      `+data:${NUMBER}`,
-      `-data:${NUMBER}`,
-      `!data:${NUMBER}`,
-      `DATA:${NUMBER}`,
-      `d\\ata:${NUMBER}`,
-      `data :${NUMBER}`,
-      `type:card AND NOT (id:x OR data:${NUMBER.slice(0, 4)}*)`,
-      `data:[${NUMBER} TO ${NUMBER}]`,
-      `search_indexes:${NUMBER}`,
-    ].map((query) => ['token_search', { query }] as const),
+    ...queries.map((query) => ['token_search', { query }] as const),
     ['token_search-after', { query: `data:${NUMBER}` }],
     ['token_list-after', { fingerprint }],
     ['token_create', { token_intent_id: intent, mask: '{{ data }}' }],

@@ -33,6 +33,15 @@ async function createRevealing({ createApplication }: TestVault): Promise<string
   return (await createApplication('private', { rules: [rule] })).key
 }
 
+const isRefused = (work: () => void): boolean => {
+  try {
+    work()
+    return false
+  } catch {
+    return true
+  }
+}
+
 t.test(
   'all together hold no more than there is room for, one application less, and small ones more',
   async (t) => {
@@ -43,14 +52,7 @@ t.test(
     b.reserve(36 * MIB)
     t.throws(() => shareOf(load, 'c').reserve(MIB), { code: 'unavailable' }, 'all of it')
     const small = Array.from({ length: 96 * 16 + 1 }, () => shareOf(load, 'c'))
-    const refused = small.filter((share) => {
-      try {
-        share.reserve(64 * 1024)
-        return false
-      } catch {
-        return true
-      }
-    })
+    const refused = small.filter((share) => isRefused(() => share.reserve(64 * 1024)))
     t.equal(refused.length, 1, 'as much again for what is small, and then nothing')
     for (const share of small) share.end()
     b.reserve(10 * MIB)
@@ -122,37 +124,34 @@ t.test('a client that takes nothing is dropped; one that takes it slowly gets al
   const server = await serve(async () => answerText(200, 'text/plain', large), { limits })
   t.teardown(() => server.stop())
   const open = () => {
-    const socket = connect(server.port, '127.0.0.1')
-    socket.on('error', () => {})
+    const socket = connect(server.port, '127.0.0.1').on('error', () => {})
     socket.pause()
     socket.write(spellRequest('GET /', { Connection: 'close' }))
-    return socket
+    return { socket, closed: new Promise((resolve) => socket.once('close', resolve)) }
   }
-  const idle = open()
-  const slow = open()
-  const closed = (socket: Socket) => new Promise((resolve) => socket.once('close', resolve))
-  const [idleClosed, slowClosed] = [closed(idle), closed(slow)]
-  let length = 0
-  slow.on('data', (chunk: Buffer) => {
-    length += chunk.length
-  })
+  const [idle, slow] = [open(), open()]
+  const take = ({ socket }: typeof idle) => {
+    const taken = { bytes: 0 }
+    socket.on('data', ({ length }: Buffer) => {
+      taken.bytes += length
+    })
+    return taken
+  }
+  const whole = take(slow)
   for (let count = 0; count < 12; count++) {
-    slow.pause()
+    slow.socket.pause()
     await wait(100)
-    slow.resume()
+    slow.socket.resume()
     await wait(3)
   }
-  slow.resume()
-  await slowClosed
-  t.ok(length > large.length, 'slowly, but whole')
-  let taken = 0
-  idle.on('data', (chunk: Buffer) => {
-    taken += chunk.length
-  })
+  await slow.closed
+  t.ok(whole.bytes > large.length, 'slowly, but whole')
+  const part = take(idle)
+  idle.socket.pause()
   await wait(2 * limits.stallMs)
-  idle.resume()
-  await idleClosed
-  t.ok(taken < large.length, `dropped after ${taken} bytes that the system had taken`)
+  idle.socket.resume()
+  await idle.closed
+  t.ok(part.bytes < large.length, `dropped after ${part.bytes} bytes that the system had taken`)
 })
 
 t.test('requests that come together are worked on one after another', async (t) => {

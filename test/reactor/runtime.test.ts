@@ -91,9 +91,9 @@ t.test('a refused call can be caught, with its status and its problem', async (t
 })
 
 t.test('functions of every kind are run, and what they return is taken as it is', async (t) => {
-  const cases: [string, object][] = [
-    ['module.exports = async () => ({ raw: { a: 1 }, tokenize: ["x"] })', { raw: { a: 1 }, tokenize: ['x'] }],
-    ['module.exports = () => ({ raw: 0 })', { raw: 0 }],
+  const date = '1970-01-01T00:00:00.000Z'
+  for (const [code, result] of [
+    ['module.exports = () => ({ raw: 0, tokenize: ["x"] })', { raw: 0, tokenize: ['x'] }],
     ['exports.default = async () => ({ raw: "" })', { raw: '' }],
     ['module.exports = function () { return { raw: [] } }; return', { raw: [] }],
     ['module.exports = async () => undefined', {}],
@@ -101,14 +101,11 @@ t.test('functions of every kind are run, and what they return is taken as it is'
     ['module.exports = async () => ({ raw: null, tokenize: undefined, more: 1 })', {}],
     [
       'module.exports = async () => ({ raw: new Date(0), tokenize: { a: undefined } })',
-      { raw: '1970-01-01T00:00:00.000Z', tokenize: {} },
+      { raw: date, tokenize: {} },
     ],
     ['module.exports = async () => ({ raw: () => 1 })', {}],
-  ]
-  for (const [code, result] of cases) {
-    const { outcome } = await invoke(code)
-    t.same(outcome, { kind: 'result', ...result }, code)
-  }
+  ] as const)
+    t.same((await invoke(code)).outcome, { kind: 'result', ...result }, code)
 })
 
 t.test('an error with a status of its own becomes that status, anything else is 500', async (t) => {
@@ -149,23 +146,17 @@ t.test('every error class of the module has its status', async (t) => {
 })
 
 t.test('code that does not start says where, and so does its check', async (t) => {
-  const cases: [string, string][] = [
+  for (const [code, text] of [
     ['let x = ;', 'line 1, column 9: Unexpected token'],
     ['\n\nmodule.exports = 5', 'line 1, column 1: The code exports no function; set module.exports to one'],
-    ['await 1', 'line 1, column 7: Unexpected token'],
-  ]
-  for (const [code, text] of cases) {
-    const { outcome } = await invoke(code)
-    t.match(outcome, { error: { code: 'formula_invalid', status: 422, errors: { code: [text] } } }, code)
-    const again = await invoke(code)
-    t.match(again.outcome, { error: { code: 'formula_invalid', status: 422 } }, 'in the same child, too')
-    await t.rejects(pool.check(code), { code: 'formula_invalid', errors: { code: [text] } })
+  ] as const) {
+    const error = { code: 'formula_invalid', status: 422, errors: { code: [text] } }
+    for (const time of ['', 'in the same child, too']) t.match((await invoke(code)).outcome, { error }, time)
+    await t.rejects(pool.check(code), error)
   }
   await t.resolves(pool.check('module.exports = async () => { throw new Error("not called") }'))
-  await t.rejects(pool.check('require("nothing")'), {
-    code: 'reactor_failed',
-    errors: { error: [/Cannot find module 'nothing'/] },
-  })
+  const missing = { code: 'reactor_failed', errors: { error: [/Cannot find module 'nothing'/] } }
+  await t.rejects(pool.check('require("nothing")'), missing)
 })
 
 t.test(
@@ -184,10 +175,6 @@ t.test(
       { level: 'debug', text: 'null' },
     ])
     t.match(stack, /^at inner \(reactor\.js:5:28\)\nat module\.exports \(reactor\.js:3:5\)$/)
-    t.match(
-      (await invoke('module.exports = () => { throw new Error("x") }')).stack,
-      'at module.exports (reactor.js:1:32)',
-    )
     t.ok(durationMs > 0 && memoryMiB >= 0)
   },
 )
@@ -235,12 +222,10 @@ const CRYPTO = [
   `c.createHash('sha256').update('a').update(Buffer.from('b')).digest('hex')`,
   `c.createHash('md5').update('a').copy().digest('base64')`,
   `c.createHmac('sha256', 'key').update('data').digest('hex')`,
-  `c.createHmac('sha256', c.createSecretKey(Buffer.from('key'))).update('data').digest('hex')`,
   `(() => { const k = Buffer.alloc(32, 1), iv = Buffer.alloc(12, 2); const e = c.createCipheriv('aes-256-gcm', k, iv).setAAD(Buffer.from('x')); const s = e.update('secret', 'utf8', 'hex') + e.final('hex'); const d = c.createDecipheriv('aes-256-gcm', k, iv).setAAD(Buffer.from('x')).setAuthTag(e.getAuthTag()); return [s, d.update(s, 'hex', 'utf8') + d.final('utf8')] })()`,
   `(() => { const { publicKey, privateKey } = c.generateKeyPairSync('ec', { namedCurve: 'P-256' }); const s = c.createSign('sha256').update('m').sign(privateKey); return [c.createVerify('sha256').update('m').verify(publicKey, s), c.verify('sha256', Buffer.from('n'), publicKey, s), publicKey.asymmetricKeyType] })()`,
   `(() => { const { publicKey, privateKey } = c.generateKeyPairSync('rsa', { modulusLength: 1024, publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding: { type: 'pkcs8', format: 'pem' } }); const key = c.createPrivateKey(privateKey); const s = c.sign('sha256', Buffer.from('m'), { key, padding: c.constants.RSA_PKCS1_PSS_PADDING }); const sealed = c.publicEncrypt(publicKey, Buffer.from('p')); return [c.verify('sha256', Buffer.from('m'), { key: publicKey, padding: c.constants.RSA_PKCS1_PSS_PADDING }, s), c.privateDecrypt(key, sealed).toString(), c.createPublicKey(key).export({ type: 'spki', format: 'pem' }) === publicKey] })()`,
   `[c.randomBytes(8).length, c.randomUUID().length, c.randomInt(1), c.randomInt(5, 6)]`,
-  `new Promise((r) => c.randomBytes(4, (e, b) => r(b.length)))`,
   `new Promise((r) => c.scrypt('p', 's', 4, (e, k) => r(k.toString('hex'))))`,
   `[c.timingSafeEqual(Buffer.from('a'), Buffer.from('a')), c.pbkdf2Sync('p', 's', 1, 4, 'sha1').toString('hex'), Buffer.from(c.hkdfSync('sha256', 'k', 's', 'i', 4))]`,
   `(() => { try { c.createHash('nope') } catch (e) { return e instanceof Error } })()`,
@@ -248,7 +233,6 @@ const CRYPTO = [
   `(async () => { const k = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, true, ['encrypt', 'decrypt']); const iv = crypto.getRandomValues(new Uint8Array(12)); const s = await crypto.subtle.encrypt({ name: 'AES-GCM', iv }, k, Buffer.from('x')); const raw = await crypto.subtle.exportKey('raw', k); return [Buffer.from(await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, k, s)).toString(), raw.byteLength] })()`,
   `(async () => { const [a, b] = await Promise.all([1, 2].map(() => crypto.subtle.generateKey({ name: 'ECDH', namedCurve: 'P-256' }, false, ['deriveBits']))); const derive = (x, y) => crypto.subtle.deriveBits({ name: 'ECDH', public: x.publicKey }, y.privateKey, 128); return Buffer.from(await derive(a, b)).equals(Buffer.from(await derive(b, a))) })()`,
   `crypto.subtle.digest('SHA-256', Buffer.from('ab')).then((d) => Buffer.from(d).toString('hex'))`,
-  `crypto.subtle.sign('HMAC', {}, new Uint8Array(1)).catch((e) => e instanceof TypeError)`,
 ]
 
 /** What is the same here and there: expressions, for their JSON. */
@@ -271,17 +255,14 @@ const ALIKE = [
       `[Buffer.byteLength('4a6bé', '${name}'), Buffer.isEncoding('${name}')]`,
     ],
   ),
-  'Buffer.from([1, 2, 3])',
   '[...Buffer.from(new Uint16Array([257, 2]))]',
   'Buffer.from({ type: "Buffer", data: [7] })[0]',
   'Buffer.from({ length: 2, 0: 5, 1: 6 })',
-  'Buffer.from(new String("boxed")).toString()',
   'Buffer.from(new ArrayBuffer(8), 2, 3).length',
   'new Buffer("old").toString() + new Buffer(2).length + Buffer("old")',
   '[Object.keys(Buffer).includes("concat"), Buffer.copyBytesFrom(new Uint16Array([1, 2, 3]), 1, 1)]',
   'Buffer.alloc(5, "ab").toString() + Buffer.alloc(3, 1).toString("hex") + Buffer.alloc(2, "/w==", "base64")[0]',
   'Buffer.concat([Buffer.from("a"), new Uint8Array([98])], 4).toString("hex")',
-  'Buffer.concat([Buffer.from("abc")], 2).toString()',
   '[Buffer.compare(Buffer.from("a"), Buffer.from("b")), Buffer.from("b").compare(Buffer.from("xbz"), 1, 2)]',
   '(() => { const b = Buffer.from("abcdef"); b.slice(1, 3)[0] = 65; b.subarray(-1)[0] = 90; return b.toString() })()',
   '(() => { const b = Buffer.from("abcdef"); return [b.map((x) => x + 1).toString(), b.filter((x) => x > 98) instanceof Buffer, b.slice(-2).toString()] })()',
@@ -291,20 +272,14 @@ const ALIKE = [
   '(() => { const b = Buffer.alloc(6); return [b.write("abc", 1), b.write("ff", 4, "hex"), b.fill("xy", 0, 2).toString("latin1"), Buffer.from("zz").copy(b, 2), b.toString("utf8", 1, 4), b.copy(new Uint8Array(3), 0, 1, 3)] })()',
   'JSON.stringify({ b: Buffer.from("a") }) + Buffer.from("b") + `${Buffer.from("c")}` + [Buffer.from("d")]',
   '[Buffer.isBuffer(Buffer.from("a")), Buffer.isBuffer(new Uint8Array(1)), Buffer.from("a") instanceof Uint8Array, Buffer.of(1, 2).length, Buffer.name]',
-  '[...Buffer.from("ab").entries()].concat([...Buffer.from("ab").keys()], [...Buffer.from("ab")])',
   ...[
     'Buffer.alloc("1")',
-    'Buffer.from(1)',
     'Buffer.from(null)',
     'Buffer.from("a", "none")',
     'Buffer.alloc(1).readInt8(2)',
     'Buffer.alloc(1).writeUInt8(256)',
-    'Buffer.concat("a")',
-    'Buffer.from("a").equals("a")',
     'new URL("x")',
-    'new URLSearchParams([["a"]])',
     'new TextDecoder("none")',
-    'atob("%")',
     'btoa("漢")',
   ].map(
     (text) =>
@@ -312,10 +287,7 @@ const ALIKE = [
   ),
   '(() => { const u = new URL("https://u:p@h.example:8443/a/../b?x=1&y=%20#f"); return [u, u.origin, u.protocol, u.username, u.password, u.host, u.hostname, u.port, u.pathname, u.search, u.hash, String(u)] })()',
   '(() => { const u = new URL("https://h/p?x=1"); u.searchParams.append("é", "a b"); u.hash = "z"; u.port = "99"; u.pathname = "/q r"; const first = u.href; u.search = "?n=2"; return [first, u.searchParams.get("n"), u.searchParams.get("x"), u.href] })()',
-  '[URL.canParse("x"), URL.canParse("/x", "http://a"), new URL("/x", new URL("http://a/b")).href, new URL("//é.example").href]'.replace(
-    '"//é.example"',
-    '"http://é.example"',
-  ),
+  '[URL.canParse("x"), URL.canParse("/x", "http://a"), new URL("/x", new URL("http://a/b")).href, new URL("http://é.example").href]',
   '(() => { const p = new URLSearchParams("b=2&a=1&a=3"); p.sort(); p.delete("b"); const seen = []; p.forEach((v, k, q) => seen.push(k + v + (q === p))); return [p.toString(), seen, p.getAll("a"), p.has("a"), [...p], [...p.keys()], [...p.values()], p.size, p.get("z")] })()',
   '[new URLSearchParams({ a: 1, b: "x y" }), new URLSearchParams([["c", 2]]), new URLSearchParams(new Map([["d", "e"]])), new URLSearchParams("?f=g")].map(String)',
   'Object.prototype.toString.call(new URL("http://a")) + Object.prototype.toString.call(new URLSearchParams()) + Object.prototype.toString.call(new TextDecoder())',
@@ -328,22 +300,15 @@ const ALIKE = [
   ...[
     '[{ a: { b: { c: { d: 1 } } }, e: [1, [2, [3, [4]]]] }]',
     '["%s is %d and %i, %f, %j, %o", "a", 1.5, 2.7, "3.1", { x: [1] }, 5, "more"]',
-    '["%%s %s", "a"]',
     '[new Map([["a", { b: 1 }]]), new Set([1, "b"])]',
     '[Buffer.from("hi"), new Uint8Array(2), new Float64Array([1.5])]',
     '[/a/g, new Date(0), null, undefined, 1n, Symbol("s"), -0, "text"]',
-    '[() => 1, function named() {}, class Some {}]',
     '[new (class Thing { a = 1 })(), Object.create(null), [undefined, , 3], { get a() { return 1 }, set b(v) {} }]',
     '[Object.assign([1], { k: 2 }), { [Symbol("k")]: 1, "a-b": 2 }, "b"]',
     '[(() => { const a = { b: {} }; a.b.c = a; return a })()]',
     '[Array(150).fill(7)]',
-    '["%s", { a: { b: 1 } }]',
     '[{ s: "x\'y", t: `multi\nline` }]',
-    '["a", 1, { b: 2 }]',
-    '[1, "a"]',
-    '["%d", "x"]',
     '["100%", 1]',
-    '["%c styled", "css"]',
   ].map((values) => `require('util').format(...${values})`),
   'require("util").inspect({ a: { b: { c: { d: 1 } } } }, { depth: 0 }) + require("util").inspect({ a: { b: { c: { d: { e: {} } } } } }, { depth: null })',
   'require("querystring").stringify({ a: [1, "b c"], d: true, e: null }) + JSON.stringify(require("querystring").parse("a=1&a=2&b", "&", "="))',
