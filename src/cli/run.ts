@@ -149,20 +149,12 @@ function createNounList(task: Task): ListNoun {
   }
 }
 
-/** The tokens with this id, or whose id begins with it: a list of all would be long, and in the log. */
-async function findTokens({ ask }: Task, id: string): Promise<readonly unknown[]> {
+/** The tokens with this id, or whose id begins with it: a list of all would be long. A server has no unlogged search. */
+async function findTokens({ ask, context }: Task, id: string): Promise<readonly unknown[]> {
   if (!isShortId(id)) return []
   const query = `id:${id} OR id:${id.slice(0, SHORT_LENGTH)}*`
-  try {
-    return ((await ask({ query }, 'token search')) as List<unknown>).data
-  } catch (error) {
-    if (!(error instanceof CofferError) || error.code !== 'forbidden') throw error
-    const { data } = (await ask({ id: [id], size: 1 }, 'token list')) as List<unknown>
-    if (data.length > 0) return data
-    const advice =
-      'A short id needs the permission token:search. The whole one is in: coffer token list --wide'
-    throw new CofferError('not_found', `There is no token with the id ${id}. ${advice}`)
-  }
+  const found = context.config.url === undefined ? ask({ id }, 'token find') : ask({ query }, 'token search')
+  return ((await found) as List<unknown>).data
 }
 
 async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {

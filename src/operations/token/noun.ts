@@ -245,6 +245,7 @@ export const noun = {
   operations: [
     createToken,
     listTokens,
+    search.findTokens,
     search.listTokensByCursor,
     getToken,
     updateToken,

@@ -12,13 +12,14 @@ import {
   type SearchField,
   type SearchQuery,
 } from '../../domain/token/search-query.js'
-import { isShortId } from '../../domain/token/short-id.js'
+import { isShortId, SHORT_LENGTH } from '../../domain/token/short-id.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../../errors.js'
 import { decideBy } from '../../framework/caller/caller.js'
 import { readList, readListByCursor } from '../../framework/list.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
+import { object, text as plainText } from '../../framework/output.js'
 import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framework/page.js'
-import { inputSchema } from '../../framework/schema.js'
+import { closedInput, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { inContainers, listGranted, whereAllowed } from './token-access.js'
 import { showingTokens, tokenFilters, tokenOutput } from './token-attributes.js'
@@ -55,6 +56,26 @@ export const searchTokens = operation({
   runDetached: (session, input, query) => {
     const toConditions = async (context: Context) => (query ? [await toCondition(context, query)] : [])
     return readList(session, listGranted(session.caller, toConditions, ['token:search']), input)
+  },
+})
+
+/** Finds what an id stands for that somebody typed. It tells ids alone, so it is not in the log. */
+export const findTokens = operation({
+  name: 'token find',
+  audience: 'command',
+  isInternal: true,
+  summary: 'Find tokens by their id or its first 8 characters.',
+  permissions: ['token:read'],
+  input: closedInput(['id'], { id: text }),
+  output: listOutput(object({ id: plainText })),
+  examples: [],
+  runDetached: (session, { id }) => {
+    const or: Condition[] = [
+      { ids: [id] },
+      { field: 'short_id', value: id.slice(0, SHORT_LENGTH).toLowerCase() },
+    ]
+    const { log: _, ...listing } = listGranted(session.caller, async () => [{ or }])
+    return readList(session, { ...listing, show: (_, { id }) => ({ id }) }, { size: 100 })
   },
 })
 
