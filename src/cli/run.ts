@@ -47,6 +47,7 @@ export async function runOperation(
   const form = terminal.mayPrompt
     ? new (await import('./input/form.js')).Form({ ...context, list }, definition)
     : undefined
+  if (presentation.arguments === undefined) await form?.checkFlags(options)
   const args = await completeArgs({ terminal, form }, definition.name, specs, given)
   const own = await hooks.gather?.(context, args, options)
   const { inputs, names } = await gatherInputs({ ...context, form, list }, definition, args, options, own)

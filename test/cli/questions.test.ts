@@ -177,6 +177,21 @@ t.test('nobody is asked in vain, and a person who leaves changes nothing', async
   t.equal((await home.json('token list')).pagination.total_items, 0)
   const none = await createHome(t).run('token create', { columns: 80, answers: [['?', CTRL_C]] })
   t.match(none, { code: 6, stderr: /^error: There is no vault .*coffer init\n$/s })
+  for (const line of [
+    'app create --type privat',
+    'app create --type private --permission token:reed',
+    'token create --type secret',
+    'reactor create --timeout x',
+    'token update --mask {"a":"{{ x"}',
+    'control clock set --mode froze',
+  ]) {
+    const { code, stderr } = await home.run(line, { columns: 100 })
+    t.equal(code, 2, `${line}: ${stderr}`)
+    t.notMatch(stderr, /^\? /m, 'flags that are wrong are told before anything is asked')
+  }
+  const partly: Answer[] = [['?', CTRL_C]]
+  for (const line of ['token create --mask m', 'token create --search-index {{data}}'])
+    t.match(await home.run(line, { columns: 80, answers: partly }), { code: 130 }, line)
   const rules = JSON.stringify(ruleOf('mask'))
   const words = ['app', 'create', '--name', 'ruled', '--type', 'private', '--rule', rules]
   const ruled = await home.run(words, { columns: 80 })

@@ -5,15 +5,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Environment } from '../../config.js'
 import { Turns } from '../../domain/expression/budget.js'
-import { CofferError, usage } from '../../errors.js'
+import { refuseErrors } from '../../domain/property-errors.js'
+import { CofferError, type PropertyErrors, usage } from '../../errors.js'
 import type { CheckTools, OperationInput } from '../../framework/operation.js'
 import { checkInput } from '../../framework/perform.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { memberOf, type ObjectSchema, type Schema } from '../../framework/schema.js'
 import { validateInput } from '../../framework/validate.js'
-import type { CommandContext } from '../context.js'
+import type { CommandContext, Options } from '../context.js'
 import { printWarning } from '../output/output.js'
-import { VALUE_LIMIT_BYTES } from './input.js'
+import { isSource, VALUE_LIMIT_BYTES } from './input.js'
 import { identify, type ListNoun } from './names.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './options.js'
 import { ask, type Choice } from './prompt.js'
@@ -44,6 +45,21 @@ export class Form {
     this.#io = io
     this.#tools = createCheckTools(io.clock)
     this.#definition = definition
+  }
+
+  /** Refuses flags before anything is asked. Sources, names and dates are judged later. @throws CofferError `validation` */
+  async checkFlags(options: Options): Promise<void> {
+    let input: OperationInput = {}
+    for (const flag of listFlags(this.#definition)) {
+      const { key, property, schema } = flag
+      const given = options[key] as boolean | readonly string[] | undefined
+      const isLater = schema.refersTo ?? schema.duration ?? schema.textWhere
+      if (given === undefined || isLater || (Array.isArray(given) && given.some(mayBeSource))) continue
+      input = { ...input, [property]: typeof given === 'boolean' ? given : readFlag(flag, given) }
+    }
+    if (Object.keys(input).length === 0) return
+    const errors = Object.entries(await this.#findErrors(input))
+    refuseErrors(Object.fromEntries(errors.filter(([path]) => /^\w+/.exec(path)![0] in input)))
   }
 
   async complete(input: OperationInput, missing: readonly Flag[]): Promise<OperationInput> {
@@ -142,19 +158,29 @@ export class Form {
     }
   }
 
-  /** Why the answer at `path` is refused, by the schema and by what does not depend on stored data. */
+  /** Why the answer at `path` is refused. */
   async #complain(path: string, input: OperationInput): Promise<string | undefined> {
+    const errors = Object.entries(await this.#findErrors(input))
+    const isBelow = (at: string) => at === path || at.startsWith(`${path}.`) || at.startsWith(`${path}[`)
+    const [at, [message] = []] = errors.find(([at]) => isBelow(at)) ?? []
+    return at === undefined || at === path ? message : `${at}: ${message}`
+  }
+
+  /** By the schema, and by what does not depend on stored data. */
+  async #findErrors(input: OperationInput): Promise<PropertyErrors> {
     try {
       const tools = { ...this.#tools, validate: validateInput }
       await checkInput(tools, tools.now, this.#definition, input)
-      return undefined
+      return {}
     } catch (error) {
-      if (!(error instanceof CofferError)) throw error
-      const isBelow = (at: string) => at === path || at.startsWith(`${path}.`) || at.startsWith(`${path}[`)
-      const [at, [message] = []] = Object.entries(error.errors ?? {}).find(([at]) => isBelow(at)) ?? []
-      return at === undefined || at === path ? message : `${at}: ${message}`
+      if (error instanceof CofferError) return error.errors ?? {}
+      throw error
     }
   }
+}
+
+function mayBeSource(text: string): boolean {
+  return isSource(text.slice(text.indexOf('=') + 1)) || isSource(text)
 }
 
 function isLong({ type, ...schema }: Schema): boolean {
