@@ -16,6 +16,7 @@ import { keyOf, listArgs } from './input/options.js'
 import { isList } from './output/fields.js'
 import { chooseFormat, printForRun } from './output/output.js'
 import { createProgress } from './output/progress.js'
+import { isTerminal } from './output/terminal.js'
 import { listAll, printPages } from './pages.js'
 import { findTenantChoice, readApiKey, requireVault, warnOfStore } from './target/credentials.js'
 import { createTasks, type Hooks, type Task } from './task.js'
@@ -35,7 +36,7 @@ export async function runOperation(
   const { terminal, config } = context
   const presentation = findPresentation(definition)
   const { arguments: specs = listArgs(definition), load } = presentation
-  const format = chooseFormat(terminal, config.output)
+  const format = isIdEnough(context, definition) ? 'id' : chooseFormat(terminal, config.output)
   if (options.curl === true) {
     const args = await completeArgs(context, definition.name, specs, given)
     return (await import('./commands/curl.js')).printCurl(context, definition, args, options)
@@ -65,6 +66,19 @@ export async function runOperation(
     if (config.output === 'json' || config.output === 'ndjson') throw error
     throw await (await import('./commands/missing.js')).explainMissing(task, error)
   }
+}
+
+/** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
+function isIdEnough(
+  { terminal, config }: CommandContext,
+  { output, endpoint }: RegisteredOperation,
+): boolean {
+  if (!terminal.quiet || (config.output ?? config.fields) !== undefined || output === undefined) return false
+  const item = itemOutput(output)
+  const names = Object.keys((item.type === 'object' && item.properties) || {})
+  const isMade =
+    endpoint !== undefined && endpoint.method !== 'GET' && !names.some((name) => /key/.test(name))
+  return isTerminal(terminal.stdout) && names.includes('id') && (item !== output || isMade)
 }
 
 function isExplained({ explain, explainAs }: Options): boolean {

@@ -45,6 +45,21 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
   }
 })
 
+t.test(
+  'on a terminal --quiet prints ids, but what was asked for whole and keys that are shown once',
+  async (t) => {
+    const home = await createFilledHome(t, 2)
+    const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
+    const ids = (await home.run('token list -o id')).stdout
+    t.equal(await print('token list -q'), ids)
+    t.equal(await print('token search -q'), ids)
+    t.equal(await print('token create --type token --data 1 --id one-more -q'), 'one-more\n')
+    t.match(await print('token get one-more -q'), /type: +token/)
+    t.match(await print('token list -q -o table'), 'token')
+    t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
+  },
+)
+
 t.test('an empty list says what to do next, and does not speak of filters that nobody gave', async (t) => {
   const home = await createVaultHome(t)
   const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
