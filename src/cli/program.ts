@@ -35,7 +35,11 @@ export function parseLine(
   return tree.parsed ?? { text: tree.text }
 }
 
-const SYNONYMS: Readonly<Record<string, string>> = { 'vault rotate': 'vault rekey' }
+/** What people type for a verb, or for a command. */
+const SYNONYMS: Readonly<Record<string, string>> = {
+  ...{ rm: 'delete', remove: 'delete', ls: 'list', show: 'get', read: 'get', find: 'search', add: 'create' },
+  ...{ new: 'create', edit: 'update', rotate: 'rekey', audit: 'log list', users: 'member list' },
+}
 const WHERE_DATA_IS = 'Give the data on standard input with --data -, or as --data @FILE.'
 
 /** Commander's message as one line, with its suggestion or where to find help. */
@@ -52,11 +56,13 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     return `${line} ${WHERE_DATA_IS}`
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
   const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
-  const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...registry.operations].map(({ name }) => name)
-  const others = [`${second} ${first}`, SYNONYMS[`${first} ${second}`] ?? `token ${first}`]
+  const commands = registry.operations.filter(hasCommand)
+  const names = [...TERMINAL_COMMANDS, ...registry.nouns, ...commands].map(({ name }) => name)
+  const [one, two] = [first, second].map((word) => SYNONYMS[word] ?? word)
+  const others = [`${second} ${first}`, `${first} ${two}`, SYNONYMS[first], `token ${one}`, `vault ${one}`]
   const meant =
     names.find((name) => ` ${name}`.endsWith(` ${plural} list`)) ??
-    others.find((name) => start !== '' && names.includes(name))
+    others.find((name = '') => start !== '' && names.includes(name))
   if (meant !== undefined) return `${start}. Did you mean: coffer ${meant}?`
   if (line.includes(' (Did you mean')) return line
   const path = [3, 2, 1].map((count) => words.slice(0, count).join(' ')).find((each) => names.includes(each))

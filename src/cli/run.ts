@@ -23,6 +23,7 @@ import { createTasks, type Hooks, type Task } from './task.js'
 
 /** Flags that are refused with several inputs. */
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
+const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
 const MOST_SILENT = 100
 
@@ -58,14 +59,19 @@ export async function runOperation(
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
     return explainTask(task, application)
   }
-  await confirmDestruction(task, hooks)
+  await confirmDestruction(task, tasks, hooks)
   if (names !== undefined) return runEach(task, tasks, names, hooks)
   try {
     await (hooks.run ?? askAndPrint)(task, askAndPrint)
   } catch (error) {
-    if (config.output === 'json' || config.output === 'ndjson') throw error
-    throw await (await import('./commands/missing.js')).explainMissing(task, error)
+    await explainFailure(task, error)
   }
+}
+
+async function explainFailure(task: Task, error: unknown): Promise<never> {
+  const { output } = task.context.config
+  if (output === 'json' || output === 'ndjson') throw error
+  throw await (await import('./commands/missing.js')).explainMissing(task, error)
 }
 
 /** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
@@ -172,11 +178,19 @@ async function findTokens({ ask, context }: Task, id: string): Promise<readonly 
   return ((await found) as List<unknown>).data
 }
 
-async function confirmDestruction(task: Task, { confirm }: Hooks): Promise<void> {
+async function confirmDestruction(task: Task, tasks: readonly Task[], { confirm }: Hooks): Promise<void> {
   const { context, definition, args } = task
   const { destroys } = definition
   if (destroys === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
+  // Nobody is asked about a token that there is not.
+  const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
+  for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
+    const found = (await each.ask(each.input, 'token find').catch(() => undefined)) as
+      | List<unknown>
+      | undefined
+    if (found?.data.length === 0) await explainFailure(each, new CofferError('not_found', NO_TOKEN))
+  }
   const prompt = await import('./input/prompt.js')
   const message = `${[destroys, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
   await prompt.confirm(context.terminal, message)

@@ -1,5 +1,5 @@
 /** Names and beginnings of ids where ids are asked for, and durations where dates are. */
-import { cpSync, rmSync } from 'node:fs'
+import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { resolveName } from '../../src/cli/input/names.js'
@@ -121,6 +121,18 @@ t.test('--vault names a vault or the directory that it is in; a key file beside 
   t.equal((await home.run('token list', elsewhere)).stderr, told, 'and told of')
   t.equal((await home.run('token list --quiet', elsewhere)).stderr, '')
   t.equal((await home.run('token list --vault .coffer-demo', elsewhere)).stderr, '')
+})
+
+t.test('who stands in a vault is told how to name it', async (t) => {
+  const home = await createVaultHome(t)
+  await home.json('vault copy --to other')
+  rmSync(join(home.place, '.coffer'), { recursive: true })
+  const vault = join(home.place, 'other')
+  for (const cwd of [vault, join(vault, 'segments')]) {
+    mkdirSync(cwd, { recursive: true })
+    const told = await home.run('token list', { cwd })
+    t.match(told, { code: 6, stderr: `This directory is in a vault. Name it: --vault ${vault}\n` })
+  }
 })
 
 t.test('short flags and words that people try', async (t) => {

@@ -123,6 +123,11 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
     ['export', "Unknown command 'export'. Did you mean: coffer token export?"],
     ['create app', "Unknown command 'create'. Did you mean: coffer app create?"],
     ['vault rotate', "Unknown command 'rotate'. Did you mean: coffer vault rekey?"],
+    ['restore x', "Unknown command 'restore'. Did you mean: coffer vault restore?"],
+    ['find x', "Unknown command 'find'. Did you mean: coffer token search?"],
+    ['app rm x', "Unknown command 'rm'. Did you mean: coffer app delete?"],
+    ['audit', "Unknown command 'audit'. Did you mean: coffer log list?"],
+    ['log audit', "Unknown command 'audit'. See: coffer log --help"],
     [
       'token create 4242424242424242',
       "Too many arguments for 'create'. Expected 0 arguments but got 1. Give the data on standard input with --data -, or as --data @FILE.",

@@ -45,7 +45,7 @@ const PARSED: [string, string][] = [
 ]
 
 const REFUSED: [string, string][] = [
-  ['6789', 'needs terms field:value joined by AND or OR, such as data:0005 for a search index (column 1)'],
+  ['6789', 'needs terms field:value joined by AND or OR, such as data:6789 for a search index (column 1)'],
   ['nothing:here', 'names an unknown field'],
   ['metadata.:here', 'names an unknown field'],
   [

@@ -1,10 +1,12 @@
 /** CSV as rows: each column is a path of a token, such as `data.number`. */
 import { Readable } from 'node:stream'
 import { MAX_JSON_DEPTH, parseJson } from '../../domain/json/json.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { createAttributes, tokenOutput } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
+import { display } from '../output/display.js'
 import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
@@ -71,8 +73,15 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   const map = new Map(
     given.map((text) => {
       const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-      if (!names.includes(column))
-        throw usage('--map takes column=path with a column of the file, such as --map number=data.number.')
+      if (column === '') throw usage('--map takes column=path, such as --map number=data.number.')
+      if (!names.includes(column)) {
+        const nearest =
+          suggestName(
+            column,
+            names.filter((name) => !VALUE.test(name)),
+          ) || '.'
+        throw usage(`--map: the file has no column "${display(column)}"${nearest}`)
+      }
       return [column, path]
     }),
   )

@@ -67,8 +67,8 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
     await file?.close()
   }
   await progress.finish()
-  const isOwnersMasked = task.key === undefined && options.reveal !== true
-  const how = isOwnersMasked ? ' (masked; --reveal for plaintext)' : ''
+  const shown = options.reveal === true ? ', which now contains data in plaintext' : ''
+  const how = task.key === undefined && shown === '' ? ' (masked; --reveal for plaintext)' : shown
   if (file !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 

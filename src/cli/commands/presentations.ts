@@ -77,9 +77,11 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'The reactor has not run yet.',
     load: async () => (await loadLog()).runs,
   },
-  'log list': { load: async () => (await loadLog()).named },
+  // The message says it too.
+  'log list': { layout: { optional: ['operation'] }, load: async () => (await loadLog()).named },
   'log reveals': { load: async () => (await loadLog()).named },
   'log tail': {
+    layout: { optional: ['operation'] },
     options: [FOLLOW],
     empty: 'The log is empty.',
     load: async () => (await loadLog()).tail,

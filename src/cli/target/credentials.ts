@@ -39,6 +39,9 @@ export function newVaultDirectory({ config, cwd }: CommandContext): string {
 export function findVaultDirectory(context: CommandContext): string {
   const found = locateVault(context)
   if (found !== undefined) return found
+  const own = findVault(context.cwd, ['', '..'])
+  if (own !== undefined)
+    throw new CofferError('vault_missing', `This directory is in a vault. Name it: --vault ${quoteWord(own)}`)
   throw vaultMissing('this or a parent directory', 'coffer init')
 }
 

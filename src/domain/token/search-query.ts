@@ -27,7 +27,9 @@ export interface RangeTerm {
 export const METADATA = 'metadata.'
 const FIELDS = ['id', 'type', 'data', 'fingerprint', 'container', 'created_by', 'modified_by']
 const RANGE_FIELDS = ['created_at', 'modified_at']
-const TERMS = 'needs terms field:value joined by AND or OR, such as data:0005 for a search index'
+const EXAMPLE = '0005'
+const TERMS = (value: string) =>
+  `needs terms field:value joined by AND or OR, such as data:${value} for a search index`
 const OPERATORS = { AND: /AND(?=[\s()]|$)/y, OR: /OR(?=[\s()]|$)/y }
 const NOT = /NOT(?=[\s()]|$)|[!-]/y
 /** The key of a metadata field may be quoted. */
@@ -67,7 +69,7 @@ class QueryParser {
   parse(): SearchQuery {
     const query = this.#readChain('OR')
     if (this.#take(/\)/y) !== null) throw refuse('has a ) that closes nothing', this.#at)
-    if (this.#at < this.#text.length) throw this.#refuse(TERMS)
+    if (this.#at < this.#text.length) throw this.#refuse(TERMS(EXAMPLE))
     return query
   }
 
@@ -95,7 +97,9 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    if (this.#text[this.#at++] !== ':') throw refuse(TERMS, column)
+    // What is longer may be a whole value, which no message repeats.
+    const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
+    if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {
       const known = [...FIELDS, ...RANGE_FIELDS, `${METADATA}<key>`].join(', ')
       throw refuse(`names an unknown field; known are ${known}`, column)

@@ -2,6 +2,7 @@
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
+import { suggestName } from '../text/nearest.js'
 
 interface TypeRules {
   readonly containers: readonly string[]
@@ -41,7 +42,9 @@ export function findTokenType(name: unknown): TokenType {
   const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
   if (type !== undefined) return type
   if (name === undefined || name === null) throw validationError('is required')
-  throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
+  throw validationError(
+    `must be one of ${TOKEN_TYPE_NAMES.join(', ')}${suggestName(String(name), TOKEN_TYPE_NAMES)}`,
+  )
 }
 
 /** The Luhn checksum (ISO/IEC 7812-1, annex B) of a text of digits. */

@@ -159,7 +159,7 @@ export const noun = {
       details:
         'A rule applies to an operation, method or path (* matches any text), headers and properties of the body, to the\n' +
         'first `times` requests or to `every` so many, and has a kind: status (with status, detail, retry_after), delay\n' +
-        '(delay_ms), drop (the connection, before the work), cut (the answer, after so many bytes), lose (the connection,\n' +
+        '(delay_ms), drop (the connection, before the work), cut (the answer, after `bytes`), lose (the connection,\n' +
         'after the work). Instead of a kind, `destination` says what the destination of a call through a proxy does: timeout\n' +
         '(408, at once), a status such as 502, or a time that it takes, such as "30 s".',
       input: closedInput(['rules'], {

@@ -63,7 +63,9 @@ t.test('an export is masked unless told otherwise, and filters and fields choose
   }
   const told = (more: string) => home.run(`token export out${more.length}.csv${more}`)
   t.match(await told(''), { stderr: 'Exported 7 tokens to out0.csv (masked; --reveal for plaintext).\n' })
-  t.match(await told(' --reveal'), { stderr: /^Exported 7 tokens to out9.csv\.$/m })
+  t.match(await told(' --reveal'), {
+    stderr: /^Exported 7 tokens to out9.csv, which now contains data in plaintext\.$/m,
+  })
   const cards = await home.run('token export --type card --reveal --fields data.number')
   t.equal(cards.stdout, `{"data":{"number":"${CARD}"}}\n`)
   const csv = await home.run('token export --container /b/ --format csv --fields type')

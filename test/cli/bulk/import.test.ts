@@ -248,6 +248,7 @@ t.test('the file of an import that did nothing may be of another import', async 
   t.match(await run(), { code: 2, stderr: /: "pan"/ })
   t.match(await home.run('token import nowhere.csv --resume state'), { code: 2 })
   t.match(await run('--map', 'pan=data.number', '--type', 'nothing'), { code: 2, stderr: /type/ })
+  t.match(await run('--map', 'pam=data.number'), { code: 2, stderr: /no column "pam"; did you mean pan\?/ })
   t.equal(statSync(join(home.place, 'state')).size, 0)
   const right = ['--map', 'pan=data.number', '--type', 'card']
   t.match(await run(...right), { code: 0, stdout: /"created":1/ })
