@@ -1,8 +1,7 @@
 import { execFile, execFileSync } from 'node:child_process'
-import { chmodSync, existsSync, openSync, readdirSync, readlinkSync } from 'node:fs'
+import { chmodSync, openSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import { setTimeout as pause } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { InputReader, SECRET_LIMIT_BYTES, VALUE_LIMIT_BYTES } from '../../src/cli/input/input.js'
@@ -75,28 +74,6 @@ t.test('what cannot be read is told by its flag and its file', async (t) => {
   const reading = new InputReader({ cwd: () => cwd, stdin: broken }).readValue('-', '--data')
   broken.destroy(Object.assign(new Error(), { code: 'ECONNRESET' }))
   await t.rejects(reading, { code: 'usage', message: /standard input\) could not be read \(ECONNRESET\)/ })
-})
-
-t.test('a file is closed whatever happens', { skip: !existsSync('/proc/self/fd') }, async (t) => {
-  const cwd = t.testdir({ good: 'x', large: 'x'.repeat(VALUE_LIMIT_BYTES + 1), open: 'x' })
-  chmodSync(join(cwd, 'open'), 0o644)
-  const input = open({ cwd })
-  await input.readValue('@good', '--data')
-  await t.rejects(input.readValue('@large', '--data'))
-  await t.rejects(input.readSecretFile('open', '--passphrase-file'))
-  // A stream closes its file a little later.
-  await pause(100)
-  const targets = readdirSync('/proc/self/fd').flatMap((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`)
-    } catch {
-      return []
-    }
-  })
-  t.same(
-    targets.filter((path) => path.startsWith(cwd)),
-    [],
-  )
 })
 
 t.test('a secret is the first line of a file that is its owner alone', async (t) => {

@@ -44,14 +44,6 @@ export function watch(client: Client, answered: Set<string>, below = ''): Client
   })
 }
 
-/** Calls the call of this path. */
-export function call(client: Client, path: string, ...words: unknown[]): Promise<Client> {
-  const names = path.split('.')
-  const last = names.pop()!
-  const group = names.reduce((at, name) => at[name], client)
-  return group[last](...words)
-}
-
 /** Creates what a group of calls manages, reads it, finds it in its list and changes its name; gives it as it was made. */
 export async function manage(t: Test, group: Client, draft: object): Promise<Client> {
   const made = await group.create(draft)
