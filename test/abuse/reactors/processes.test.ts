@@ -7,7 +7,6 @@ import t, { type Test } from 'tap'
 import type { ClientCall, ReactorRuntime } from '../../../src/framework/ports/reactors.js'
 import { GuestProcess } from '../../../src/reactor/child.js'
 import {
-  type Confinement,
   confineThisNode,
   describeLaunch,
   describeSandbox,
@@ -73,24 +72,6 @@ const areGone = (processes: ReturnType<typeof below>) =>
 
 const run = (pool: ReactorRuntime, reactor: string, code: string, client: ClientCall | null = null) =>
   pool.run({ tenant: 1, reactor, code, args: {}, configuration: {}, client })
-
-t.test('what is measured is the program that runs the code', options, async (t) => {
-  const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
-  t.ok(await guest.ready)
-  t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
-  const processes = below(process.pid)
-  t.ok(processes.some(({ pid }) => pid === guest.pid))
-  const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
-  t.match(limits, /^Max cpu time +50 +50 /m)
-  t.match(limits, /^Max core file size +0 +0 /m)
-  if (found.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
-  const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
-  if (found.wrapper.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
-  if (found.wrapper.includes('--user')) t.match(status, /^CapEff:\t0+$/m)
-  guest.kill()
-  await guest.ended
-  t.ok(await until(() => areGone(processes)), 'killed, all of them are gone')
-})
 
 t.test(
   'memory beyond the heap, and time, are limited for the code and not for a wrapper',
@@ -200,22 +181,38 @@ t.test('killed with SIGKILL in the middle of loops, a host leaves no process beh
   }
 })
 
-t.test('every way of holding a guest that this system has runs one, and ends it', options, async (t) => {
-  const tried: string[] = []
-  for (const words of listWrappers(node, false)) {
-    const confinement: Confinement = await findConfinement(node, guestFile, [words])
-    if (confinement.wrapper.join(' ') !== words) continue
-    tried.push(words)
-    const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
-    t.ok(await guest.ready, words)
-    t.equal(readlinkSync(`/proc/${guest.pid}/exe`), realpathSync(execPath))
-    const processes = below(process.pid)
-    guest.kill()
-    await guest.ended
-    t.ok(await until(() => areGone(processes)), 'and none is left')
-  }
-  t.ok(tried.includes(''), 'none at all is one of them')
-})
+t.test(
+  'every way of holding a guest that this system has runs one, measures it, and ends it',
+  options,
+  async (t) => {
+    const tried: string[] = []
+    for (const words of listWrappers(node, false)) {
+      const confinement = await findConfinement(node, guestFile, [words])
+      if (confinement.wrapper.join(' ') !== words) continue
+      tried.push(words)
+      const guest = new GuestProcess({ node, guestFile, limits: DEFAULT_LIMITS, confinement })
+      t.ok(await guest.ready, words)
+      t.equal(
+        readlinkSync(`/proc/${guest.pid}/exe`),
+        realpathSync(execPath),
+        'what is measured runs the code',
+      )
+      const limits = readFileSync(`/proc/${guest.pid}/limits`, 'latin1')
+      t.match(limits, /^Max cpu time +50 +50 /m)
+      t.match(limits, /^Max core file size +0 +0 /m)
+      if (confinement.descriptorLimiter !== undefined) t.match(limits, /^Max open files +0 +0 /m)
+      const status = readFileSync(`/proc/${guest.pid}/status`, 'latin1')
+      if (words.includes('--no-new-privs')) t.match(status, /^NoNewPrivs:\t1$/m)
+      if (words.includes('--user')) t.match(status, /^CapEff:\t0+$/m)
+      const processes = below(process.pid)
+      t.ok(processes.some(({ pid }) => pid === guest.pid))
+      guest.kill()
+      await guest.ended
+      t.ok(await until(() => areGone(processes)), 'and none is left')
+    }
+    t.ok(tried.includes(''), 'none at all is one of them')
+  },
+)
 
 t.test(
   'another version, configuration or application is run by another child, and the old one is gone',
