@@ -216,30 +216,6 @@ t.test('trying ends when the link would have expired before the next try', async
   t.ok(tries > 70 && tries < 90, `${tries} tries in 72 hours`)
 })
 
-t.test('a death between commit and mail loses none; what was sent is not sent again', async (t) => {
-  const underWay = defer<void>()
-  const answer = defer<Delivery>()
-  const vault = await open(t, ({ to }) => {
-    if (to !== 'under-way@x.org') return { outcome: 'sent' }
-    underWay.resolve()
-    return answer.promise
-  })
-  await vault.resume()
-  await vault.invite('before@x.org')
-  await vault.ask('invite create', { email: 'under-way@x.org' })
-  await underWay.promise
-  await vault.ask('invite create', { email: 'behind@x.org' })
-  // Nobody ever answers the dead process, which is what its server sees of a death.
-  t.same(vault.sent, ['before@x.org'])
-  vault.state.answer = () => ({ outcome: 'sent' })
-  await vault.restart()
-  await vault.outlast()
-  t.same(vault.sent.sort(), ['before@x.org', 'behind@x.org', 'under-way@x.org'])
-  await vault.restart()
-  t.equal(vault.sent.length, 3)
-  answer.resolve(DOWN)
-})
-
 t.test(
   'mail of every tenant is delivered after a start; a deleted tenant takes its mail along',
   async (t) => {

@@ -184,7 +184,6 @@ t.test('every byte flipped and every file cut at every length', async (t) => {
         counts.lost += lost
       }
     }
-  t.comment(JSON.stringify(counts))
   t.ok(counts.refused > 1_000, `${counts.refused} refused`)
   t.ok(counts.harmless < 60, `${counts.harmless} harmless`)
   t.ok(counts.lost / counts.copies < 2, 'a damage costs two of five rows, at most, on average')
@@ -269,10 +268,8 @@ t.test('a header of a newer format, of another shape or too large is refused by 
   const header = JSON.parse(files.contents().get('/vault/vault.json')!.toString())
   const cases: [string, unknown, string][] = [
     ['newer', { ...header, format: 3 }, 'vault_unsupported'],
-    ['older', { ...header, format: 0 }, 'vault_damaged'],
     ['no format', { ...header, format: '1' }, 'vault_damaged'],
     ['no slots', { ...header, slots: 1 }, 'vault_damaged'],
-    ['no vault', { ...header, vault: 'x' }, 'vault_damaged'],
     ['an older header put back', { ...header, slots: [] }, 'vault_damaged'],
     ['nothing', null, 'vault_damaged'],
     ['too large', { ...header, slots: ['x'.repeat(70_000)] }, 'vault_damaged'],

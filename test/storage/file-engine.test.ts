@@ -10,7 +10,6 @@ import {
   allOf,
   createFileEngine,
   createMemoryEngine,
-  draftOf,
   type FileEngine,
   idOf,
   LOG_KIND,
@@ -140,41 +139,6 @@ t.test('a server overwrites an older version before long, however little was wri
   t.strictSame(holds(files, secretOf('a')), [])
   t.equal(holds(files, secretOf('new')).length, 1)
   t.match(await engine.status(), { rows: { records: 1 }, walBytes: 0 })
-  await engine.close()
-})
-
-t.test('a compaction that runs beside removals brings nothing back', async (t) => {
-  const options = diskOptions(new FakeFiles(), 'server')
-  const { files } = options
-  const engine = await createFileEngine(options)
-  for (let round = 0; round < 4; round++) {
-    await engine.write(async (writer) => {
-      for (let index = 0; index < 600; index++) {
-        const name = `${round}/${index}`
-        await writer.put(draftOf({ name, text: secretOf(name), keys: ['red'] }))
-      }
-    })
-    if (round < 3) await engine.flush()
-  }
-  // The fourth flush makes a compaction due, which goes on in slices while rows are removed and replaced.
-  await engine.flush()
-  const compacting = engine.compact()
-  for (let index = 0; index < 40; index++) {
-    await new Promise(setImmediate)
-    await remove(engine, `${index % 4}/${index}`)
-    await replace(engine, `${index % 4}/${index + 100}`, secretOf(`new ${index}`))
-  }
-  await compacting
-  await engine.compact()
-  const status = await engine.status()
-  t.equal(status.rows.records, 2360)
-  t.equal(status.sstables, 2)
-  const left = [...files.contents().values()].map((bytes) => bytes.toString('latin1')).join('')
-  for (let index = 0; index < 40; index++) {
-    t.notOk(left.includes(secretOf(`${index % 4}/${index}`)), `removed ${index}`)
-    t.notOk(left.includes(secretOf(`${index % 4}/${index + 100}`)), `replaced ${index}`)
-    t.ok(left.includes(secretOf(`new ${index}`)), `new ${index}`)
-  }
   await engine.close()
 })
 

@@ -116,6 +116,7 @@ t.test('says in words what the system says in codes', (t) => {
     EROFS: /read-only/,
     ENOSPC: /no space/,
     EIO: /reports an error/,
+    EFBIG: /size limit.*ulimit -f/,
     EXOTIC: /EXOTIC/,
   }
   for (const [code, message] of Object.entries(cases)) {

@@ -11,8 +11,18 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
+import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
-import { allOf, createFileEngine, idOf, KIND, LOG_KIND, openFileEngine, textOf } from './engines.js'
+import {
+  allOf,
+  createFileEngine,
+  type FileEngine,
+  idOf,
+  KIND,
+  LOG_KIND,
+  openFileEngine,
+  textOf,
+} from './engines.js'
 import { engineKeys, repeatableRandom, testHeader } from './powers.js'
 
 export interface KillResult {
@@ -31,83 +41,57 @@ type Fate = { sure: string; maybe: string | undefined }
 
 const CHILD = fileURLToPath(new URL('kill-child.js', import.meta.url))
 const WRITERS = 4
+const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 
-class Herd {
-  readonly result: KillResult = {
-    kills: 0,
-    acknowledged: 0,
-    reads: 0,
-    notices: 0,
-    longestWaitMs: 0,
-    faults: [],
-  }
-  readonly fates = new Map<string, Fate>()
-  readonly #directory: string
-  readonly #children: (ChildProcess | undefined)[] = []
-  readonly #ended: Promise<void>[] = []
-  #isOver = false
-  #runs = 0
-  #heard = 0
-
-  constructor(directory: string) {
-    this.#directory = directory
-    for (let place = 0; place <= WRITERS; place++) this.#start(place)
-  }
-
-  #start(place: number): void {
-    const name = `${place}-${this.#runs++}`
-    const task = place === WRITERS ? 'read' : 'write'
-    const child = startProgram(process.execPath, [CHILD, this.#directory, name, task], {
-      stdio: ['ignore', 'pipe', 'pipe'],
-    })
-    this.#children[place] = child
-    createInterface({ input: child.stdout }).on('line', (line) => this.#hear(line))
-    let complaint = ''
-    child.stderr.on('data', (data) => {
-      complaint += data
-    })
-    const end = new Promise<void>((resolve) => {
-      child.on('close', (_code, signal) => {
-        if (signal !== 'SIGKILL')
-          this.result.faults.push(`${name} ended by itself: ${complaint.slice(0, 600)}`)
-        if (!this.#isOver) this.#start(place)
-        resolve()
-      })
-    })
-    this.#ended.push(end)
-  }
-
-  #hear(line: string): void {
-    this.#heard++
+/** Children that share the vault in `directory`: writers and a reader. Who dies is replaced, until the end. */
+function startHerd(directory: string) {
+  const result: KillResult = { kills: 0, acknowledged: 0, reads: 0, notices: 0, longestWaitMs: 0, faults: [] }
+  const fates = new Map<string, Fate>()
+  const children: ChildProcess[] = []
+  const ended: Promise<unknown>[] = []
+  let [isOver, runs, heard] = [false, 0, 0]
+  const hearLine = (line: string) => {
+    heard++
     const [word, what = '', name = ''] = line.split(' ')
-    const { result } = this
     if (word === 'waited') result.longestWaitMs = Math.max(result.longestWaitMs, Number(what))
     else if (word === 'read') result.reads++
     else if (word === 'notice') result.notices++
-    else if (word === 'try') this.fates.set(name, { sure: this.fates.get(name)?.sure ?? 'none', maybe: what })
+    else if (word === 'try') fates.set(name, { sure: fates.get(name)?.sure ?? 'none', maybe: what })
     else if (word === 'ack') {
       result.acknowledged++
-      this.fates.set(name, { sure: what, maybe: undefined })
+      fates.set(name, { sure: what, maybe: undefined })
     }
   }
-
-  /** Resolves when the children said so many lines more, or two seconds went by. */
-  async hear(lines: number): Promise<void> {
-    const wanted = this.#heard + lines
-    const deadline = Date.now() + 2_000
-    while (this.#heard < wanted && Date.now() < deadline)
-      await new Promise((resolve) => setTimeout(resolve, 2))
+  const start = (place: number): void => {
+    const name = `${place}-${runs++}`
+    const words = [CHILD, directory, name, place === WRITERS ? 'read' : 'write']
+    const child = startProgram(process.execPath, words, { stdio: ['ignore', 'pipe', 'pipe'] })
+    children[place] = child
+    createInterface({ input: child.stdout! }).on('line', hearLine)
+    const end = waitFor(child).then(({ signal, stderr }) => {
+      if (signal !== 'SIGKILL') result.faults.push(`${name} ended by itself: ${stderr.slice(0, 600)}`)
+      if (!isOver) start(place)
+    })
+    ended.push(end)
   }
-
-  kill(): void {
-    this.#children[randomInt(WRITERS + 1)]?.kill('SIGKILL')
-    this.result.kills++
-  }
-
-  async stop(): Promise<void> {
-    this.#isOver = true
-    for (const child of this.#children) child?.kill('SIGKILL')
-    await Promise.all(this.#ended)
+  for (let place = 0; place <= WRITERS; place++) start(place)
+  return {
+    result,
+    fates,
+    /** Resolves when the children said so many lines more, or two seconds went by. */
+    async hear(lines: number) {
+      const wanted = heard + lines
+      for (const deadline = Date.now() + 2_000; heard < wanted && Date.now() < deadline; ) await wait(2)
+    },
+    kill() {
+      children[randomInt(WRITERS + 1)]!.kill('SIGKILL')
+      result.kills++
+    },
+    async stop() {
+      isOver = true
+      for (const child of children) child.kill('SIGKILL')
+      await Promise.all(ended)
+    },
   }
 }
 
@@ -118,38 +102,30 @@ export async function killRepeatedly(kills: number, limitMs: number): Promise<Ki
   const directory = join(base, 'vault')
   const files = nodeFiles()
   const random = repeatableRandom()
-  const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
-  const notice = () => undefined
-  const options = {
-    files,
-    directory,
-    header: testHeader(),
-    random,
-    clock: Date.now,
-    notice,
-    role: 'command' as const,
-  }
+  const shape = { files, directory, header: testHeader(), random, clock: Date.now, role: 'command' as const }
+  const options = { ...shape, notice: () => undefined, keys: engineKeys(random) }
   try {
-    await (await createFileEngine({ ...options, keys: engineKeys(random) })).close()
-    const herd = new Herd(directory)
-    while (herd.result.kills < kills && herd.result.faults.length === 0 && Date.now() < deadline) {
+    await (await createFileEngine(options)).close()
+    const herd = startHerd(directory)
+    const { result } = herd
+    while (result.kills < kills && result.faults.length === 0 && Date.now() < deadline) {
       // After some more steps of theirs, and a moment that may fall into the middle of the next.
       await herd.hear(randomInt(1, 30))
       await wait(randomInt(0, 8))
       herd.kill()
     }
     await herd.stop()
-    const facts = readProcessIdentity(process.pid)
-    const lock = await acquireLock({ ...options, identity: facts, wait, timeoutMs: 10_000 })
+    const identity = readProcessIdentity(process.pid)
+    const lock = await acquireLock({ ...options, identity, wait, timeoutMs: 10_000 })
     const left = files.list(directory).filter((name) => name.startsWith('lock'))
-    if (left.length !== 1) herd.result.faults.push(`left over: ${left.join(', ')}`)
-    const engine = await openFileEngine({ ...options, keys: engineKeys(random) })
+    if (left.length !== 1) result.faults.push(`left over: ${left.join(', ')}`)
+    const engine = await openFileEngine(options)
     const { findings } = await engine.verify(() => ({}))
-    for (const { place, problem } of findings) herd.result.faults.push(`${place}: ${problem}`)
+    for (const { place, problem } of findings) result.faults.push(`${place}: ${problem}`)
     await compare(engine, herd)
     await engine.close()
     lock.release()
-    return herd.result
+    return result
   } finally {
     rmSync(base, { recursive: true, force: true })
   }
@@ -162,11 +138,7 @@ const TEXTS: Record<string, (name: string) => string | undefined> = {
   remove: () => undefined,
 }
 
-async function compare(
-  engine: Awaited<ReturnType<typeof openFileEngine>>,
-  { fates, result }: Herd,
-): Promise<void> {
-  const all = allOf(KIND)
+async function compare(engine: FileEngine, { fates, result }: ReturnType<typeof startHerd>): Promise<void> {
   await engine.read(async (reader) => {
     let present = 0
     for (const [name, { sure, maybe }] of fates) {
@@ -177,7 +149,7 @@ async function compare(
       if (!allowed.includes(text))
         result.faults.push(`${name}: found ${text}, confirmed ${sure}, under way ${maybe}`)
     }
-    const query = { kind: 3, tenant: 1, all, page: 1, size: 1 } as const
+    const query = { kind: 3, tenant: 1, all: allOf(KIND), page: 1, size: 1 } as const
     const { total } = await reader.find({ ...query })
     if (total !== present) result.faults.push(`${total} rows are counted and ${present} are known`)
     const logs = await reader.find({ ...query, kind: LOG_KIND, all: allOf(LOG_KIND) })

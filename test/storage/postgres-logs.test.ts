@@ -302,18 +302,6 @@ t.test(
   },
 )
 
-t.test('a list has what reads have logged before it, once', async (t) => {
-  const { opened, tenant } = await openVaults(t, 1)
-  const { app } = opened[0]!
-  await ask(app, 'token create', { id: 'read', type: 'token', data: 'x' })
-  const list = () => app.store.read((store) => store.find('log', tenant, { page: 1, size: 1 }))
-  const { total } = await list()
-  for (let round = 1; round <= 30; round++) {
-    await ask(app, 'token get', { id: 'read' })
-    t.equal((await list()).total, total + round)
-  }
-})
-
 t.test(
   'a list has each record once, in the order of time, whichever server is asked, also under load',
   async (t) => {
