@@ -1,7 +1,7 @@
 /**
  * POST, GET, PATCH and DELETE through one, two and three servers over one PostgreSQL, and POST and GET against Fastify and
  * `pg` doing the same work by hand. Every PostgreSQL syncs. Arguments: rounds, seconds of one measurement, tokens at the
- * start.
+ * start, and the methods.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -41,7 +41,8 @@ const METHODS = {
 type Method = keyof typeof METHODS
 /** What `/proc` counts in, in ms. */
 const TICK_MS = 10
-const [rounds = '3', seconds = '4', tokens = '10000'] = process.argv.slice(2)
+const [rounds = '3', seconds = '4', tokens = '10000', methods = Object.keys(METHODS).join()] =
+  process.argv.slice(2)
 
 interface Server {
   child: ChildProcess
@@ -73,7 +74,7 @@ const address = await database.createDatabase()
 const contenders = await startAll()
 const watcher = new pg.Client({ connectionString: address })
 await watcher.connect()
-for (const method of Object.keys(METHODS) as Method[]) await compare(method)
+for (const method of methods.split(',') as Method[]) await compare(method)
 await watcher.end()
 for (const { child } of new Set(contenders.flatMap(({ servers }) => servers))) child.disconnect()
 await database.stop()

@@ -110,20 +110,17 @@ function select({ kind, tenant, where }: Omit<SeekQuery, 'size'>, now: number) {
   const parts = where === undefined ? [] : flatten(where)
   const ids = parts.find((part) => 'ids' in part)
   const shape = parts.map((part) => keysOf(part).length)
-  const single = ids === undefined ? parts.filter((_, at) => shape[at] === 1) : []
-  const keyed = single[0] ?? parts.find((_, at) => ids === undefined && shape[at]! > 0)
+  const keyed = ids === undefined ? parts.filter((_, at) => shape[at]! > 0) : []
   let from = 'coffer_rows r'
   let seq = 'r.seq'
   if (ids !== undefined)
     from = `(select distinct id from unnest(${parameter([...ids.ids])}::bytea[]) as id) x ${eachRow(IS_ROW)}`
-  else if (keyed !== undefined) {
-    const keys = (single.length > 0 ? single.flatMap(keysOf) : keysOf(keyed)).map(parameter)
-    const walk = (key: string) => `(select seq from coffer_keys where ${WITH_KEY} ${key} order by seq desc)`
-    const all = `(select distinct seq from (${keys.map(walk).join(' union all ')}) k order by seq desc)`
+  else if (keyed.length > 0) {
     seq = 'a.seq'
-    from = `${single.length > 0 ? walk(rarest(keys)) : all} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
+    const keys = keyed.map((part) => keysOf(part).map(parameter))
+    from = `${walkRarest(keys)} a ${eachRow(`${OWN} and r.seq = a.seq`)}`
   }
-  const rest = parts.filter((part) => part !== ids && (part !== keyed || single.length > 1))
+  const rest = parts.filter((part) => part !== ids && (part !== keyed[0] || keyed.length > 1))
   const matches = [OWN, LIVE, ...rest.map((part) => condition(part, parameter, seq))]
   return { parameter, values, matching: `from ${from} where ${matches.join(' and ')}`, seq, shape }
 }
@@ -132,12 +129,22 @@ const WITH_KEY = 'tenant = $1 and kind = $2 and key ='
 /** A key that more rows have is not rare. */
 const RARE = 1000
 
-/** The key that the fewest rows have. */
-function rarest(keys: readonly string[]): string {
-  if (keys.length === 1) return keys[0]!
-  const some = `select 1 from coffer_keys where ${WITH_KEY} x.key limit ${RARE}`
-  const each = `unnest(array[${keys.map((key) => `${key}::bytea`)}]) as x (key)`
-  return `(select x.key from ${each} order by (select count(*) from (${some}) k) limit 1)`
+/** Walks the keys of one of the parts, that with the fewest rows. */
+function walkRarest(parts: readonly string[][]): string {
+  const count = (key: string) =>
+    `(select count(*) from (select 1 from coffer_keys where ${WITH_KEY} ${key} limit ${RARE}) k)`
+  const counts = parts.map((keys, at) => `(${at}, ${keys.map(count).join(' + ')})`)
+  const isOnly = parts.length === 1
+  const walks = parts.flatMap((keys, at) =>
+    keys.map((key) => {
+      const is = isOnly ? '' : `and ${at} = (select part from rarest)`
+      return `(select seq from coffer_keys where ${WITH_KEY} ${key} ${is} order by seq desc)`
+    }),
+  )
+  if (walks.length === 1) return walks[0]!
+  const rarest = `select part from (values ${counts}) as x (part, rows) order by rows limit 1`
+  const choice = isOnly ? '' : `with rarest as materialized (${rarest})`
+  return `(${choice} select distinct seq from (${walks.join(' union all ')}) k order by seq desc)`
 }
 
 /** A join could be planned otherwise than by the row. */
