@@ -5,6 +5,7 @@ import t from 'tap'
 import { createControl, openTestVault, type Seed, startServer } from '../../src/index.js'
 import { Coffer } from '../../src/library/coffer.js'
 
+const NOW = 'module.exports = async () => ({ raw: [Date.now(), new Date().toISOString(), typeof Date()] })'
 const SEED: Seed = {
   applications: [
     {
@@ -19,12 +20,7 @@ const SEED: Seed = {
     { id: 'card-1', type: 'card', data: { number: '4242424242424242' } },
     { id: 'brief', type: 'token', data: 1, expires_at: '2030-01-03T00:00:00Z' },
   ],
-  reactors: [
-    {
-      name: 'now',
-      code: 'module.exports = async () => ({ raw: [Date.now(), new Date().toISOString(), typeof Date()] })',
-    },
-  ],
+  reactors: [{ name: 'now', code: NOW }],
   invitations: [{ email: 'ada@example.com' }],
 }
 const START = Date.parse('2030-01-01T00:00:00Z')
@@ -67,56 +63,49 @@ t.test('reset and snapshots return to what was there, logs and keys included', a
 })
 
 t.test('work under way when the data is replaced does not reach what comes after', async (t) => {
-  const server = await startServer({
-    seed: {
-      applications: [{ name: 'backend', type: 'private', permissions: ['token:create', 'token:read'] }],
-      reactors: [
-        {
-          name: 'late',
-          application: 'backend',
-          code: `module.exports = async (req) => {
-            await new Promise((resolve) => setTimeout(resolve, 1200))
-            await req.svc.tokens.create({ type: 'token', data: 'from code' })
-            return { tokenize: { type: 'token', data: 'of the answer' } }
-          }`,
-        },
-      ],
-    },
-  })
+  const code = `module.exports = async (req) => {
+    await new Promise((resolve) => setTimeout(resolve, 1200))
+    await req.svc.tokens.create({ type: 'token', data: 'from code' })
+    return { tokenize: { type: 'token', data: 'of the answer' } }
+  }`
+  const reactors = [{ name: 'late', application: 'backend', code }]
+  const { applications } = SEED
+  const server = await startServer({ seed: { applications: applications!, reactors } })
   t.teardown(() => server.stop())
-  const changes: Record<string, (vault: Coffer) => Promise<unknown>> = {
-    reset: ({ control }) => control.reset(),
-    restore: ({ control }) => control.snapshots.restore({ name: 'before' }),
-    'deletion of a fork': (vault) => vault.stop(),
+  const changes: [string, isFork: boolean, (vault: Coffer) => Promise<unknown>][] = [
+    ...[false, true].flatMap((isFork): typeof changes => [
+      ['reset', isFork, ({ control }) => control.reset()],
+      ['restore', isFork, ({ control }) => control.snapshots.restore({ name: 'before' })],
+    ]),
+    ['deletion', true, (vault) => vault.stop()],
+  ]
+  for (const [name, isFork, change] of changes) {
+    const vault = isFork ? await server.control.fork() : server
+    const title = `${name}${isFork ? ' of a fork' : ''}`
+    await vault.control.snapshots.create({ name: 'before' })
+    await vault.control.faults.set({ rules: [{ method: 'POST', kind: 'delay', delay_ms: 1000 }] })
+    const headers = { 'svc-api-key': vault.keys.backend!, 'content-type': 'application/json' }
+    const body = JSON.stringify({ id: 'late', type: 'token', data: 1 })
+    const held = fetch(`${server.url}/tokens`, { method: 'POST', headers, body })
+    const { id } = (await vault.ask('reactor list')).data[0]!
+    const asked = vault.ask('reactor react', { id, args: {} })
+    asked.catch(() => undefined)
+    const { asyncReactorRequestId } = await vault.ask('reactor react-async', { id, args: {} })
+    await wait(200)
+    await change(vault)
+    const late = await held
+    t.equal(late.status, 409, title)
+    t.match(await late.json(), { detail: /reset, restored or deleted/ }, title)
+    if (name === 'deletion') continue
+    await t.rejects(asked, { code: 'conflict' }, title)
+    await wait(700)
+    t.same(await idsOf(vault), [], title)
+    t.same((await vault.ask('log list', { entity_type: 'token' })).data, [], `${title}: nothing is logged`)
+    t.same(await vault.control.requests.list({ status: 409 }), [], `${title}: no record of the request`)
+    const result = vault.ask('reactor result', { id, request_id: asyncReactorRequestId })
+    await t.rejects(result, { code: 'not_found' }, title)
+    t.match(await vault.ask('log verify'), { is_whole: true })
   }
-  for (const [name, change] of Object.entries(changes))
-    for (const isFork of name === 'deletion of a fork' ? [true] : [false, true]) {
-      const vault = isFork ? await server.control.fork() : server
-      const title = `${name}${isFork ? ' in a fork' : ''}`
-      await vault.control.snapshots.create({ name: 'before' })
-      await vault.control.faults.set({ rules: [{ method: 'POST', kind: 'delay', delay_ms: 1000 }] })
-      const headers = { 'svc-api-key': vault.keys.backend!, 'content-type': 'application/json' }
-      const body = JSON.stringify({ id: 'late', type: 'token', data: 1 })
-      const held = fetch(`${server.url}/tokens`, { method: 'POST', headers, body })
-      const [reactor] = (await vault.ask('reactor list')).data
-      const asked = vault.ask('reactor react', { id: reactor!.id, args: {} })
-      asked.catch(() => undefined)
-      const { asyncReactorRequestId } = await vault.ask('reactor react-async', { id: reactor!.id, args: {} })
-      await wait(200)
-      await change(vault)
-      const late = await held
-      t.equal(late.status, 409, title)
-      t.match(await late.json(), { detail: /reset, restored or deleted/ }, title)
-      if (name !== 'deletion of a fork') await t.rejects(asked, { code: 'conflict' }, title)
-      if (name === 'deletion of a fork') continue
-      await wait(700)
-      t.same(await idsOf(vault), [], title)
-      t.same((await vault.ask('log list', { entity_type: 'token' })).data, [], `${title}: nothing is logged`)
-      t.same(await vault.control.requests.list({ status: 409 }), [], `${title}: no record of the request`)
-      const result = { id: reactor!.id, request_id: asyncReactorRequestId }
-      await t.rejects(vault.ask('reactor result', result), { code: 'not_found' }, title)
-      t.match(await vault.ask('log verify'), { is_whole: true })
-    }
 })
 
 t.test('health is answered while a reset waits for a slow client', async (t) => {
@@ -225,11 +214,7 @@ t.test('an invitation is accepted by its link where it was made: in a fork, or i
 
 t.test('forks and snapshots share the sealed rows of the seed, and copy nothing', async (t) => {
   const data = 'x'.repeat(20_000)
-  const tokens = Array.from({ length: 200 }, (_, index) => ({
-    id: `token-${index}`,
-    type: 'token' as const,
-    data,
-  }))
+  const tokens = Array.from({ length: 200 }, (_, at) => ({ id: `token-${at}`, type: 'token' as const, data }))
   const vault = await openTestVault({ seed: { tokens } })
   t.teardown(() => vault.stop())
   const measure = () => process.memoryUsage().arrayBuffers + process.memoryUsage().heapUsed
@@ -362,12 +347,8 @@ t.test('requests are kept without what they carry, and waited for', async (t) =>
 t.test('a vault on disk or a caller with a key has no state or clock to set', async (t) => {
   const vault = await open()
   t.teardown(() => vault.stop())
-  for (const operation of [
-    'control reset',
-    'control clock get',
-    'control request list',
-    'control page',
-  ] as const)
+  const operations = ['control reset', 'control clock get', 'control request list', 'control page'] as const
+  for (const operation of operations)
     await t.rejects(vault.ask(operation, {}, { key: vault.keys.ops! }), { code: 'forbidden' })
   await t.rejects(vault.control.page(), { code: 'not_found', message: /coffer serve/ }, 'nothing serves it')
 })
