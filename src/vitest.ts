@@ -18,15 +18,22 @@ import {
 declare module 'vitest' {
   interface ProvidedContext {
     /** How to reach the server; `key` is that of its control plane. */
-    coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix'>
+    coffer: Pick<ClientOptions, 'url' | 'key' | 'prefix' | 'ca'>
   }
 }
 
-/** The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after. */
-export function serveCoffer<S extends Seed>(options: ServerOptions<S> & { vault?: undefined } = {}) {
+/**
+ * The default export of a file in vitest's `globalSetup`: starts a server before the run, and stops it after. `ca`: who issued
+ * the certificate of `tls`; default: itself.
+ */
+export function serveCoffer<S extends Seed>({
+  ca,
+  ...options
+}: ServerOptions<S> & { vault?: undefined } & Pick<ClientOptions, 'ca'> = {}) {
   return async ({ provide }: Pick<TestProject, 'provide'>): Promise<() => Promise<void>> => {
     const server = await startServer(options)
-    provide('coffer', { url: server.url, key: server.control.key, prefix: options.prefix ?? 'svc' })
+    const { url, control } = server
+    provide('coffer', { url, key: control.key, prefix: options.prefix ?? 'svc', ca: ca ?? options.tls?.cert })
     return () => server.stop()
   }
 }

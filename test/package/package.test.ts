@@ -6,6 +6,7 @@ import { execFile } from 'node:child_process'
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
@@ -19,6 +20,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
 
 const run = promisify(execFile)
 const root = fileURLToPath(new URL('../../../', import.meta.url))
@@ -131,6 +133,30 @@ t.test('eight workers of vitest, each in a fork, do not disturb each other', asy
   })
   t.match(stdout + stderr, /Test Files +8 passed \(8\)\n +Tests +200 passed \(200\)/)
   t.notMatch(stdout + stderr, /timed out|did not exit|open handle/i, 'no handle is left open')
+})
+
+t.test('workers of vitest trust the certificate of the server', async (t) => {
+  const cwd = join(place, 'tls')
+  const setup = `import { serveCoffer } from 'coffer/vitest'
+export default serveCoffer({ tls: ${JSON.stringify({ cert: CERTIFICATE, key: PRIVATE_KEY })} })`
+  const file = `import { createTest } from 'coffer/vitest'
+import { expect } from 'vitest'
+createTest()('x', async ({ coffer }) => {
+  expect(coffer.url).toMatch(/^https:/)
+  await coffer.as(coffer.keys.private).tokens.create({ type: 'token', data: 1 })
+})`
+  const config = "export default { test: { globalSetup: './setup.mjs' } }"
+  mkdirSync(cwd)
+  for (const [name, text] of Object.entries({
+    'setup.mjs': setup,
+    'a.test.mjs': file,
+    'vitest.config.mjs': config,
+  }))
+    writeFileSync(join(cwd, name), text)
+  const { NODE_OPTIONS: _, ...env } = process.env
+  const vitest = join(place, 'node_modules/vitest/vitest.mjs')
+  const { stdout } = await run(process.execPath, [vitest, 'run'], { cwd, env: { ...env, NO_COLOR: '1' } })
+  t.match(stdout, 'Tests  1 passed')
 })
 
 t.test('a failing test prints the requests of its fork', async (t) => {
