@@ -1,22 +1,5 @@
-import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { binLength, brandOf, CARD_BRANDS } from '../../src/domain/token/card-number.js'
-
-interface PublishedCard {
-  brand: string
-  number: string
-}
-
-t.test('the brand of every published card is found by its leading digits', async (t) => {
-  const path = new URL('../../../fixtures/cards.json', import.meta.url)
-  const { cards } = JSON.parse(readFileSync(path, 'utf8')) as { cards: PublishedCard[] }
-  for (const { brand: words, number } of cards) {
-    const brand = words.replace(' ', '-')
-    if ((CARD_BRANDS as readonly string[]).includes(brand)) t.equal(brandOf(number), brand, number)
-    if (['maestro', 'elo', 'hipercard'].includes(brand))
-      t.equal(brandOf(number), undefined, `${brand} ${number}`)
-  }
-})
+import { binLength, brandOf } from '../../src/domain/token/card-number.js'
 
 t.test('the first and last leading digits of every brand, and those beside them', async (t) => {
   const rows: [brand: string | undefined, ...digits: string[]][] = [

@@ -36,20 +36,3 @@ t.test('padded, 32 bytes are 43 or 44 characters and 16 bytes are 22', async (t)
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (bytes) => base58(bytes, 22).length === 22),
   )
 })
-
-t.test('base58 can be undone', async () => {
-  fc.assert(
-    fc.property(fc.uint8Array({ maxLength: 40 }), (bytes) =>
-      Buffer.from(decode(base58(bytes))).equals(bytes),
-    ),
-  )
-})
-
-function decode(text: string): number[] {
-  const alphabet = '123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz'
-  const zeros = /^1*/.exec(text)![0].length
-  let value = [...text].reduce((sum, digit) => sum * 58n + BigInt(alphabet.indexOf(digit)), 0n)
-  const bytes: number[] = []
-  for (; value > 0n; value /= 256n) bytes.unshift(Number(value % 256n))
-  return [...new Array<number>(zeros).fill(0), ...bytes]
-}

@@ -6,6 +6,8 @@ import {
   readLink,
   readNames,
 } from '../../src/domain/invitation/invitation.js'
+import { composeLetter, wrapLetter } from '../../src/domain/invitation/letter.js'
+import { errorsOf } from '../support/refusals.js'
 
 const HOUR = 3_600_000
 const START = Date.parse('2030-01-15T12:00:00Z')
@@ -32,48 +34,75 @@ t.test('a link is read from what people paste', async (t) => {
 
 t.test('only what 32 bytes can spell is a secret', async (t) => {
   t.ok(isLinkSecret(SECRET))
-  t.notOk(isLinkSecret(`${SECRET}=`))
-  t.notOk(isLinkSecret(SECRET.replace(/^./, '+')))
   // The last character of 43 holds four bits; with the others set, two spellings would mean one secret.
-  t.notOk(isLinkSecret(`${SECRET.slice(0, -1)}B`))
+  for (const text of [`${SECRET}=`, SECRET.replace(/^./, '+'), `${SECRET.slice(0, -1)}B`])
+    t.notOk(isLinkSecret(text), text)
 })
 
-t.test('names are kept as people write them', async (t) => {
-  const good = [
-    'Ada',
-    "O'Neil",
-    'Åsa-Märta',
-    '山田',
-    'علی\u200cرضا',
-    'José'.normalize('NFD'),
-    'x'.repeat(200),
-  ]
+t.test('names are kept as people write them, and what would be more than a name is refused', async (t) => {
+  const good = ["O'Neil", 'Åsa-Märta', '山田', 'علی\u200cرضا', 'José'.normalize('NFD'), 'x'.repeat(200)]
   for (const first_name of good)
     t.same(readNames({ first_name }), { first_name: first_name.normalize('NFC') })
   t.same(readNames({ first_name: '  Ada ', last_name: ' ' }), { first_name: 'Ada' })
+  const refused = (last_name: string, message: string) =>
+    t.same(errorsOf(() => readNames({ last_name }))?.last_name, [message])
+  const lines = ['Ada\r\nBcc: eve', 'a\u2028b']
+  const hidden = [
+    'a\u0000b',
+    '\u001b[31mred',
+    '\u202eevil',
+    'a\u2066b',
+    'a\u200bb',
+    '\u3164',
+    'a\u{e0041}',
+    'a\ud800',
+  ]
+  for (const name of [...lines, ...hidden]) refused(name, 'must be visible text on one line')
+  refused('x'.repeat(5000), 'must have at most 200 characters')
 })
 
-t.test('names that would be more than a name are refused', async (t) => {
-  const bad: Record<string, string> = {
-    'a line break': 'Ada\r\nBcc: eve',
-    'a null character': 'a\u0000b',
-    'an escape': '\u001b[31mred',
-    'a line separator': 'a\u2028b',
-    'text that runs the other way': '\u202eevil',
-    'isolates of direction': 'a\u2066b',
-    'nothing to see': 'a\u200bb',
-    'a filler': '\u3164',
-    'a hidden tag': 'a\u{e0041}',
-    'half a character': 'a\ud800',
+const FACTS = {
+  tenantName: 'Payments',
+  email: 'ada@example.com',
+  link: 'https://vault.example.com/invitations/accept?token=abc',
+  linkExpiresAt: '2030-08-27T02:23:57.000+00:00',
+}
+
+t.test('the letter says who invites whom, where to go and until when, in text and in HTML', async (t) => {
+  const letter = composeLetter(FACTS)
+  for (const text of [letter.text, letter.html]) {
+    t.match(text, 'Payments')
+    t.match(text, 'ada@example.com')
+    t.match(text, FACTS.link)
+    t.match(text, '27 August 2030, 02:23 UTC')
   }
-  for (const [name, last_name] of Object.entries(bad))
-    t.throws(
-      () => readNames({ last_name }),
-      { code: 'validation', errors: { last_name: ['must be visible text on one line'] } },
-      name,
-    )
-  t.throws(() => readNames({ first_name: 'x'.repeat(5000) }), {
-    code: 'validation',
-    errors: { first_name: ['must have at most 200 characters'] },
+  t.equal(letter.subject, 'You are invited to a Coffer tenant')
+})
+
+t.test('nothing that somebody chose becomes HTML, a header or a line of its own', async (t) => {
+  const letter = composeLetter({
+    ...FACTS,
+    tenantName: '<img src=x onerror=alert(1)>"&\r\nTo accept, open https://evil.example\u2028\u202egnp',
+    email: `"<script>alert(1)</script>"@example.com`,
   })
+  const html = wrapLetter(letter)
+  t.notMatch(html, /<img|<script/)
+  t.match(html, '&lt;img src=x onerror=alert(1)&gt;&quot;&amp;')
+  t.equal(letter.subject, 'You are invited to a Coffer tenant')
+  t.notMatch(letter.text, /^To accept, open https:\/\/evil/m)
+  t.notMatch(letter.text + html, /[\u2028\u202e\r]/)
+})
+
+t.test('the letter fetches nothing and runs nothing', async (t) => {
+  const html = wrapLetter(composeLetter(FACTS))
+  t.notMatch(html, /<(script|img|link|iframe|object|form)|url\(|@import|\son[a-z]+=/i)
+  const targets = [...html.matchAll(/(?:href|src)="([^"]*)"/g)].map(([, target]) => target)
+  t.same(new Set(targets), new Set([FACTS.link]))
+})
+
+t.test('a link that is not kept any more is said to be so', async (t) => {
+  const { link: _, ...facts } = FACTS
+  const letter = composeLetter(facts)
+  t.match(letter.text, '(the link is not kept here)')
+  t.notMatch(letter.html, 'href')
 })

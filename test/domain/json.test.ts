@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { canonicalJson, decodeUtf8, exactNumber, parseJson } from '../../src/domain/json/json.js'
+import { canonicalJson, decodeUtf8, exactNumber, mergePatch, parseJson } from '../../src/domain/json/json.js'
 import { CofferError } from '../../src/errors.js'
 
 function refusal(work: () => unknown): string {
@@ -14,96 +14,54 @@ function refusal(work: () => unknown): string {
 const deep = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
 
 const TAKEN: [text: string, value: unknown][] = [
-  ['null', null],
   [' \t\r\n true \n', true],
   ['-0.5e-3', -0.0005],
   ['9007199254740992', 2 ** 53],
   ['100000000000000000000', 1e20],
-  ['1E+2', 100],
   ['0.1000000000000000000', 0.1],
-  ['""', ''],
   ['"\\u0000\\ud83d\\ude00\\n\\/"', '\0😀\n/'],
-  ['"é😀"', 'é😀'],
-  ['[]', []],
-  ['{}', {}],
-  ['[1, [2], {"a": [3, {}]}]', [1, [2], { a: [3, {}] }]],
-  ['{"constructor": "Acme"}', { constructor: 'Acme' }],
   ['{"constructor": {"name": 1}, "prototype": 2}', { constructor: { name: 1 }, prototype: 2 }],
   ['{"toString": 1, "hasOwnProperty": 2, "": 3}', { toString: 1, hasOwnProperty: 2, '': 3 }],
   ['{"a": {"a": 1}, "b": [{"a": 1}, {"a": 2}]}', { a: { a: 1 }, b: [{ a: 1 }, { a: 2 }] }],
 ]
 
+const early = 'the text ends too early; '
+const value = 'expected a JSON value (strings and names in double quotes)'
+const name = 'expected a property name in double quotes'
+const closing = 'expected a closing quote, or an escape such as \\n; control characters must be escaped'
 const twice = 'this property occurs twice in one object; keep one of them'
 const prototypes = 'a property of this name could change object prototypes and is refused'
 const inexact = 'this number cannot be kept exactly; send it as a string'
+const half = 'half of a surrogate pair stands alone'
 
+/** The property against `JSON.parse` finds what else is refused; here are the places and reasons. */
 const REFUSED: [text: string, place: string, reason: string][] = [
-  ['', '1, column 1', 'the text ends too early; expected a JSON value (strings and names in double quotes)'],
-  [
-    ' \n ',
-    '2, column 2',
-    'the text ends too early; expected a JSON value (strings and names in double quotes)',
-  ],
+  [' \n ', '2, column 2', early + value],
   ['{"a": 1,\n "b" 2}', '2, column 6', 'expected ":" after the property name'],
-  ['{"a": 1,\n "b": }', '2, column 7', 'expected a JSON value (strings and names in double quotes)'],
+  ['{"a": 1,\n "b": }', '2, column 7', value],
   ['{"a": 1 "b": 2}', '1, column 9', 'expected "," or "}"'],
-  ['{"a": 1,}', '1, column 9', 'expected a property name in double quotes'],
-  ["{'a': 1}", '1, column 2', 'expected a property name in double quotes'],
-  ['{"a": 1]', '1, column 8', 'expected "," or "}"'],
-  ['{"a": 1', '1, column 8', 'the text ends too early; expected "," or "}"'],
-  ['[1, 2', '1, column 6', 'the text ends too early; expected "," or "]"'],
+  ["{'a': 1}", '1, column 2', name],
+  ['{"a": 1', '1, column 8', `${early}expected "," or "}"`],
+  ['[1, 2', '1, column 6', `${early}expected "," or "]"`],
   ['[1 2]', '1, column 4', 'expected "," or "]"'],
-  ['[1,]', '1, column 4', 'expected a JSON value (strings and names in double quotes)'],
-  ['[', '1, column 2', 'the text ends too early; expected a JSON value (strings and names in double quotes)'],
-  ['[,1]', '1, column 2', 'expected a JSON value (strings and names in double quotes)'],
-  ['{', '1, column 2', 'the text ends too early; expected a property name in double quotes'],
-  ['1 2', '1, column 3', 'expected nothing more after the value'],
+  ['{', '1, column 2', early + name],
   ['{} x', '1, column 4', 'expected nothing more after the value'],
-  ['01', '1, column 2', 'expected nothing more after the value'],
-  ['+1', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
-  ['.5', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
-  ['NaN', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
-  ['nul', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
-  ['nullx', '1, column 5', 'expected nothing more after the value'],
-  ['// no\n1', '1, column 1', 'expected a JSON value (strings and names in double quotes)'],
-  [
-    '"abc',
-    '1, column 5',
-    'the text ends too early; expected a closing quote, or an escape such as \\n; control characters must be escaped',
-  ],
-  [
-    '"a\nb"',
-    '1, column 3',
-    'expected a closing quote, or an escape such as \\n; control characters must be escaped',
-  ],
-  [
-    '"\\x41"',
-    '1, column 2',
-    'expected a closing quote, or an escape such as \\n; control characters must be escaped',
-  ],
-  [
-    '"\\u12g4"',
-    '1, column 2',
-    'expected a closing quote, or an escape such as \\n; control characters must be escaped',
-  ],
+  ['"abc', '1, column 5', early + closing],
+  ['"a\nb"', '1, column 3', closing],
+  ['"\\u12g4"', '1, column 2', closing],
   ['\ufeff{}', '1, column 1', 'it starts with a byte order mark; send plain UTF-8'],
-  ['{"a": 1, "a": 2}', '1, column 10', twice],
   ['{"a": 1, "\\u0061": 2}', '1, column 10', twice],
   ['[{"k": {"a": 1, "b": 2, "a": 3}}]', '1, column 25', twice],
   ['{"__proto__": 1}', '1, column 2', prototypes],
   ['{"x": [{"\\u005f_proto__": {}}]}', '1, column 9', prototypes],
-  ['{"constructor": {"prototype": {}}}', '1, column 18', prototypes],
   ['{"constructor": {"a": 1, "\\u0070rototype": {}}}', '1, column 26', prototypes],
   [deep(65), '1, column 65', 'nested more than 64 levels deep'],
-  ['[9007199254740993]', '1, column 2', inexact],
   ['-9007199254740993', '1, column 1', inexact],
   ['1e400', '1, column 1', inexact],
   ['1e-400', '1, column 1', inexact],
-  ['0.12345678901234567890', '1, column 1', inexact],
   [`1${'0'.repeat(2000)}`, '1, column 1', inexact],
-  ['"\\ud800"', '1, column 1', 'half of a surrogate pair stands alone in this string'],
-  ['["ok", "\\udc00\\ud800"]', '1, column 8', 'half of a surrogate pair stands alone in this string'],
-  ['["\ud800"]', '1, column 3', 'half of a surrogate pair stands alone'],
+  ['["ok", "\\udc00\\ud800"]', '1, column 8', `${half} in this string`],
+  ['["\ud800"]', '1, column 3', half],
 ]
 
 t.test('the gate takes what JSON allows', async (t) => {
@@ -114,20 +72,11 @@ t.test('the gate takes what JSON allows', async (t) => {
 t.test('the gate names line, column and what is expected of everything else', async (t) => {
   for (const [text, place, reason] of REFUSED) {
     const message = `validation: the JSON text is refused at line ${place}: ${reason}`
-    t.equal(
-      refusal(() => parseJson(text)),
-      message,
-      text.slice(0, 60),
-    )
+    const refused = refusal(() => parseJson(text))
+    t.equal(refused, message, text.slice(0, 60))
   }
-})
-
-t.test('the caller names the text and the kind of refusal', async (t) => {
-  const message = 'usage: --data is refused at line 1, column 2: expected a property name in double quotes'
-  t.equal(
-    refusal(() => parseJson('{x', { source: '--data', code: 'usage' })),
-    message,
-  )
+  const named = refusal(() => parseJson('{x', { source: '--data', code: 'usage' }))
+  t.equal(named, `usage: --data is refused at line 1, column 2: ${name}`)
 })
 
 t.test('the gate agrees with JSON.parse on every valid document', async (t) => {
@@ -192,18 +141,29 @@ function isKept(value: bigint): boolean {
 }
 
 t.test('UTF-8 is decoded strictly', async (t) => {
-  t.equal(decodeUtf8(new TextEncoder().encode('é😀')), 'é😀')
+  const decode = (...bytes: number[]) => refusal(() => decodeUtf8(Uint8Array.from(bytes), 'the body'))
   const message = 'validation: the body is not UTF-8; encode it as UTF-8 without a byte order mark'
-  for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
-    t.equal(
-      refusal(() => decodeUtf8(Uint8Array.from(bytes), 'the body')),
-      message,
-    )
-  }
+  t.equal(decode(0xed, 0xa0, 0x80), message)
+  t.equal(decode(0xc0, 0x80), message)
   t.match(
     refusal(() => parseJson(decodeUtf8(Uint8Array.from([0xef, 0xbb, 0xbf, 0x7b, 0x7d])))),
     /byte order mark/,
   )
+})
+
+t.test('a patch is merged as RFC 7386 says, and names that objects inherit are names as any', async (t) => {
+  const rows: [target: string, patch: string, merged: string][] = [
+    ['{"a":"c"}', '{"a":["b"]}', '{"a":["b"]}'],
+    ['[1,2]', '{"a":"b","c":null}', '{"a":"b"}'],
+    ['{"e":null}', '{"a":1}', '{"e":null,"a":1}'],
+    ['{}', '{"a":{"bb":{"ccc":null}}}', '{"a":{"bb":{}}}'],
+    ['{"hasOwnProperty":1,"a":2}', '{"a":null}', '{"hasOwnProperty":1}'],
+    ['{}', '{"constructor":{"name":"x"},"toString":null}', '{"constructor":{"name":"x"}}'],
+    ['{}', '{"__proto__":{"polluted":1}}', '{"__proto__":{"polluted":1}}'],
+  ]
+  for (const [target, patch, merged] of rows)
+    t.equal(JSON.stringify(mergePatch(JSON.parse(target), JSON.parse(patch))), merged, patch)
+  t.notOk('polluted' in {})
 })
 
 t.test('canonical JSON is one text for equal values', async (t) => {

@@ -1,16 +1,7 @@
 import t from 'tap'
 import { defaultSender, readMailServer, readSender } from '../../src/domain/invitation/mail-server.js'
-import { requireSettingName, settingOf, showSetting, VAULT_SETTINGS } from '../../src/domain/settings.js'
-
-t.test('a setting is what was set, else its default', async (t) => {
-  t.equal(settingOf({}, 'reactors.undeclared_args'), 'forward')
-  t.equal(settingOf({ 'reactors.undeclared_args': 'strip' }, 'reactors.undeclared_args'), 'strip')
-  t.equal(settingOf({}, 'tokens.included_monthly_active'), 0)
-  t.equal(settingOf({}, 'search.masked_data'), true)
-  t.equal(settingOf({ 'search.masked_data': false }, 'search.masked_data'), false)
-  t.equal(settingOf({}, 'mail.url'), undefined)
-  t.throws(() => requireSettingName('constructor'), { code: 'usage' })
-})
+import { requireSettingName, showSetting, VAULT_SETTINGS } from '../../src/domain/settings.js'
+import { refusal } from '../support/refusals.js'
 
 t.test('a setting takes what it may be and refuses the rest', async (t) => {
   const cases: [keyof typeof VAULT_SETTINGS, string, unknown][] = [
@@ -20,23 +11,19 @@ t.test('a setting takes what it may be and refuses the rest', async (t) => {
     ['public_url', 'https://user:password@example.com', undefined],
     ['public_url', 'https://example.com/?a=b', undefined],
     ['public_url', 'javascript:alert(1)', undefined],
-    ['public_url', 'vault.example.com', undefined],
     ['tokens.included_monthly_active', '1000', 1000],
     ['tokens.included_monthly_active', '-1', undefined],
-    ['tokens.included_monthly_active', '1e3', undefined],
     ['tokens.included_monthly_active', '9007199254740993', undefined],
     ['search.masked_data', 'false', false],
-    ['search.masked_data', 'true', true],
     ['search.masked_data', 'no', undefined],
     ['reactors.undeclared_args', 'strip', 'strip'],
-    ['reactors.undeclared_args', 'Strip', undefined],
     ['reactors.time_limit_ms', '99', undefined],
     ['reactors.time_limit_ms', '100', 100],
     ['mail.from', 'Ada <ada@example.com>', 'Ada <ada@example.com>'],
     ['mail.from', 'Ada\r\nBcc: eve <ada@example.com>', undefined],
-    ['mail.from', 'nobody', undefined],
     ['mail.ca', 'no certificate', undefined],
   ]
+  t.throws(() => requireSettingName('constructor'), { code: 'usage' })
   for (const [name, text, value] of cases) {
     const read = () => VAULT_SETTINGS[name].read(text)
     if (value === undefined) t.throws(read, { code: 'validation' }, `${name} = ${JSON.stringify(text)}`)
@@ -52,18 +39,8 @@ t.test('the password of the mail server is never shown, nor said in a refusal', 
     is_set: true,
     description: VAULT_SETTINGS['mail.url'].description,
   })
-  for (const text of [
-    'smpt://ada:s3cret-pass@h',
-    'smtp://ada:s3cret-pass@h/path',
-    'smtp://ada:s3cret-pass%zz@h',
-  ]) {
-    try {
-      VAULT_SETTINGS['mail.url'].read(text)
-      t.fail('it was taken')
-    } catch (error) {
-      t.notMatch(String((error as Error).message), 's3cret')
-    }
-  }
+  for (const text of ['smpt://ada:s3cret-pass@h', 'smtp://ada:s3cret-pass@h/path', 'smtp://a:s3cret%zz@h'])
+    t.notMatch(refusal(() => VAULT_SETTINGS['mail.url'].read(text)).message, 's3cret')
 })
 
 t.test('a mail server is named by a URL', async (t) => {

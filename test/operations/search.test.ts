@@ -1,6 +1,8 @@
 /** Search, against a filter that looks at every token. */
 import fc from 'fast-check'
 import t from 'tap'
+import type { Rule } from '../../src/domain/access/access.js'
+import type { Permission, Transform } from '../../src/domain/access/permissions.js'
 import { openTestVault, START, setSetting, type TestVault } from '../support/test-vault.js'
 
 const DAY_MS = 24 * 60 * 60 * 1000
@@ -53,20 +55,14 @@ const terms = fc.oneof(
   type.chain((value) => term('type', value, ({ token }) => token.type === value)),
   city.chain((value) => term('metadata.city', value, ({ token }) => equal(token.metadata.city ?? '', value))),
   city.chain((value) =>
-    term('metadata.born in', value, ({ token }) => equal(token.metadata['born in'] ?? '', value)).map(
-      (query) => ({
-        ...query,
-        text: query.text.replace('metadata.born in', 'metadata."born in"'),
-      }),
-    ),
+    term('metadata."born in"', value, ({ token }) => equal(token.metadata['born in'] ?? '', value)),
   ),
   word.chain((value) => term('data', value, ({ indexed }) => indexed.some((each) => equal(each, value)))),
   path.chain((value) => term('container', value, ({ token }) => token.containers.includes(value))),
-  prefix.chain((value) =>
-    term('container', value, ({ token }) =>
-      token.containers.some((each) => each.startsWith(value.slice(0, -1))),
-    ),
-  ),
+  prefix.chain((value) => {
+    const begins = (each: string) => each.startsWith(value.slice(0, -1))
+    return term('container', value, ({ token }) => token.containers.some(begins))
+  }),
   fc.nat({ max: 15 }).chain((at) => term('id', `token-${at}`, ({ token }) => token.id === `token-${at}`)),
   range('created_at', ({ token }) => day(token.created_at)),
   range('modified_at', ({ token }) => day(token.modified_at)),
@@ -88,18 +84,17 @@ function range(field: string, read: (found: Found) => string | undefined): fc.Ar
 
 const { query } = fc.letrec<{ query: Query }>((tie) => {
   const parts = fc.array(tie('query'), { minLength: 2, maxLength: 3 })
+  const join = (word: string, matches: (each: Query[], found: Found) => boolean) =>
+    parts.map((each) => ({
+      text: each.map(({ text }) => `(${text})`).join(` ${word} `),
+      matches: (found: Found) => matches(each, found),
+    }))
   return {
     query: fc.oneof(
       { maxDepth: 3, withCrossShrink: true },
       { weight: 3, arbitrary: terms },
-      parts.map((each) => ({
-        text: each.map(({ text }) => `(${text})`).join(' AND '),
-        matches: (found: Found) => each.every(({ matches }) => matches(found)),
-      })),
-      parts.map((each) => ({
-        text: each.map(({ text }) => `(${text})`).join(' OR '),
-        matches: (found: Found) => each.some(({ matches }) => matches(found)),
-      })),
+      join('AND', (each, found) => each.every(({ matches }) => matches(found))),
+      join('OR', (each, found) => each.some(({ matches }) => matches(found))),
       fc.tuple(fc.constantFrom('NOT ', '!', '-'), tie('query')).map(([not, { text, matches }]) => ({
         text: `${not}(${text})`,
         matches: (found: Found) => !matches(found),
@@ -167,15 +162,16 @@ t.test('with search.masked_data false nobody learns of data that they are not sh
   const vault = await openTestVault()
   t.teardown(() => vault.app.close())
   const { app, ask, askAs, createApplication } = vault
-  const rule = (priority: number, container: string, transform: 'redact' | 'mask' | 'reveal') =>
-    ({ priority, container, transform, permissions: ['token:read', 'token:search'] }) as const
-  const { key } = await createApplication('private', {
-    rules: [rule(1, '/mask/', 'mask'), rule(2, '/redact/', 'redact'), rule(3, '/', 'reveal')].map((each) => ({
-      ...each,
-      permissions: [...each.permissions],
-    })),
+  const permissions: Permission[] = ['token:read', 'token:search']
+  const rule = (priority: number, container: string, transform: Transform): Rule => ({
+    priority,
+    container,
+    transform,
+    permissions,
   })
-  const plain = await createApplication('private', { permissions: ['token:read', 'token:search'] })
+  const rules = [rule(1, '/mask/', 'mask'), rule(2, '/redact/', 'redact'), rule(3, '/', 'reveal')]
+  const { key } = await createApplication('private', { rules })
+  const plain = await createApplication('private', { permissions })
   const shown = [['/a/'], ['/']]
   const hidden = [['/mask/'], ['/redact/a/'], ['/a/', '/mask/'], ['/redact/', '/mask/b/']]
   const twins = await createTwins(vault, [...shown, ...hidden])
@@ -209,16 +205,17 @@ t.test('with search.masked_data false nobody learns of data that they are not sh
     'container:/mask/*',
     'type:token',
   )
-  const { query } = fc.letrec<{ query: string }>((tie) => ({
-    query: fc.oneof(
-      { maxDepth: 3, withCrossShrink: true },
-      atom,
-      fc
-        .tuple(tie('query'), fc.constantFrom('AND', 'OR'), tie('query'))
-        .map(([a, by, b]) => `(${a}) ${by} (${b})`),
-      tie('query').map((each) => `NOT (${each})`),
-    ),
-  }))
+  const { query } = fc.letrec<{ query: string }>((tie) => {
+    const both = fc.tuple(tie('query'), fc.constantFrom('AND', 'OR'), tie('query'))
+    return {
+      query: fc.oneof(
+        { maxDepth: 3, withCrossShrink: true },
+        atom,
+        both.map(([a, by, b]) => `(${a}) ${by} (${b})`),
+        tie('query').map((each) => `NOT (${each})`),
+      ),
+    }
+  })
   let told = 0
   const property = fc.asyncProperty(query, async (text) => {
     const found = new Set(await find(text))

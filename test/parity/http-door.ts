@@ -5,7 +5,7 @@ import { readJsonBody } from '../../src/domain/proxy/code-answer.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import { createAnswerer } from '../../src/http/answerer.js'
-import type { HttpResponse as HttpAnswer } from '../../src/http/exchange.js'
+import type { HttpResponse as HttpAnswer, HttpRequest } from '../../src/http/exchange.js'
 import { createDocument } from '../../src/http/openapi/openapi.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
@@ -31,7 +31,13 @@ const contract = createContract(
   }),
 )
 
-async function serveCases(clock: MovableClock) {
+/** Sends one request. */
+type Send = (
+  request: Pick<HttpRequest, 'method' | 'target' | 'headers'> & { body: string },
+) => Promise<{ status: number; headers: HttpAnswer['headers']; body: string }>
+
+/** HTTP without sockets, on a vault in memory. */
+export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
   const options = completeService({
@@ -43,12 +49,7 @@ async function serveCases(clock: MovableClock) {
       return authenticate(host, key)
     },
   })
-  return { app, answerer: createAnswerer(options) }
-}
-
-/** HTTP without sockets, on a vault in memory. */
-export async function openHttpDoor(clock: MovableClock): Promise<Door> {
-  const { app, answerer } = await serveCases(clock)
+  const answerer = createAnswerer(options)
   const send: Send = async ({ body, ...ask }) => {
     const { status, headers, ...answer } = await answerer({ ...ask, readBody: async () => Buffer.from(body) })
     const pieces: Uint8Array[] = [Buffer.from(answer.body), answer.bytes ?? Buffer.alloc(0)]
@@ -62,16 +63,8 @@ export async function openHttpDoor(clock: MovableClock): Promise<Door> {
   }
 }
 
-/** Sends one request. */
-export type Send = (request: {
-  method: string
-  target: string
-  headers: Record<string, string>
-  body: string
-}) => Promise<Pick<HttpAnswer, 'status' | 'headers' | 'body'>>
-
 /** A step as a request; its answer is held against the OpenAPI document. */
-export async function askHttp(
+async function askHttp(
   send: Send,
   { operation, input, idempotencyKey }: Request,
   key: string,
