@@ -54,7 +54,7 @@ t.test('every command reaches a vault in a store', async (t) => {
 
 t.test('workers share a port; one that is killed is replaced, and one signal stops all', async (t) => {
   const env = { ...process.env, XDG_CONFIG_HOME: place, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
-  const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps']
+  const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
   const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
   const ended = waitFor(server)
   const [line] = (await once(server.stdout!.setEncoding('utf8'), 'data')) as [string]
@@ -72,12 +72,16 @@ t.test('workers share a port; one that is killed is replaced, and one signal sto
   await until(() => children().length === 2)
   const [first = ''] = children()
   t.equal(await ask(), 200)
+  process.kill(Number(first), 'SIGSTOP')
+  const asked = [ask(), ask()]
+  await setTimeout(200)
   process.kill(Number(first), 'SIGKILL')
+  t.ok((await Promise.all(asked)).includes(undefined), 'a connection that it had not taken fails at once')
   await until(() => children().length === 2 && !children().includes(first))
   await until(async () => (await ask()) === 200)
   for (let count = 0; count < 10; count++) t.equal(await ask(), 200)
   server.kill('SIGTERM')
-  t.match(await ended, { code: 0, stderr: /A worker ended[\s\S]*Stopping/ })
+  t.match(await ended, { code: 0, stderr: /^A worker ended\. Another one starts\.\nStopping/ })
 })
 
 t.test('a vault is copied, backed up and restored between a store and directories', async (t) => {

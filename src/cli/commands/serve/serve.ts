@@ -61,7 +61,7 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   const { isWorker, joinWorkers, leaveWorkers, requireShared, runWorkers } = await import('./workers.js')
   requireShared(given, options)
   if (isWorker()) {
-    const { context, port = options.port } = await joinWorkers(given)
+    const { context, port } = await joinWorkers(given)
     await context.withVault(await openThisVault(context, 'server', openVault), (app) =>
       serveOpened(context, { ...options, port }, hardenHost(context), { control: new ControlState(app) }),
     )
@@ -71,7 +71,7 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   await context.withVault(await openThisVault(context, 'command', openVault), async (app) => {
     const opened = await describeFound(context, options, app)
     context.handlesSignals()
-    await runWorkers(context, options.workers, async (port) => {
+    await runWorkers(context, options, async (port) => {
       const url = `${options.tls === undefined ? 'http' : 'https'}://${options.hostName}:${port}`
       await announce(context, options, { ...opened, url, pageUrl: undefined, controlKey: undefined })
     })

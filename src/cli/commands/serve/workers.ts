@@ -1,8 +1,10 @@
 /** `serve --workers`: processes that share a port, over a vault that several processes may have open. */
 import cluster, { type Worker } from 'node:cluster'
 import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { pause } from '../../../client/pause.js'
 import { CofferError, usage } from '../../../errors.js'
+import { listen } from '../../../http/server.js'
 import { isStore } from '../../../vault/open.js'
 import type { CommandContext } from '../../context.js'
 import { printNotice } from '../../output/output.js'
@@ -32,19 +34,19 @@ export function isWorker(): boolean {
   return cluster.isWorker
 }
 
-/** A worker gets the secrets of the first process, which also stops it, and the port if another worker has it. */
+/** A worker gets the secrets and the port of the first process, which also stops it. */
 export async function joinWorkers(
   context: CommandContext,
-): Promise<{ context: CommandContext; port?: number }> {
+): Promise<{ context: CommandContext; port: number }> {
   const own = cluster.worker!
   const stopped = new AbortController()
-  const given = new Promise<{ typed: Omit<Typed, 'told'>; port?: number }>((resolve) =>
+  const given = new Promise<{ typed: Omit<Typed, 'told'>; port: number }>((resolve) =>
     own.on('message', (message) => (message === STOP ? stopped.abort() : resolve(message))),
   )
   own.send(READY)
-  const { typed, ...rest } = await given
+  const { typed, port } = await given
   const signal = AbortSignal.any([context.signal, stopped.signal])
-  return { ...rest, context: { ...context, signal, typed: { ...typed, told: context.typed.told } } }
+  return { port, context: { ...context, signal, typed: { ...typed, told: context.typed.told } } }
 }
 
 /** Ends the channel to the first process, without which this one has nothing left to do. */
@@ -54,21 +56,24 @@ export function leaveWorkers(): void {
 
 /**
  * Starts workers until `signal`, and replaces those that end. `announce` is called with the port when the first listens.
+ * Port 0 is chosen here: workers share only a port that all of them name.
  * @throws CofferError `unavailable` if the first does not start; it has said why
  */
 export async function runWorkers(
   { signal, typed, terminal }: Pick<CommandContext, 'signal' | 'typed' | 'terminal'>,
-  count: number,
+  { workers: count, port: wanted, addresses }: ServeOptions,
   announce: (port: number) => Promise<void>,
 ): Promise<void> {
+  const { servers, port } = await listen(() => createServer(), addresses, wanted)
+  for (const server of servers) server.close()
   const workers = new Set<Worker>()
   const { told: _, ...secrets } = typed
-  let found = {}
   const start = (): Worker => {
     const worker = cluster.fork()
     workers.add(worker)
+    closeUntaken(worker)
     worker.once('message', () => {
-      worker.send({ typed: secrets, ...found })
+      worker.send({ typed: secrets, port })
       if (signal.aborted) worker.send(STOP)
     })
     worker.once('exit', () => workers.delete(worker))
@@ -82,18 +87,39 @@ export async function runWorkers(
       if (!signal.aborted) keep(start())
     })
   const first = start()
-  const [address] = await Promise.race([once(first, 'listening'), once(first, 'exit').then(() => [])])
-  if (address === undefined) {
+  const ended = once(first, 'exit').then(() => false)
+  if (!(await Promise.race([once(first, 'listening'), ended]))) {
     if (signal.aborted) return
     throw new CofferError('unavailable', 'The first worker did not start. Its error is above.')
   }
-  found = { port: address.port }
   keep(first)
-  await announce(address.port)
+  await announce(port)
   while (workers.size < count && !signal.aborted) keep(start())
   if (!signal.aborted) await once(signal, 'abort')
   void printNotice(terminal, STOPPING)
   const ends = [...workers].map((worker) => once(worker, 'exit'))
   for (const worker of workers) if (worker.isConnected()) worker.send(STOP)
   await Promise.all(ends)
+}
+
+/** Connections that a worker was given and has not taken when it ends: `node:cluster` forgets them, and their clients wait. */
+function closeUntaken({ process }: Worker): void {
+  const untaken = new Set<{ close(): void }>()
+  const given = process.send.bind(process) as (...args: unknown[]) => boolean
+  const send = (message: unknown, handle?: { close(): void } | null, ...rest: unknown[]) => {
+    if (handle) {
+      const { close } = handle
+      // `node:cluster` closes its copy when the worker has taken the connection.
+      handle.close = () => {
+        untaken.delete(handle)
+        close.call(handle)
+      }
+      untaken.add(handle)
+    }
+    return given(message, handle, ...rest)
+  }
+  Object.assign(process, { send })
+  process.once('exit', () => {
+    for (const handle of untaken) handle.close()
+  })
 }
