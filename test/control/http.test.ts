@@ -1,7 +1,7 @@
 /** The control plane of `coffer serve`: who reaches it. Its commands run in `test/cli/examples.test.ts`. */
 import t, { type Test } from 'tap'
 import { startServer } from '../../src/index.js'
-import { createWorkplace, runCommand, startProcess, type Workplace } from '../http/process.js'
+import { createWorkplace, runCommand, serveFor, type Workplace } from '../http/process.js'
 import { readAnswers, sendRaw } from '../http/socket.js'
 
 interface Control {
@@ -16,12 +16,7 @@ async function start(
   const place = createWorkplace()
   if (words.length === 0 || words[0] === '--test-controls')
     await runCommand(place, ['init', '--starter-apps'])
-  const { child, announcement, ended } = await startProcess(place, words)
-  t.teardown(async () => {
-    child.kill('SIGTERM')
-    await ended
-    place.remove()
-  })
+  const { announcement } = await serveFor(t, words, place)
   const { control } = announcement as unknown as { control?: Control }
   const key = announcement.applications.private?.key ?? ''
   return { place, url: announcement.url, key, ...(control && { control }) }

@@ -1,7 +1,7 @@
 /** From an invitation to a member as people see it: in a real browser, on what the built program serves. */
 import t, { type Test } from 'tap'
 import { checkPage, launchChromium, needsChromium } from './chromium.js'
-import { createWorkplace, runCommand, startProcess, type Workplace } from './process.js'
+import { createWorkplace, runCommand, serveFor, type Workplace } from './process.js'
 
 t.test(
   'invite, read the outbox, follow the link, accept, be a member; the link is dead',
@@ -60,14 +60,9 @@ t.test(
 async function start(t: Test) {
   const place = createWorkplace()
   await run(place, ['init', '--quiet'])
-  const server = await startProcess(place, ['--starter-apps'])
+  const server = await serveFor(t, ['--starter-apps'], place)
   const browser = await launchChromium()
-  t.teardown(async () => {
-    await browser.close()
-    server.child.kill('SIGTERM')
-    await server.ended
-    place.remove()
-  })
+  t.teardown(() => browser.close())
   return { place, server, page: await browser.newPage() }
 }
 

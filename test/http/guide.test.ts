@@ -7,7 +7,7 @@ import { FILTERS } from '../../src/domain/expression/parse.js'
 import { CLIENT_PREFIX, rateArea, readAreas, readClients } from '../../src/http/openapi/emulation.js'
 import { renderClients, renderFidelity } from '../../src/http/pages/pages.js'
 import { registry } from '../../src/operations/all.js'
-import { createWorkplace, startProcess } from './process.js'
+import { serveFor } from './process.js'
 
 const root = new URL('../../../', import.meta.url).pathname
 const run = promisify(execFile)
@@ -101,14 +101,7 @@ t.test('docs/emulation.md has the snippets of this version', async (t) => {
 })
 
 t.test('the snippets of the clients at hand work as they are', async (t) => {
-  const place = createWorkplace()
-  const server = await startProcess(place, ['--ephemeral', '--prefix', CLIENT_PREFIX])
-  t.teardown(async () => {
-    server.child.kill('SIGTERM')
-    await server.ended
-    place.remove()
-  })
-  const { url, applications } = server.announcement
+  const { url, applications } = (await serveFor(t, ['--ephemeral', '--prefix', CLIENT_PREFIX])).announcement
   const commands: Record<string, (code: string) => [string, string[]]> = {
     js: (code) => [
       process.execPath,

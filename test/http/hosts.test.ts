@@ -4,7 +4,7 @@ import { createHostCheck } from '../../src/http/start.js'
 import { openEphemeral } from '../support/ephemeral.js'
 import { createHandler, startServer } from '../support/service.js'
 import { setSetting } from '../support/test-vault.js'
-import { createWorkplace, startProcess } from './process.js'
+import { createWorkplace, serveFor, startProcess } from './process.js'
 import { readAnswers, sendRaw, spellRequest } from './socket.js'
 
 const app = await openEphemeral({ tenantName: 'test' })
@@ -88,7 +88,6 @@ t.test('a server refuses before all else; a handler leaves it to whoever brings 
 
 t.test('coffer serve takes names from its flag and its variable', async (t) => {
   const place = createWorkplace()
-  t.teardown(() => place.remove())
   const statusOf = async (url: string, host: string) => {
     const text = spellRequest('GET /healthz', { Host: host, Connection: 'close' })
     return readAnswers(await sendRaw(Number(new URL(url).port), text))[0]?.status
@@ -98,11 +97,9 @@ t.test('coffer serve takes names from its flag and its variable', async (t) => {
     ['one.test', []],
     ['two.test three.test', ['--allow-host', 'two.test', '--allow-host', 'four.test,three.test']],
   ] as const) {
-    const { announcement, child, ended } = await startProcess({ ...place, env }, ['--ephemeral', ...words])
+    const { announcement } = await serveFor(t, ['--ephemeral', ...words], { ...place, env })
     for (const name of names.split(' ')) t.equal(await statusOf(announcement.url, name), 200, name)
     t.equal(await statusOf(announcement.url, 'five.test'), 421)
-    child.kill('SIGTERM')
-    await ended
   }
   const bad = startProcess(place, ['--ephemeral', '--allow-host', 'vault.test:80'])
   await t.rejects(bad, /--allow-host takes names without a port/)

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Test } from 'tap'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
 import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
@@ -80,6 +81,17 @@ export async function startProcess(
   const first = printed.stdout.split('\n')[0] ?? ''
   if (first === '') throw new Error(`the server did not start: ${(await ended).stderr}`)
   return { child, announcement: JSON.parse(first) as Announcement, printed, ended }
+}
+
+/** {@link startProcess} in a place of its own, until the test ends. */
+export async function serveFor(t: Test, words: readonly string[], place = createWorkplace()) {
+  const server = await startProcess(place, words)
+  t.teardown(async () => {
+    server.child.kill('SIGTERM')
+    await server.ended
+    place.remove()
+  })
+  return server
 }
 
 export interface Reply {
