@@ -1,11 +1,13 @@
 import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, constants, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { startProgram } from '../start-program.js'
 import { createMachine, type Machine, PROGRAM, waitFor } from './binary.js'
+import { killCommands } from './kill.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
@@ -77,25 +79,30 @@ t.test('a command of tokens reads one part of the bundle, and no standard input'
 
 t.test('a signal ends a command at once, also one that draws or waits for its reader', async (t) => {
   const machine = await open(t)
+  const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
   const tokens = Array.from({ length: 20 }, (_, at) => ({
     type: 'token',
-    data: at === 7 ? 'x'.repeat(300_000) : 'y',
+    data: dataOf(at),
     mask: '{{ data }}',
   }))
   t.equal((await machine.coffer(['token', 'tokenize'], JSON.stringify(tokens))).code, 0)
-  for (const signal of ['SIGINT', 'SIGTERM'] as const)
-    for (const output of ['table', 'json', 'ndjson', 'csv']) {
-      // Nobody reads, so that the pipe is full before the end.
-      const child = machine.start(['token', 'list', '--all', '--output', output])
-      child.stdout?.pause()
-      await new Promise((resolve) => child.stdout?.once('readable', resolve))
-      const killing = setTimeout(() => child.kill('SIGKILL'), 10_000)
-      child.kill(signal)
-      const how = await new Promise((resolve) => child.on('exit', (code, by) => resolve(by ?? code)))
-      clearTimeout(killing)
-      child.stdout?.destroy()
-      t.ok(how === signal || how === 130, `${output} ended by ${how}`)
-    }
+  for (const [output, signal] of [
+    ['table', 'SIGINT'],
+    ['json', 'SIGTERM'],
+    ['ndjson', 'SIGINT'],
+    ['csv', 'SIGTERM'],
+  ] as const) {
+    // Nobody reads, so that the pipe is full before the end.
+    const child = machine.start(['token', 'list', '--all', '--output', output])
+    child.stdout?.pause()
+    await new Promise((resolve) => child.stdout?.once('readable', resolve))
+    const killing = setTimeout(() => child.kill('SIGKILL'), 10_000)
+    child.kill(signal)
+    const how = await new Promise((resolve) => child.on('exit', (code, by) => resolve(by ?? code)))
+    clearTimeout(killing)
+    child.stdout?.destroy()
+    t.ok(how === signal || how === 130, `${output} ended by ${how}`)
+  }
   t.match(await machine.coffer(['token', 'list', '--size', '1', '--output', 'id']), { code: 0, stderr: '' })
 })
 
@@ -114,18 +121,10 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
   execFileSync('mkfifo', [pipe])
   for (const line of ['seed apply pipe', 'token import pipe']) {
     const child = machine.start(line.split(' '))
-    // A writer that writes nothing.
-    let writer: number | undefined
-    while (writer === undefined && child.exitCode === null) {
-      await pause(10)
-      try {
-        writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
-      } catch (error) {
-        if ((error as { code?: unknown }).code !== 'ENXIO') throw error
-      }
-    }
+    // A writer that writes nothing. It opens once the command reads.
+    const writer = await openFile(pipe, 'w')
     await end(child)
-    closeSync(writer!)
+    await writer.close()
   }
   const child = machine.start(['token', 'import', '--resume', 'state'])
   child.stdin!.on('error', () => {})
@@ -138,30 +137,35 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
 
 t.test('a server leaves no core dump, or doctor says that it cannot help it', async (t) => {
   const machine = await open(t)
-  const serve = async (line: string) => {
-    const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
-    const child = startProgram('bash', ['--norc', '-c', `${line}; exec ${words}`], {
-      cwd: machine.place,
-      env: machine.env,
-    })
-    const ended = waitFor(child)
-    await once(child.stdout!, 'data')
-    const readOf = (name: string) =>
-      existsSync(`/proc/self/${name}`) ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8').trim() : ''
-    const [limits, filter] = [readOf('limits'), readOf('coredump_filter')]
-    child.kill('SIGTERM')
-    return { limits, filter, stderr: (await ended).stderr }
-  }
-  const free = await serve('ulimit -c $(ulimit -Hc)')
-  const findings = (line: string) => machine.bash(`${line}; '${process.execPath}' '${PROGRAM}' doctor`)
-  const isSpoken = (await findings('ulimit -c $(ulimit -Hc)')).stdout.includes('ulimit -c 0')
-  if (free.limits !== '') t.equal(/^Max core file size +0 +0 /m.test(free.limits), !isSpoken)
-  if (free.filter !== '')
-    t.match(free.filter, /^0+$/, 'a handler of dumps, which no limit holds for, gets no memory')
+  const most = 'ulimit -c $(ulimit -Hc)'
+  const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
+  const options = { cwd: machine.place, env: machine.env }
+  const child = startProgram('bash', ['--norc', '-c', `${most}; exec ${words}`], options)
+  const ended = waitFor(child)
+  await once(child.stdout!, 'data')
+  const readOf = (name: string) =>
+    existsSync(`/proc/self/${name}`) ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8').trim() : undefined
+  const [limits, filter] = [readOf('limits'), readOf('coredump_filter')]
+  child.kill('SIGTERM')
+  await ended
+  const findings = async (line: string) =>
+    (await machine.bash(`${line}; '${process.execPath}' '${PROGRAM}' doctor`)).stdout
+  const isSpoken = (await findings(most)).includes('ulimit -c 0')
+  if (limits !== undefined) t.equal(/^Max core file size +0 +0 /m.test(limits), !isSpoken)
+  // A handler of dumps, which no limit holds for, gets no memory.
+  t.match(filter ?? '0', /^0+$/)
   const bare = 'mkdir -p bin; export PATH=$PWD/bin'
   // Where the system allows none at all, there is nothing to say.
-  const { stdout: most } = await machine.bash('ulimit -Hc')
-  const said = (await findings(`${bare}; ulimit -c ${most.trim()}`)).stdout
-  t.equal(said.includes('ulimit -c 0'), most.trim() !== '0', said)
-  t.notMatch((await findings(`${bare}; ulimit -c 0`)).stdout, 'ulimit')
+  const { stdout } = await machine.bash('ulimit -Hc')
+  t.equal((await findings(`${bare}; ${most}`)).includes('ulimit -c 0'), stdout.trim() !== '0')
+  t.notMatch(await findings(`${bare}; ulimit -c 0`), 'ulimit')
+})
+
+/** A share of the kills that every run can afford; `npm run test:soak` does it at length. */
+t.test('servers and commands that are killed lose nothing that they acknowledged', async (t) => {
+  const { kills, acknowledged, faults } = await killCommands(4_000)
+  t.comment(JSON.stringify({ kills, acknowledged }))
+  t.strictSame(faults, [])
+  for (const victim of ['serve', 'rekey', 'compact', 'create']) t.ok(kills[victim], `${victim} was killed`)
+  t.ok(acknowledged > 0, `${acknowledged} tokens were acknowledged`)
 })

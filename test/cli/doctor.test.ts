@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { judgeSandbox } from '../../src/cli/commands/doctor.js'
 import { describeSandbox, findConfinement, listWrappers } from '../../src/reactor/confinement.js'
-import { createHome, createVaultHome } from './home.js'
+import { createVaultHome, testHome, testVault } from './home.js'
 
 interface Finding {
   check: string
@@ -13,8 +13,7 @@ interface Finding {
   advice?: string
 }
 
-t.test('a healthy vault passes every check', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a healthy vault passes every check', async (t, home) => {
   await home.createToken()
   const findings: Finding[] = await home.json('doctor')
   const checks = 'node permissions lock vault no_reveal chain dumps sandbox'
@@ -27,8 +26,7 @@ t.test('a healthy vault passes every check', async (t) => {
   t.equal(stdout.split('\n')[0]!.includes('advice'), isAdvised, 'no empty column')
 })
 
-t.test('what is wrong is named, with what to do, and the exit code is 1', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what is wrong is named, with what to do, and the exit code is 1', async (t, home) => {
   const vault = join(home.place, '.coffer')
   const examine = async (options: object = {}) => {
     const { code, stdout, stderr } = await home.run('doctor', options)
@@ -52,8 +50,7 @@ t.test('what is wrong is named, with what to do, and the exit code is 1', async 
   t.equal((await home.run('doctor')).code, 0)
 })
 
-t.test('without a vault, or with one that does not open, the other checks are made', async (t) => {
-  const home = createHome(t)
+testHome('without a vault, or with one that does not open, the other checks are made', async (t, home) => {
   t.match(await home.run('doctor'), { code: 1, stdout: '"check":"node","state":"ok"' })
   t.equal((await home.run('doctor --vault nowhere')).code, 1)
   const vaulted = await createVaultHome(t)

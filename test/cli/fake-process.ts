@@ -1,8 +1,8 @@
 /** Runs the command line in this process, with streams that are strings, or a terminal with a person at it. */
-import { PassThrough, Readable } from 'node:stream'
+import { PassThrough, Readable, Writable } from 'node:stream'
 import type { ProcessLike } from '../../src/cli/context.js'
+import type { OutputStream, Terminal } from '../../src/cli/output/terminal.js'
 import type { Fetch } from '../../src/client/http-client.js'
-import { createOutput } from './fake-terminal.js'
 
 export interface Run {
   words: readonly string[]
@@ -78,9 +78,8 @@ export async function runProcess(
   return { code, stdout: stdout.text, stderr: stderr.text }
 }
 
-function createKeyboard(): PassThrough {
-  return Object.assign(new PassThrough(), { isTTY: true, setRawMode: () => undefined })
-}
+const createKeyboard = (isTTY = true) =>
+  Object.assign(new PassThrough(), { isTTY, setRawMode: () => undefined })
 
 /** Types what stands with a question when it is drawn, and goes on to the next. */
 export function answerInTurn(input: Readable, answers: readonly Answer[]): (text: string) => void {
@@ -100,4 +99,62 @@ export function answerInTurn(input: Readable, answers: readonly Answer[]): (text
 /** What is printed, without colours and the movements of the cursor. */
 export function withoutStyle(text: string): string {
   return text.replace(/\u001b\[[\d;?]*[A-Za-z]/g, '')
+}
+
+export interface FakeOutput extends Writable {
+  isTTY: boolean
+  columns: number | undefined
+  /** Everything written so far. */
+  text: string
+}
+
+/** `failure`: the code that every write fails with. `watch`: told all that is written. */
+export function createOutput({
+  isTTY = false,
+  columns,
+  failure,
+  watch,
+}: {
+  isTTY?: boolean
+  columns?: number | undefined
+  failure?: string | undefined
+  watch?(text: string): void
+} = {}): FakeOutput {
+  const stream = new Writable({
+    decodeStrings: false,
+    write(chunk, _encoding, done) {
+      if (failure !== undefined) return done(Object.assign(new Error('failed'), { code: failure }))
+      output.text += String(chunk)
+      watch?.(String(chunk))
+      done()
+    },
+  })
+  const output: FakeOutput = Object.assign(stream, { isTTY, columns, text: '' })
+  return output
+}
+
+export interface FakeTerminal extends Terminal {
+  stdin: PassThrough & { isTTY: boolean }
+  stdout: FakeOutput
+  stderr: FakeOutput
+}
+
+/** A terminal of `columns`, or without them a pipe; no colours, not quiet, and nobody to ask unless `mayPrompt`. */
+export function createTerminal(
+  options: { columns?: number; stdout?: OutputStream } & Partial<
+    Pick<Terminal, 'colour' | 'quiet' | 'mayPrompt'>
+  > = {},
+): FakeTerminal {
+  const { columns, ...rest } = options
+  const isTTY = columns !== undefined
+  const size = columns === undefined ? {} : { columns }
+  return {
+    stdin: createKeyboard(isTTY),
+    stdout: createOutput({ isTTY, ...size }),
+    stderr: createOutput({ isTTY, ...size }),
+    colour: { stdout: false, stderr: false },
+    quiet: false,
+    mayPrompt: false,
+    ...(rest as object),
+  }
 }

@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Test } from 'tap'
+import t, { type Test } from 'tap'
 import { main } from '../../src/cli/main.js'
 import type { ContainerRule } from '../../src/domain/access/access.js'
 import { type Outcome, type Run, runProcess } from './fake-process.js'
@@ -59,6 +59,14 @@ export async function createVaultHome(t: Test): Promise<Home> {
   await home.json(['init'])
   return home
 }
+
+/** A test in an empty home. */
+export const testHome = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
+  t.test(title, async (t) => run(t, createHome(t)))
+
+/** A test in a home with a vault. */
+export const testVault = (title: string, run: (t: Test, home: Home) => Promise<void>) =>
+  t.test(title, async (t) => run(t, await createVaultHome(t)))
 
 /** An access rule for all containers, unless told otherwise. */
 export const ruleOf = (

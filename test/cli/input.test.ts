@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { InputReader, SECRET_LIMIT_BYTES, VALUE_LIMIT_BYTES } from '../../src/cli/input/input.js'
 import { suggestName } from '../../src/domain/text/nearest.js'
-import { createVaultHome } from './home.js'
+import { createVaultHome, testVault } from './home.js'
 
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
 
@@ -153,8 +153,7 @@ t.test('the buffers that a secret came in are wiped', async (t) => {
 
 const SECRET = 'secret-value'
 
-t.test('a misspelled property is named with the nearest one, and is no error', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a misspelled property is named with the nearest one, and is no error', async (t, home) => {
   const body = { type: 'token', data: 'x', maks: SECRET, metdata: { a: SECRET }, '\u001b[2Jq': SECRET }
   const stdin = JSON.stringify(body)
   const made = await home.run('token create', { stdin })

@@ -4,7 +4,7 @@ import { startMailServer } from '../delivery/server.js'
 import { CERTIFICATE } from '../http/certificate.js'
 import { findLeaks, readTree } from '../support/leak.js'
 import type { Outcome } from './fake-process.js'
-import { createVaultHome } from './home.js'
+import { createVaultHome, testVault } from './home.js'
 
 const invite = 'invite create --email ada@example.com'
 const second = 'invite create --email eve@example.com'
@@ -42,8 +42,7 @@ t.test('who invites is told where the mail went, and sees the link; who is invit
   t.match(again.stderr, 'This link has been used')
 })
 
-t.test('the token alone is a link too, and may come on standard input', async (t) => {
-  const home = await createVaultHome(t)
+testVault('the token alone is a link too, and may come on standard input', async (t, home) => {
   const link = linkIn((await home.run(invite)).stderr)
   const token = new URL(link).searchParams.get('token')!
   t.equal((await home.run('invite accept nonsense')).code, 2)
@@ -51,8 +50,7 @@ t.test('the token alone is a link too, and may come on standard input', async (t
   t.match(await home.json('invite accept', { stdin: `${token}\n` }), { role: 'ADMIN' })
 })
 
-t.test('a mail is printed as text to people, and an empty outbox says what to do', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a mail is printed as text to people, and an empty outbox says what to do', async (t, home) => {
   const read = (more = '') => home.run(`invite outbox${more} -o table`)
   t.match((await read()).stderr, 'coffer invite create')
   const { id } = await home.json(invite)
@@ -67,8 +65,7 @@ t.test('a mail is printed as text to people, and an empty outbox says what to do
     t.equal((await read(more)).code, code, more)
 })
 
-t.test('everything happens in the tenant that was chosen', async (t) => {
-  const home = await createVaultHome(t)
+testVault('everything happens in the tenant that was chosen', async (t, home) => {
   await home.json('tenant create staging')
   await home.json('tenant use staging')
   await home.json(['invite', 'accept', linkIn((await home.run(invite)).stderr)])
@@ -119,8 +116,7 @@ t.test('a mail that cannot be sent leaves the invitation, says so, and goes with
   )
 })
 
-t.test('settings are set, shown, and forgotten', async (t) => {
-  const home = await createVaultHome(t)
+testVault('settings are set, shown, and forgotten', async (t, home) => {
   const names = (await home.json('config list')).map(({ name }: { name: string }) => name)
   t.ok(names.includes('mail.url') && names.includes('reactors.undeclared_args'))
   const name = 'tokens.included_monthly_active'

@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { createMachine, type Ended, type Machine, waitFor } from './binary.js'
+import { createMachine, type Ended, waitFor } from './binary.js'
 
 export interface CommandKills {
   /** Processes that were killed while they ran, by what they did. */
@@ -29,117 +29,95 @@ const COMMANDS_AT_ONCE = 3
 const FILLED = 1000
 const UNAVAILABLE = 9
 
-class Killing {
-  readonly result: CommandKills = { kills: {}, acknowledged: 0, faults: [] }
-  readonly #machine: Machine
-  readonly #sure = new Set<string>()
-  readonly #maybe = new Set<string>()
-  /** How long the next of each kind runs at most before it is killed: found on the machine that the test runs on. */
-  readonly #limitMs = new Map<Victim, number>()
-  #serial = 0
-
-  constructor(machine: Machine) {
-    this.#machine = machine
-  }
-
-  async fill(): Promise<void> {
-    const values = Array.from({ length: FILLED }, (_, index) => `filled ${index}`)
-    await this.#expect(['token', 'tokenize'], JSON.stringify(values))
-  }
-
-  async round(victim: Victim): Promise<void> {
-    if (victim === 'serve') await this.#killServer()
-    else if (victim === 'create') await this.#create({ isVictim: true })
-    else await this.#kill(victim, this.#machine.start(['vault', victim, '--yes']))
-    await this.#create()
-  }
-
-  /** Nothing that was acknowledged is missing, nothing else is there, and all of it verifies. */
-  async judge(): Promise<void> {
-    await this.#judgeOnce()
-    await this.#expect(['vault', 'rekey', '--yes'])
-    await this.#judgeOnce()
-    this.result.acknowledged = this.#sure.size
-  }
-
-  async #judgeOnce(): Promise<void> {
-    const { ok } = JSON.parse((await this.#expect(['vault', 'verify'])).stdout)
-    const { is_whole: isWhole } = JSON.parse((await this.#expect(['log', 'verify'])).stdout)
-    if (ok !== true || isWhole !== true) this.result.faults.push(`verified: ${ok}, log: ${isWhole}`)
-    const { stdout } = await this.#expect(['token', 'list', '--all', '--reveal'])
-    const tokens = (JSON.parse(stdout) as { data: { id: string; data: string }[] }).data
-    const own = tokens.filter(({ data }) => !data.startsWith('filled'))
-    if (tokens.length - own.length !== FILLED) this.result.faults.push('Some of the first are missing.')
-    const present = new Map(own.map(({ id, data }) => [id, data]))
-    if (present.size !== own.length) this.result.faults.push('An id is there twice.')
-    for (const id of this.#sure) if (!present.has(id)) this.result.faults.push(`${id} was lost.`)
-    for (const [id, data] of present) {
-      const isKnown = this.#sure.has(id) || this.#maybe.has(id)
-      if (!isKnown || data !== `data of ${id}`) this.result.faults.push(`${id} holds ${data}.`)
-    }
-  }
-
-  async #killServer(): Promise<void> {
-    const server = this.#machine.start(['serve', '--port', '0', '--output', 'json', '--log', 'none'])
-    const ended = waitFor(server)
-    await Promise.race([once(server.stdout!, 'data'), ended])
-    const commands = Array.from({ length: COMMANDS_AT_ONCE }, () => this.#create({ mayLoseServer: true }))
-    await this.#kill('serve', server, ended)
-    await Promise.all(commands)
-  }
-
-  async #kill(victim: Victim, child: ChildProcess, ended = waitFor(child)): Promise<Ended> {
-    const started = performance.now()
-    const limitMs = this.#limitMs.get(victim) ?? FIRST_LIMIT_MS
-    const timer = setTimeout(() => child.kill('SIGKILL'), randomInt(limitMs))
-    const outcome = await ended
-    clearTimeout(timer)
-    if (outcome.signal === 'SIGKILL') {
-      this.result.kills[victim] = (this.result.kills[victim] ?? 0) + 1
-      if (victim !== 'serve') this.#limitMs.set(victim, limitMs + LONGER_MS)
-    } else {
-      this.#limitMs.set(victim, Math.ceil(performance.now() - started))
-      if (outcome.code !== 0) this.#complain(victim, outcome)
-    }
-    return outcome
-  }
-
-  async #create({ isVictim = false, mayLoseServer = false } = {}): Promise<void> {
-    const id = `token-${this.#serial++}`
-    this.#maybe.add(id)
-    const child = this.#machine.start(['token', 'create', '--output', 'id'])
-    child.stdin?.on('error', () => {})
-    child.stdin?.end(JSON.stringify({ id, type: 'token', data: `data of ${id}` }))
-    const outcome = await (isVictim ? this.#kill('create', child) : waitFor(child))
-    if (outcome.code === 0) this.#sure.add(id)
-    else if (!isVictim && !(mayLoseServer && outcome.code === UNAVAILABLE)) this.#complain(id, outcome)
-  }
-
-  async #expect(words: readonly string[], stdin?: string): Promise<Ended> {
-    const outcome = await this.#machine.coffer(words, stdin)
-    if (outcome.code !== 0) throw new Error(`coffer ${words.join(' ')}: ${outcome.stderr}`)
-    return outcome
-  }
-
-  #complain(what: string, { code, signal, stderr }: Ended): void {
-    this.result.faults.push(`${what} ended with ${code ?? signal}: ${stderr}`)
-  }
-}
-
 /** Kills for `limitMs` and until each kind was killed once, in turn, then looks at what is left. */
 export async function killCommands(limitMs: number): Promise<CommandKills> {
   const deadline = Date.now() + limitMs
   const machine = await createMachine()
+  const kills: Record<string, number> = {}
+  const faults: string[] = []
+  const sure = new Set<string>()
+  const maybe = new Set<string>()
+  /** How long the next of each kind runs at most before it is killed: found on the machine that the test runs on. */
+  const limits = new Map<Victim, number>()
+
+  const complain = (what: string, { code, signal, stderr }: Ended) =>
+    faults.push(`${what} ended with ${code ?? signal}: ${stderr}`)
+
+  const expect = async (words: readonly string[], stdin?: string): Promise<string> => {
+    const { code, stdout, stderr } = await machine.coffer(words, stdin)
+    if (code !== 0) throw new Error(`coffer ${words.join(' ')}: ${stderr}`)
+    return stdout
+  }
+
+  const kill = async (victim: Victim, child: ChildProcess, ended = waitFor(child)): Promise<Ended> => {
+    const started = performance.now()
+    const most = limits.get(victim) ?? FIRST_LIMIT_MS
+    const timer = setTimeout(() => child.kill('SIGKILL'), randomInt(most))
+    const outcome = await ended
+    clearTimeout(timer)
+    if (outcome.signal === 'SIGKILL') {
+      kills[victim] = (kills[victim] ?? 0) + 1
+      if (victim !== 'serve') limits.set(victim, most + LONGER_MS)
+    } else {
+      limits.set(victim, Math.ceil(performance.now() - started))
+      if (outcome.code !== 0) complain(victim, outcome)
+    }
+    return outcome
+  }
+
+  const create = async ({ isVictim = false, mayLoseServer = false } = {}): Promise<void> => {
+    const id = `token-${maybe.size}`
+    maybe.add(id)
+    const child = machine.start(['token', 'create', '--output', 'id'])
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(JSON.stringify({ id, type: 'token', data: `data of ${id}` }))
+    const outcome = await (isVictim ? kill('create', child) : waitFor(child))
+    if (outcome.code === 0) sure.add(id)
+    else if (!isVictim && !(mayLoseServer && outcome.code === UNAVAILABLE)) complain(id, outcome)
+  }
+
+  const killServer = async (): Promise<void> => {
+    const server = machine.start(['serve', '--port', '0', '--output', 'json', '--log', 'none'])
+    const ended = waitFor(server)
+    await Promise.race([once(server.stdout!, 'data'), ended])
+    const commands = Array.from({ length: COMMANDS_AT_ONCE }, () => create({ mayLoseServer: true }))
+    await kill('serve', server, ended)
+    await Promise.all(commands)
+  }
+
+  /** Nothing that was acknowledged is missing, nothing else is there, and all of it verifies. */
+  const judge = async (): Promise<void> => {
+    const { ok } = JSON.parse(await expect(['vault', 'verify']))
+    const { is_whole: isWhole } = JSON.parse(await expect(['log', 'verify']))
+    if (ok !== true || isWhole !== true) faults.push(`verified: ${ok}, log: ${isWhole}`)
+    const { data } = JSON.parse(await expect(['token', 'list', '--all', '--reveal']))
+    const tokens = data as { id: string; data: string }[]
+    const own = tokens.filter(({ data }) => !data.startsWith('filled'))
+    if (tokens.length - own.length !== FILLED) faults.push('Some of the first are missing.')
+    const present = new Map(own.map(({ id, data }) => [id, data]))
+    if (present.size !== own.length) faults.push('An id is there twice.')
+    for (const id of sure) if (!present.has(id)) faults.push(`${id} was lost.`)
+    for (const [id, data] of present)
+      if (!maybe.has(id) || data !== `data of ${id}`) faults.push(`${id} holds ${data}.`)
+  }
+
+  const round = async (victim: Victim): Promise<void> => {
+    if (victim === 'serve') await killServer()
+    else if (victim === 'create') await create({ isVictim: true })
+    else await kill(victim, machine.start(['vault', victim, '--yes']))
+    await create()
+  }
+
   try {
-    const killing = new Killing(machine)
-    await killing.fill()
-    const { kills, faults } = killing.result
+    const values = Array.from({ length: FILLED }, (_, index) => `filled ${index}`)
+    await expect(['token', 'tokenize'], JSON.stringify(values))
     let more = MORE_ROUNDS
     const goesOn = () => Date.now() < deadline || (VICTIMS.some((victim) => !kills[victim]) && more-- > 0)
-    for (let round = 0; faults.length === 0 && goesOn(); round++)
-      await killing.round(VICTIMS[round % VICTIMS.length]!)
-    await killing.judge()
-    return killing.result
+    for (let at = 0; faults.length === 0 && goesOn(); at++) await round(VICTIMS[at % VICTIMS.length]!)
+    await judge()
+    await expect(['vault', 'rekey', '--yes'])
+    await judge()
+    return { kills, acknowledged: sure.size, faults }
   } finally {
     machine.remove()
   }

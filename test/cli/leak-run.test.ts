@@ -1,10 +1,10 @@
 import { mkdirSync, readFileSync } from 'node:fs'
 import { Socket } from 'node:net'
 import { join } from 'node:path'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { findLeaks, type Haystack, readTree } from '../support/leak.js'
 import type { Outcome, Run } from './fake-process.js'
-import { createHome } from './home.js'
+import { testHome } from './home.js'
 
 const PASSPHRASE = 'Tr0ub4dor & 3 wörter'
 /** Data of every type, none of whose masks shows it whole; `wrong` is what nobody takes. */
@@ -41,8 +41,7 @@ function watchConnections(t: Test): string[] {
   return reached
 }
 
-t.test('no secret is in a file of the vault, an output, an error or a temporary file', async (t) => {
-  const home = createHome(t)
+testHome('no secret is in a file of the vault, an output, an error or a temporary file', async (t, home) => {
   const reached = watchConnections(t)
   const temporary = join(home.place, 'tmp')
   mkdirSync(temporary)

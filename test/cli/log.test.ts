@@ -2,16 +2,15 @@
 import t from 'tap'
 import { verify } from '../../src/cli/commands/log.js'
 import type { Task } from '../../src/cli/task.js'
-import { createTerminal } from './fake-terminal.js'
-import { createVaultHome, ruleOf } from './home.js'
+import { createTerminal } from './fake-process.js'
+import { createVaultHome, ruleOf, testVault } from './home.js'
 
 interface Line {
   entity_id: string
   message: string
 }
 
-t.test('tail shows the newest records, oldest first', async (t) => {
-  const home = await createVaultHome(t)
+testVault('tail shows the newest records, oldest first', async (t, home) => {
   for (const id of ['one', 'two', 'three']) await home.createToken({ id: id })
   const ids = (lines: Line[]) => lines.map(({ entity_id }) => entity_id)
   t.same(ids(await home.json('log tail -n 2')), ['two', 'three'])
@@ -23,8 +22,7 @@ t.test('tail shows the newest records, oldest first', async (t) => {
   }
 })
 
-t.test('following shows every record once, as it comes, on a terminal as a line', async (t) => {
-  const home = await createVaultHome(t)
+testVault('following shows every record once, as it comes, on a terminal as a line', async (t, home) => {
   await home.createToken({ id: 'before' })
   const ids = ['before', 'first', 'second', ...Array.from({ length: 30 }, (_, at) => `c-${at}`)]
   const bodies = ids.map((id) => `{"id":"${id}","type":"token","data":1}\n`)
@@ -69,8 +67,7 @@ t.test(
   },
 )
 
-t.test('verify proves the log of the tenant', async (t) => {
-  const home = await createVaultHome(t)
+testVault('verify proves the log of the tenant', async (t, home) => {
   await home.createToken({ id: 'one' })
   await home.json('token list')
   const { tenant, ...proof } = await home.json('log verify')

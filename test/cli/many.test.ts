@@ -2,15 +2,14 @@
 import t from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { openTestVault } from '../../src/index.js'
-import { createHome, createVaultHome, type Home } from './home.js'
+import { createHome, type Home, testVault } from './home.js'
 
 const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
-t.test('NDJSON on standard input or in a file creates each, under the flags of all', async (t) => {
-  const home = await createVaultHome(t)
+testVault('NDJSON on standard input or in a file creates each, under the flags of all', async (t, home) => {
   const made = await home.run('token create --metadata a=b --fields id,metadata', {
     stdin: `${BODIES}\n`,
   })
@@ -33,8 +32,7 @@ t.test('NDJSON on standard input or in a file creates each, under the flags of a
   )
 })
 
-t.test('a verb that takes an id takes several, and lines of standard input', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a verb that takes an id takes several, and lines of standard input', async (t, home) => {
   await home.run('token create', { stdin: BODIES })
   const get = (words: string[], stdin = '') => home.run(['token', 'get', ...words], { stdin })
   t.equal(
@@ -75,8 +73,7 @@ t.test('a verb that takes an id takes several, and lines of standard input', asy
   t.match(await home.run(key), { code: 2, stderr: /one id or body at a time/ })
 })
 
-t.test('names stand for several ids too', async (t) => {
-  const home = await createVaultHome(t)
+testVault('names stand for several ids too', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
@@ -86,8 +83,7 @@ t.test('names stand for several ids too', async (t) => {
   t.equal((await home.json('app list')).pagination.total_items, 0)
 })
 
-t.test('an interrupt tells how many are done, and where to go on', async (t) => {
-  const home = await createVaultHome(t)
+testVault('an interrupt tells how many are done, and where to go on', async (t, home) => {
   const all = Array.from({ length: 250 }, (_, at) => `many-${at}`)
   const rows = all.map((id) => `{"id":"${id}","type":"token","data":"x"}\n`).join('')
   for (const output of ['table', 'json']) {

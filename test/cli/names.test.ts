@@ -1,10 +1,14 @@
-/** Names and beginnings of ids where ids are asked for, and durations where dates are. */
+/** Names, beginnings of ids and durations where ids and dates are asked for; tokens in tables. */
 import { cpSync, mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { resolveName } from '../../src/cli/input/names.js'
+import { measureWidth } from '../../src/cli/output/display.js'
+import { formatAge, summarizeTokens } from '../../src/cli/output/token-rows.js'
+import type { Permission } from '../../src/domain/access/permissions.js'
 import { formatDate, parseDuration } from '../../src/domain/dates.js'
-import { createVaultHome } from './home.js'
+import { shortenIds } from '../../src/domain/token/short-id.js'
+import { createVaultHome, ruleOf, testVault } from './home.js'
 
 const A = '11111111-1111-4111-8111-111111111111'
 const B = '11112222-1111-4111-8111-111111111111'
@@ -123,8 +127,7 @@ t.test('--vault names a vault or the directory that it is in; a key file beside 
   t.equal((await home.run('token list --vault .coffer-demo', elsewhere)).stderr, '')
 })
 
-t.test('who stands in a vault is told how to name it', async (t) => {
-  const home = await createVaultHome(t)
+testVault('who stands in a vault is told how to name it', async (t, home) => {
   await home.json('vault copy --to other')
   rmSync(join(home.place, '.coffer'), { recursive: true })
   const vault = join(home.place, 'other')
@@ -135,8 +138,7 @@ t.test('who stands in a vault is told how to name it', async (t) => {
   }
 })
 
-t.test('short flags and words that people try', async (t) => {
-  const home = await createVaultHome(t)
+testVault('short flags and words that people try', async (t, home) => {
   const print = async (line: string) => (await home.run(line)).stdout
   for (const [words, same] of [
     ['token get -h', 'token get --help'],
@@ -157,4 +159,165 @@ t.test('short flags and words that people try', async (t) => {
     t.equal(await print(`token get made -o value --fields ${field}`), value)
   const two = await home.run('token list --fields id,type -o value')
   t.match(two, { code: 2, stderr: 'error: --output value prints one field: add --fields NAME.\n' })
+})
+
+const CARD = '4242424242424242'
+const UUID = '1ec69a3f-0f4c-4b0e-8a0f-3f1f3a4dba11'
+const ROWS = [
+  { type: 'card', data: { number: '378282246310005' } },
+  { type: 'bank', data: { routing_number: '021000021', account_number: '1234567890' } },
+  { type: 'social_security_number', data: '078-05-1120' },
+  {
+    id: 'ada',
+    type: 'token',
+    data: { name: 'Ada', n: 1 },
+    mask: { n: '{{ data.n }}', name: '{{ data.name }}' },
+  },
+  { id: 'none', type: 'token', data: 'secret', containers: ['/pii/low/'] },
+  { id: 'card-1', type: 'card', data: { number: CARD } },
+]
+
+testVault('a table shows the digits that one looks for, at every width', async (t, home) => {
+  for (const row of ROWS) await home.createToken(row)
+  for (const columns of [60, 80, 100]) {
+    const { stdout } = await home.run('token list', { columns })
+    for (const line of stdout.split('\n')) t.ok(measureWidth(line) <= columns, line)
+    for (const shown of [
+      'visa •••• 4242',
+      'amex •••• 0005',
+      '021000021 •••• 7890',
+      'XXX-XX-1120',
+      'Ada',
+      '(no mask)',
+    ])
+      t.match(stdout, shown, `${columns} columns`)
+    t.match(stdout, '/pii/low/')
+    t.notMatch(stdout, '/pci/high/', 'the usual ones of a type say nothing')
+    t.match(stdout, /^card-1 +card +visa •••• 4242 .*\d s ago$/m)
+  }
+  t.match((await home.run('token list --reveal', { columns: 80 })).stdout, `visa ${CARD}`)
+  t.match((await home.run('token search type:bank', { columns: 80 })).stdout, '021000021 •••• 7890')
+  t.match(
+    (await home.run('token list --after --size 2', { columns: 80 })).stderr,
+    /^2 items · more: --all, or --after\s+\S/,
+  )
+  const permissions: Permission[] = ['token:read', 'token:search']
+  for (const rights of [{ permissions }, { rules: [ruleOf('mask', { permissions })] }]) {
+    const { key } = await home.createApp(rights)
+    const env = { COFFER_API_KEY: key }
+    for (const words of ['token list', 'token list --wide', 'token list --after', 'token search type:bank'])
+      t.match(
+        await home.run(words, { columns: 80, env }),
+        { code: 0, stdout: /XXX|••••/ },
+        `${words}, by a key`,
+      )
+  }
+  const wide = await home.run('token list --wide', { columns: 200 })
+  t.match(wide.stdout, /^[0-9a-f]{8}-[0-9a-f-]{27} +card .*20\d\d-\d\d-\d\dT[\d:]{8}Z$/m)
+  t.match(wide.stdout, '"number":"XXXXXXXXXXXX4242"')
+})
+
+t.test('an age has the longest unit that fits, and is a date for what is old or ahead', async (t) => {
+  const now = Date.parse('2030-03-01T00:00:00Z')
+  for (const [date, age] of [
+    ['2030-02-28T23:59:59.500+00:00', '0 s ago'],
+    ['2030-02-28T23:59:01.000+00:00', '59 s ago'],
+    ['2030-02-28T23:00:30.000+00:00', '59 min ago'],
+    ['2030-02-28T01:00:00.000+00:00', '23 h ago'],
+    ['2030-01-01T00:00:00.000+00:00', '59 d ago'],
+    ['2029-01-01T00:00:00.000+00:00', '2029-01-01'],
+    ['2031-01-01T00:00:00.000+00:00', '2031-01-01'],
+  ] as const)
+    t.equal(formatAge(date, now), age)
+  const redacted = { id: 'x', type: 'card', mask: {}, containers: ['/pci/high/'], created_at: '2029-01-01' }
+  t.match(summarizeTokens([redacted], now).rows, [{ shows: '(redacted)', containers: '' }])
+})
+
+t.test('ids are shortened as far as they differ; those that somebody chose are not', async (t) => {
+  const near = UUID.replace('0f4c', '0f4d')
+  t.same(shortenIds([UUID, near, 'customer-42', UUID.replace('1e', '2e')]), [
+    '1ec69a3f-0f4c',
+    '1ec69a3f-0f4d',
+    'customer-42',
+    '2ec69a3f',
+  ])
+})
+
+testVault('the beginning of an id stands for a token wherever an id does', async (t, home) => {
+  const short = UUID.slice(0, 8)
+  for (const id of [UUID, 'card-1']) await home.createToken({ id })
+  await home.json(`token link card-1 ${short}`)
+  for (const begin of [short.toUpperCase(), UUID.slice(0, 15), UUID])
+    t.equal((await home.json(`token get ${begin}`)).id, UUID, begin)
+  for (const line of [`list --id ${short}`, `search id:${short}*`, 'children card-1'])
+    t.equal((await home.json(`token ${line}`)).data[0].id, UUID, line)
+  t.equal((await home.json(`token search id:${short.slice(0, 7)}*`)).data.length, 0)
+  t.ok((await home.json(`log list --entity-id ${short}`)).data.length > 1)
+  const reader = await home.createApp({ name: 'reader', permissions: ['token:read'] })
+  const asReader = { env: { COFFER_API_KEY: reader.key } }
+  const countRecords = async () => (await home.json(`log list ${UUID}`)).pagination.total_items
+  const before = await countRecords()
+  t.match(await home.run(`token get ${short}`, asReader), { code: 0 })
+  t.equal(await countRecords(), before + 1, 'one read is one record')
+  const app = await home.createApp({ name: 'front', permissions: ['token:read', 'token:search'] })
+  const [key] = await home.json('app key list front')
+  t.equal((await home.json(`app key get front ${key.id.slice(0, 8)}`)).id, key.id)
+  const env = { COFFER_API_KEY: app.key }
+  t.equal((await home.json(`token get ${short}`, { env })).id, UUID, 'for an application too')
+  await home.createToken({ id: UUID.replace('0f4c', '0f4d') })
+  const twice = await home.run(`token get ${short}`)
+  t.match(twice, { code: 2, stderr: /stands for 2 of: coffer token list\. Give an id/ })
+  await home.createToken({ id: short })
+  t.equal((await home.json(`token get ${short}`)).id, short, 'a whole id goes first')
+  t.equal((await home.run(`token delete ${UUID.slice(0, 13)} --yes`)).code, 0)
+  t.equal((await home.run(`token get ${UUID}`)).code, 3)
+})
+
+testVault('who gives an unknown id is told what is near, and where else it is', async (t, home) => {
+  await home.createToken({ id: 'card-1' })
+  await home.json('tenant create acme')
+  await home.json('token create --tenant acme', { stdin: '{"id":"elsewhere","type":"token","data":"x"}' })
+  const say = async (line: string, options = {}) => (await home.run(line, options)).stderr
+  const none = 'There is no token with this id'
+  for (const [line, message] of [
+    ['token get card-l', `error: ${none}; did you mean card-1? List them: coffer token list\n`],
+    ['token get elsewhere', `error: ${none}. There is one in another tenant: --tenant acme\n`],
+    ['token link card-1 card-2', `${none}; did you mean card-1?`],
+    ['token get 1ec69', 'The beginning of an id has at least 8 characters.'],
+    [`reactor get ${UUID}`, 'There is no reactor with this id. List them: coffer reactor list'],
+  ] as const)
+    t.match(await say(line), message)
+  const { detail } = JSON.parse(await say('token get elsewhere --json'))
+  t.equal(detail, `${none}.`, 'programs get what the API says')
+  const { key } = await home.createApp({ permissions: ['token:read'] })
+  const asApp = await say('token get elsewhere', { env: { COFFER_API_KEY: key } })
+  t.notMatch(asApp, 'acme', 'an application learns nothing of other tenants')
+})
+
+t.test('data has a mark for masked and one for the clear, as an application sees it too', async (t) => {
+  const home = await createVaultHome(t)
+  await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
+  const get = (more = '', env = {}) =>
+    home.run(`token get card-1 --fields data${more}`, { columns: 100, env })
+  t.match(await get(), { stdout: 'data •: {"number":"XXXXXXXXXXXX4242"}\n', stderr: /^• masked\./ })
+  t.match(await get(' --reveal'), { stdout: `data !: {"number":"${CARD}"}\n`, stderr: '! in the clear\n' })
+  for (const [transform, mark] of [
+    ['mask', '•'],
+    ['reveal', '!'],
+  ] as const) {
+    const { key } = await home.createApp({ rules: [ruleOf(transform)] })
+    t.match((await get('', { COFFER_API_KEY: key })).stdout, `data ${mark}: `)
+  }
+})
+
+testVault('words that are almost a command lead to it', async (t, home) => {
+  for (const [line, meant] of [
+    ['logs', 'coffer log list'],
+    ['tokens', 'coffer token list'],
+    ['request list', 'coffer control request list'],
+    ['control requests', 'coffer control request list'],
+    ['control request list', 'coffer serve --test-controls'],
+    ['token list --url http://localhost:1', 'A command to a server needs an API key'],
+  ] as const)
+    t.match((await home.run(line)).stderr, meant, line)
 })

@@ -9,7 +9,7 @@ import {
   printWarning,
 } from '../../src/cli/output/output.js'
 import { CofferError, type Problem } from '../../src/errors.js'
-import { createOutput, createTerminal, type FakeTerminal } from './fake-terminal.js'
+import { createOutput, createTerminal, type FakeTerminal } from './fake-process.js'
 
 const ID = 'c06d0789-0a38-40be-b7cc-c28a718f76f1'
 const card = { id: ID, type: 'card', data: { number: 'XXXXXXXXXXXX4242', expiration_month: 12 } }

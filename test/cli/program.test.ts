@@ -4,7 +4,7 @@ import { TOPIC_NAMES } from '../../src/cli/context.js'
 import { listSummaries } from '../../src/cli/program.js'
 import { ALL_SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
-import { createHome } from './home.js'
+import { createHome, testHome } from './home.js'
 
 /** Help is folded. */
 const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
@@ -55,8 +55,7 @@ t.test('every example is about its command', async (t) => {
     }
 })
 
-t.test('without words the program and its nouns show what there is', async (t) => {
-  const home = createHome(t)
+testHome('without words the program and its nouns show what there is', async (t, home) => {
   const top = await home.run([])
   t.equal(top.code, 0)
   const grouped = Object.values(GROUPS).flat()
@@ -77,8 +76,7 @@ t.test('without words the program and its nouns show what there is', async (t) =
   t.notMatch(noun.stdout, '--passphrase-fd', 'the options of every command stand in one place')
 })
 
-t.test('each noun has a manual page, in which no line is a request by accident', async (t) => {
-  const home = createHome(t)
+testHome('each noun has a manual page, in which no line is a request by accident', async (t, home) => {
   const page = (await home.run(['help', 'token', '--man'])).stdout
   t.match(page, /^\.TH COFFER-TOKEN 1 /)
   for (const text of ['.SS coffer token create [options]', '.B \\-\\-type <text>', 'coffer token list'])
@@ -89,8 +87,7 @@ t.test('each noun has a manual page, in which no line is a request by accident',
   t.match(whole, '.SH EXIT STATUS')
 })
 
-t.test('help is folded to the width of the terminal', async (t) => {
-  const home = createHome(t)
+testHome('help is folded to the width of the terminal', async (t, home) => {
   const linesOf = async (noun: string, columns: number) => {
     const { stdout } = await home.run(`${noun} --help`, { columns })
     return stdout.slice(0, stdout.indexOf('Examples:')).trim().split('\n')
@@ -102,8 +99,7 @@ t.test('help is folded to the width of the terminal', async (t) => {
   for (const line of details.slice(0, -1)) t.ok(line.length > 80, `${line} is filled`)
 })
 
-t.test('misspelled words and flags get a suggestion, and nothing runs', async (t) => {
-  const home = createHome(t)
+testHome('misspelled words and flags get a suggestion, and nothing runs', async (t, home) => {
   for (const [line, message] of [
     ['token constructor', "Unknown command 'constructor'. See: coffer token --help"],
     ['__proto__ toString', "Unknown command '__proto__'. See: coffer --help"],
@@ -142,8 +138,7 @@ t.test('misspelled words and flags get a suggestion, and nothing runs', async (t
   }
 })
 
-t.test('help topics tell of exit codes, variables and expressions', async (t) => {
-  const home = createHome(t)
+testHome('help topics tell of exit codes, variables and expressions', async (t, home) => {
   for (const [topic, lines] of [
     ['exit-codes', ['    0  done', '    3  not found (not-found, not-emulated)', '  130  interrupted']],
     ['environment', ['COFFER_VAULT', 'COFFER_OUTPUT', 'COFFER_PASSPHRASE_FD', 'NO_COLOR']],

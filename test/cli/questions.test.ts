@@ -4,9 +4,8 @@ import { join } from 'node:path'
 import t from 'tap'
 import { editText } from '../../src/cli/input/form.js'
 import { ask, askTwice, confirm, type Question } from '../../src/cli/input/prompt.js'
-import { type Answer, answerInTurn, withoutStyle } from './fake-process.js'
-import { createTerminal, type FakeTerminal } from './fake-terminal.js'
-import { createHome, createVaultHome, type Home, ruleOf } from './home.js'
+import { type Answer, answerInTurn, createTerminal, type FakeTerminal, withoutStyle } from './fake-process.js'
+import { createHome, type Home, ruleOf, testHome, testVault } from './home.js'
 
 const ENTER = '\r'
 const DOWN = '\u001b[B'
@@ -102,8 +101,7 @@ async function answer(
   return { code, stderr: withoutStyle(stderr), result: stdout === '' ? undefined : JSON.parse(stdout) }
 }
 
-t.test('a command asks for what is missing, by the schema of its input', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a command asks for what is missing, by the schema of its input', async (t, home) => {
   home.write('value', '4242424242424242\n')
   const code = 'module.exports = async () => ({})'
   await home.json(['formula', 'create', '--name', 'greet', '--type', 'private', '--code', code])
@@ -168,8 +166,7 @@ t.test('a command asks for what is missing, by the schema of its input', async (
   t.equal((await home.json('token get text --reveal')).data, 'plain words', 'text needs no quotes there')
 })
 
-t.test('nobody is asked in vain, and a person who leaves changes nothing', async (t) => {
-  const home = await createVaultHome(t)
+testVault('nobody is asked in vain, and a person who leaves changes nothing', async (t, home) => {
   for (const keys of [CTRL_C, CTRL_D]) {
     const left = await answer(home, 'token create --type token', [['? data', keys]])
     t.match(left, { code: 130, stderr: /Interrupted/ })
@@ -203,8 +200,7 @@ t.test('nobody is asked in vain, and a person who leaves changes nothing', async
   t.equal((await home.run('invite create c@example.com --no-input', { columns: 80 })).code, 0)
 })
 
-t.test('code and lists of objects are written in the editor, and refused there', async (t) => {
-  const home = await createVaultHome(t)
+testVault('code and lists of objects are written in the editor, and refused there', async (t, home) => {
   const rule = ruleOf('mask', { container: '/pci/' })
   home.write('bad.json', JSON.stringify([{ ...rule, priority: 0 }]))
   home.write('good.json', JSON.stringify(rule))
@@ -226,8 +222,7 @@ t.test('code and lists of objects are written in the editor, and refused there',
   t.same(typed.result?.rules, [rule], 'without an editor they are a line of JSON')
 })
 
-t.test('the file of the editor is private, and removed with what is beside it', async (t) => {
-  const home = createHome(t)
+testHome('the file of the editor is private, and removed with what is beside it', async (t, home) => {
   const seen = `${home.place}/seen`
   const list = `ls -ld "$1" > ${seen}\nls -ld "$(dirname "$1")" >> ${seen}`
   const write = `echo one > "$1.swp"\nprintf 'two\\nlines\\n' > "$1"`

@@ -1,6 +1,6 @@
 /** Formulas and reactors on the command line: checked, installed, run, watched. */
 import t from 'tap'
-import { createHome, createVaultHome } from './home.js'
+import { createVaultHome, testHome, testVault } from './home.js'
 
 const GREET = `module.exports = async ({ args, configuration }) => {
   console.log('hello', args.name)
@@ -9,8 +9,7 @@ const GREET = `module.exports = async ({ args, configuration }) => {
 }
 `
 
-t.test('code is checked without a vault, from a file or as a formula names it', async (t) => {
-  const home = createHome(t)
+testHome('code is checked without a vault, from a file or as a formula names it', async (t, home) => {
   home.write('greet.js', GREET)
   home.write('greet.json', JSON.stringify({ name: 'greet', type: 'private', code: 'greet.js' }))
   home.write('bad.js', 'module.exports = async () => {\n  let x = ;\n}\n')
@@ -44,8 +43,7 @@ t.test('the official formulas are installed, and installed again in the place of
   t.match(await home.run('formula install nothing'), { code: 2, stderr: /card-alias/ })
 })
 
-t.test('a reactor is run, its failures are told, and its runs are shown', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a reactor is run, its failures are told, and its runs are shown', async (t, home) => {
   home.write('greet.js', GREET)
   const configuration = '{"name":"KEY","type":"string"}'
   const formula = 'formula create --name greet --type private --code @greet.js --configuration'
@@ -67,8 +65,7 @@ t.test('a reactor is run, its failures are told, and its runs are shown', async 
   t.equal((await home.run(['reactor', 'logs', id, '-n', '101'])).code, 2)
 })
 
-t.test('a file is developed as a reactor would run it', async (t) => {
-  const home = createHome(t)
+testHome('a file is developed as a reactor would run it', async (t, home) => {
   home.write('greet.js', GREET)
   const done = await home.run('reactor dev greet.js --args {"name":"Ada"} --configuration {"KEY":"k"}')
   t.same(JSON.parse(done.stdout), { raw: { hello: 'Ada', key: 'k' } })
@@ -90,8 +87,7 @@ t.test('a file is developed as a reactor would run it', async (t) => {
   t.match(await home.run('reactor dev uses.js --modules .'), { code: 0, stdout: '{"raw":2}\n' })
 })
 
-t.test('a file that is watched runs again when it is saved, until it is interrupted', async (t) => {
-  const home = createHome(t)
+testHome('a file that is watched runs again when it is saved, until it is interrupted', async (t, home) => {
   const save = (code: string) => home.write('watched.js', `module.exports = async () => { ${code} }`)
   save('console.log("first"); throw new Error("not yet")')
   let saving: NodeJS.Timeout | undefined

@@ -1,11 +1,10 @@
-import t from 'tap'
-import { createHome, createVaultHome } from './home.js'
+/** What people write for a value, where bodies come from, and what they ask to see. */
+import { type Home, testHome, testVault } from './home.js'
 
 const CARD = '{"number":"4242424242424242"}'
 const WARNING = /^warning: Other processes can see the arguments of a command \(--data\)/
 
-t.test('everything that is missing is named at once, and nobody waits', async (t) => {
-  const home = createHome(t)
+testHome('everything that is missing is named at once, and nobody waits', async (t, home) => {
   const create = 'Give them as flags, as --file, or as JSON on standard input.'
   const createOne = create.replace('them', 'it')
   for (const [line, message, options] of [
@@ -22,8 +21,7 @@ t.test('everything that is missing is named at once, and nobody waits', async (t
   }
 })
 
-t.test('a body comes from a file or standard input, and flags win over it', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a body comes from a file or standard input, and flags win over it', async (t, home) => {
   home.write('body.json', '{"type":"card_number","data":"4242424242424242","metadata":{"a":"file"}}')
   home.write('data.json', '"5555555555554444"\n')
   const masked = { number: 'XXXXXXXXXXXX4242' }
@@ -42,8 +40,7 @@ t.test('a body comes from a file or standard input, and flags win over it', asyn
   t.same(metadata, { b: 'flag' }, 'a flag replaces the property as a whole')
 })
 
-t.test('every source that cannot be read is refused by name', async (t) => {
-  const home = await createVaultHome(t)
+testVault('every source that cannot be read is refused by name', async (t, home) => {
   home.write('list.json', '[1]')
   for (const [line, stdin, message] of [
     ['--file none.json', '', '--file (none.json) does not exist.'],
@@ -57,8 +54,7 @@ t.test('every source that cannot be read is refused by name', async (t) => {
   t.equal((await home.json('token list')).pagination.total_items, 0)
 })
 
-t.test('broken JSON is refused at its line and column, wherever it comes from', async (t) => {
-  const home = await createVaultHome(t)
+testVault('broken JSON is refused at its line and column, wherever it comes from', async (t, home) => {
   const deep = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`
   home.write('broken.json', '{\n  "type": "card",\n  "data": {"number": 4242,}\n}\n')
   const large =
@@ -78,8 +74,7 @@ t.test('broken JSON is refused at its line and column, wherever it comes from', 
   t.equal(fits.id, 'deep', '64 levels are fine')
 })
 
-t.test('a sensitive argument is warned of, once, and only where it is one', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a sensitive argument is warned of, once, and only where it is one', async (t, home) => {
   home.write('data.json', CARD)
   const create = (more: string, stdin = '') => home.run(`token create --type card --data ${more}`, { stdin })
   const exposed = await create(CARD)
@@ -89,4 +84,151 @@ t.test('a sensitive argument is warned of, once, and only where it is one', asyn
   for (const more of [`${CARD} --quiet`, '@data.json', '-'])
     t.equal((await create(more, CARD)).stderr, '', more)
   t.match((await create('hello')).stderr, WARNING, 'it was seen though it was refused')
+})
+
+const CREATE = ['token', 'create', '--type', 'token', '--mask', '{{ data }}', '--quiet', '--data']
+
+/** The data of a token created with these words. */
+async function store(home: Home, words: readonly string[], stdin = '') {
+  const { id } = await home.json(['token', 'create', '--quiet', ...words], { stdin })
+  return (await home.json(['token', 'get', id, '--reveal'])).data
+}
+
+testVault('what is no JSON is text, and what begins as JSON has to be JSON', async (t, home) => {
+  home.write('host', 'my-host\n')
+  home.write('mask', '{{ data | last4 }}\n')
+  for (const [text, value] of [
+    ['hello', 'hello'],
+    ['{{ not an expression', '{{ not an expression'],
+    ['007', '007'],
+    ['2030-01-02', '2030-01-02'],
+    ['', ''],
+    [' a\nb ', ' a\nb '],
+    ['"x"', 'x'],
+    ['-1.5', -1.5],
+    ['true', true],
+    [' {"a":"b"}', { a: 'b' }],
+    ['@host', 'my-host'],
+    ['@@host', '@host'],
+  ] as const)
+    t.same(await store(home, ['--type', 'token', `--data=${text}`]), value, text)
+  for (const [mask, shown] of [
+    ['{{ data }}', 'hello'],
+    ['@mask', 'ello'],
+    ['"{{ data }}"', 'hello'],
+    ['{"a":"{{ data }}"}', { a: 'hello' }],
+  ] as const) {
+    const { data } = await home.json([
+      'token',
+      'create',
+      '--type',
+      'token',
+      '--data',
+      'hello',
+      '--mask',
+      mask,
+    ])
+    t.same(data, shown, mask)
+  }
+})
+
+testVault('where the data is text, digits are text', async (t, home) => {
+  home.write('typed.json', '{"type":"card_number"}')
+  home.write('digits', '123456789\n')
+  for (const [line, value] of [
+    ['--type card_number --data 4242424242424242', '4242424242424242'],
+    ['--type card_number --data "4242424242424242"', '4242424242424242'],
+    ['--type card_number --data 6759649826438453011', '6759649826438453011'],
+    ['--type us_bank_routing_number --data 021000021', '021000021'],
+    ['--type social_security_number --data @digits', '123456789'],
+    ['--type employer_id_number --data @-', '123456789'],
+    ['--file typed.json --data 4242424242424242', '4242424242424242'],
+  ] as const)
+    t.equal(await store(home, line.split(' '), '123456789\n'), value, line)
+  await home.createToken({ id: 'number', type: 'card_number', data: '4242424242424242' })
+  await home.createToken({ id: 'any' })
+  for (const [id, words, data] of [
+    ['number', '5555555555554444', '5555555555554444'],
+    ['any', '1', 1],
+  ] as const) {
+    await home.json(`token update ${id} --data ${words}`)
+    t.equal((await home.json(`token get ${id} --reveal`)).data, data)
+  }
+  const wrong = await home.run('token update number --data 1')
+  t.match(wrong, { code: 2, stderr: /data: must be a string of 12 to 19 digits/ })
+})
+
+testVault('entries are key=value, JSON, or both, and null removes one', async (t, home) => {
+  home.write('notes.json', '{"c":"x=@y"}')
+  const made = await home.json([
+    ...[...CREATE, 'x', '--id', 'noted', '--metadata', 'a=1', '--metadata', '{"b":"x=@y"}'],
+    ...['--metadata', '@notes.json'],
+  ])
+  t.same(made.metadata, { a: '1', b: 'x=@y', c: 'x=@y' })
+  const changed = await home.json('token update noted --metadata a=null --metadata b=2')
+  t.same(changed.metadata, { b: '2', c: 'x=@y' })
+  const refused = await home.run([...CREATE, 'x', '--metadata', 'a=null'])
+  t.match(refused, { code: 2, stdout: '', stderr: /metadata\.a: must be a string/ })
+  const kept = await home.json([...CREATE, 'x', '--metadata', '{"a":"null"}'])
+  t.same(kept.metadata, { a: 'null' })
+  t.equal((await home.json('token list --metadata a=null')).data[0].id, kept.id, 'a filter is text')
+})
+
+testVault('arguments of reactors are JSON or key=value, in both commands', async (t, home) => {
+  const code = 'module.exports = async ({ args }) => ({ raw: args })'
+  home.write('f.js', code)
+  const formula = await home.json(['formula', 'create', '--name', 'f', '--type', 'private', '--code', code])
+  const reactor = await home.json(['reactor', 'create', '--name', 'r', '--formula', `{"id":"${formula.id}"}`])
+  home.write('args.json', '{"c":{"d":1}}')
+  const args = ['--args', 'a=1', '--args', '{"b":[2]}', '--args', '@args.json']
+  const raw = { a: '1', b: [2], c: { d: 1 } }
+  t.same((await home.json(['reactor', 'react', reactor.id, ...args])).raw, raw)
+  t.same((await home.json(['reactor', 'dev', 'f.js', ...args])).raw, raw)
+  const secret = await home.run(['reactor', 'react', reactor.id, '--args', 'a=@args.json'])
+  t.match(secret, { code: 0, stderr: '' }, 'a file is no secret on the command line')
+  t.match(await home.run(['reactor', 'react', reactor.id, '--args', 'a=1']), {
+    stderr: /^warning: Other processes/,
+  })
+})
+
+testVault('a flag without a value is yes, and --no- is no', async (t, home) => {
+  const same = [...CREATE, 'same']
+  const first = (await home.json(same)).id
+  for (const [word, isFirst] of [
+    ['--deduplicate-token', true],
+    ['--no-deduplicate-token', false],
+  ] as const)
+    t.equal((await home.json([...same, word])).id === first, isFirst, word)
+})
+
+testVault('what was just written is not revealed, and nothing pretends that it could be', async (t, home) => {
+  await home.createToken({ id: 'one' })
+  for (const line of ['token create --type token --data x', 'token update one --data y'])
+    t.match(await home.run(`${line} --reveal`), { code: 2, stderr: /Unknown option '--reveal'/ })
+  for (const line of ['token get one', 'token list', 'token search', 'token children one'])
+    t.equal((await home.run(`${line} --reveal`)).code, 0, line)
+})
+
+testVault('a field that is none is refused, with those that there are', async (t, home) => {
+  await home.createToken({ id: 'one', data: { a: { b: 1 } }, mask: '{{ data }}', metadata: { 'x.y': '1' } })
+  for (const [line, message] of [
+    ['token list --fields id,tpye', /no field "tpye"\. There are: id, tenant_id, type, data,/],
+    ['token list --all --output ndjson --fields Id', /no field .+Id/],
+    ['token get one --fields type.x', /no field "type\.x"/],
+    ['member list --fields user.emial', /"user\.emial"\. Below user there are: id, email,/],
+    ['app list --fields rules.contaner', /Below rules there are: description, priority, container/],
+    ['tenant usage --fields token_report.x', /Below token_report there are: metrics_by_type/],
+    ['log tail --fields who', /no field "who"\. There are: id, tenant_id, actor_id/],
+    ['vault status --fields storage.recrods', /Below storage there are: records, logs/],
+    ['token list --fields ,', /--fields names no field\./],
+    ['token create --type token --data x --fields idd', /no field "idd"/],
+  ] as const)
+    t.match(await home.run(line), { code: 2, stdout: /^$/, stderr: message }, line)
+  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was done')
+  for (const field of ['data.a.b', 'metadata.x.y', 'data.none', 'metadata.none', 'mask.z', 'modified_by'])
+    t.equal((await home.run(`token get one --fields ${field}`)).code, 0, field)
+  t.equal((await home.run('tenant usage --fields token_report.metrics_by_type.bank.count')).code, 0)
+  t.equal((await home.run('config list --fields name,value')).code, 0)
+  const set = await home.run('vault status', { env: { COFFER_FIELDS: 'entity_id' } })
+  t.match(set, { code: 0, stdout: '{}\n' }, 'fields that are set for all commands may fit some')
 })

@@ -1,6 +1,9 @@
+/** One run of the program: what it prints and where, what it asks, how it fails, and as whom it acts. */
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type createHome, createVaultHome, type Home } from './home.js'
+import { type Run, runProcess } from './fake-process.js'
+import { type createHome, createVaultHome, type Home, testHome, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 
@@ -77,8 +80,7 @@ t.test('an empty list says what to do next, and does not speak of filters that n
   t.match(await say('token children card-1'), 'Link one: coffer token link PARENT CHILD')
 })
 
-t.test('a token without a mask says how its data is shown', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a token without a mask says how its data is shown', async (t, home) => {
   const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
   home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
   const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n'
@@ -149,8 +151,7 @@ t.test('with a key the command acts as the application it belongs to', async (t)
   t.match(wrong, { code: 4, stderr: 'error: The API key is missing, unknown, or no longer valid.\n' })
 })
 
-t.test('what only the owner may do is refused with an API key, and nothing happens', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what only the owner may do is refused with an API key, and nothing happens', async (t, home) => {
   const { key } = await home.createApp({ permissions: ['token:read'] })
   const stderr = /Only the owner of the vault can do this, and an API key was given.*unset/
   const refused = { code: 4, stdout: /^$/, stderr }
@@ -172,8 +173,7 @@ t.test('a backup says what opens it, and generated tokens are a table like that 
   t.equal((await home.run('token list', { columns: 80 })).stdout.split('\n')[0], made.stdout.split('\n')[0])
 })
 
-t.test('control characters of data never reach the terminal', async (t) => {
-  const home = await createVaultHome(t)
+testVault('control characters of data never reach the terminal', async (t, home) => {
   const data = '\u001b[2J\u202eevil'
   await home.createToken({ id: 'evil', data, mask: '{{ data }}', metadata: { a: '\u0007\u009b31m' } })
   for (const line of ['token list', 'token get evil', 'token get evil --output json']) {
@@ -183,8 +183,7 @@ t.test('control characters of data never reach the terminal', async (t) => {
   t.equal((await home.json('token get evil')).data, data, 'as JSON it is the same text')
 })
 
-t.test('all pages are read in smaller ones where they are too large together', async (t) => {
-  const home = await createVaultHome(t)
+testVault('all pages are read in smaller ones where they are too large together', async (t, home) => {
   const data = 'x'.repeat(1_000_000)
   for (let n = 1; n <= 18; n++) await home.createToken({ id: `tok-${n}`, data })
   t.match(await home.run('token list --size 18 --reveal'), {
@@ -195,4 +194,114 @@ t.test('all pages are read in smaller ones where they are too large together', a
   const ids = Array.from({ length: 18 }, (_, at) => `tok-${18 - at}\n`)
   const all = await home.run('token list --all --reveal --output id --size 18')
   t.match(all, { code: 0, stdout: ids.join('') })
+})
+
+testVault('every kind of failure has its exit code, its words, and its problem', async (t, home) => {
+  const body = '{"id":"mine","type":"token","data":1}'
+  await home.json('token create', { stdin: body })
+  for (const [words, stdin, exit, status, type] of [
+    [['token', 'nonsense'], '', 2, 400, 'usage'],
+    [['token', 'create'], '', 2, 400, 'usage'],
+    [['token', 'create'], '{', 2, 400, 'validation'],
+    [['token', 'create'], '{"type":"card","data":{"number":"1"}}', 2, 400, 'validation'],
+    [['token', 'list', '--size', '0'], '', 2, 400, 'validation'],
+    [['token', 'create'], `{"type":"token","data":"${'x'.repeat(1024 * 1024)}"}`, 2, 413, 'too-large'],
+    [['token', 'get', 'none'], '', 3, 404, 'not-found'],
+    [['token', 'list', '--api-key-stdin'], 'key_none\n', 4, 401, 'unauthenticated'],
+    [['token', 'create'], body, 5, 409, 'conflict'],
+    [['token', 'list', '--vault', 'none'], '', 6, 503, 'vault-missing'],
+    [['token', 'list', '--key-file', '/dev/null'], '', 2, 400, 'usage'],
+  ] as const) {
+    const inWords = await home.run(words, { stdin })
+    t.match(inWords, { code: exit, stdout: /^$/, stderr: /^error: [^{]/ }, words.join(' '))
+    const outcome = await home.run([...words, '--output', 'json'], { stdin })
+    t.same([outcome.code, outcome.stdout], [exit, ''])
+    t.equal(outcome.stderr.trimEnd().split('\n').length, 1, 'one line')
+    const problem = JSON.parse(outcome.stderr)
+    t.match(problem, {
+      type: `urn:coffer:problem:${type}`,
+      status,
+      title: String,
+      instance: /^[0-9a-f]{12}$/,
+    })
+    // For a person, the words also say what to do.
+    const said = type === 'not-found' ? 'There is no token with this id. List them' : problem.detail
+    t.ok(inWords.stderr.includes(said), 'the words are those of the problem')
+  }
+})
+
+testVault('a validation failure names every property, as it was typed', async (t, home) => {
+  const data = { number: '4242424242424243', expiration_month: 13, extra: 1 }
+  const stdin = JSON.stringify({ type: 'card', data, mask: { a: '{{ data | nope }}' } })
+  const inWords = await home.run('token create', { stdin })
+  const first = /^error: The input has 4 errors:\n {2}data\.number: must be a string of 12 to 19 digits/
+  t.match(inWords, { code: 2, stderr: first })
+  const problem = JSON.parse((await home.run('token create --output json', { stdin })).stderr)
+  const paths = ['data.expiration_month', 'data.extra', 'data.number', 'mask.a']
+  t.same(Object.keys(problem.errors).sort(), paths)
+  for (const path of paths) t.match(inWords.stderr, `\n  ${path}: `)
+  const one = await home.run('token list --size 1000')
+  t.equal(one.stderr, 'error: size: must be at most 100\n', 'what is said once is not said again')
+})
+
+testVault('settings that are impossible are refused by the name they came by', async (t, home) => {
+  for (const [env, message] of [
+    [{ COFFER_OUTPUT: 'xml' }, 'COFFER_OUTPUT must be one of table, json, ndjson, id, csv, value.'],
+    [{ COFFER_COLOR: 'pink' }, 'COFFER_COLOR must be one of auto, always, never.'],
+    [{ COFFER_PASSPHRASE_FD: 'x' }, '--passphrase-fd takes the number of an open descriptor.'],
+    [{ HOME: '', XDG_CONFIG_HOME: '' }, 'HOME is not set, so there is no place for key files.'],
+  ] as const) {
+    const { code, stderr } = await home.run('token list', { env })
+    t.same([code, stderr], [2, `error: ${message}\n`])
+  }
+})
+
+t.test('what nobody expected is a reference and no internals', async (t) => {
+  const { code, stdout, stderr } = await runProcess(
+    async (process) => {
+      const { main } = await import('../../src/cli/main.js')
+      const cwd = () => {
+        throw new TypeError('secret internals')
+      }
+      return main({ ...process, cwd })
+    },
+    { words: ['token', 'list'], env: { HOME: '/tmp', NO_COLOR: '1' } },
+  )
+  t.same([code, stdout], [1, ''])
+  t.match(stderr, /^error: Something went wrong on our side\. Reference: [0-9a-f]{12}\n$/)
+})
+
+testHome('an interrupt that comes while the command is loaded ends it too', async (t, home) => {
+  for (const words of [['init'], ['serve', '--ephemeral', '--port', '0']])
+    t.match(await home.run(words, { interrupt: AbortSignal.abort() }), { code: 130, stdout: '' })
+  t.same(readdirSync(home.place), [])
+})
+
+testVault('an interrupt ends a run with 130 and leaves nothing half done', async (t, home) => {
+  const { code, stderr } = await home.run('token create --type token', { columns: 80, interruptAt: '? data' })
+  t.match({ code, stderr }, { code: 130, stderr: /Interrupted\.\n$/ })
+  t.notMatch(stderr, 'error:')
+  t.equal((await home.json('token list')).pagination.total_items, 0)
+})
+
+testHome('an error has the colours that the flags say', async (t, home) => {
+  const env = { NO_COLOR: '', TERM: 'xterm' }
+  const fail = async (line: string, options: Partial<Run> = {}) =>
+    (await home.run(line, { ...options, env })).stderr
+  t.match(await fail('token list --color never', { columns: 80 }), /^error: /)
+  t.match(await fail('token list --color always -o table'), /^\u001b\[31m/)
+  t.match(await fail('token list --sise 5', { columns: 80 }), /^\u001b\[31m/, 'an error of parsing too')
+  t.match(await fail('token list --sise 5 -o table'), /^error: /, 'in words without a terminal too')
+  for (const asked of ['-o json', '-ojson', '--output json', '--output=ndjson', '--json'])
+    t.match(await fail(`token list --sise 5 ${asked}`, { columns: 80 }), /^\{\s+"type"|^\{"type"/, asked)
+})
+
+testVault('--json means --output json, and each short flag its long one', async (t, home) => {
+  const list = (flag: string) => home.run(`token list ${flag}`, { columns: 80 })
+  const json = await list('--json')
+  t.match(json.stdout, /^\{\n {2}"pagination"/)
+  t.equal((await list('-o json')).stdout, json.stdout)
+  t.equal((await list('-q')).stderr, '')
+  await home.createToken({ id: 'mine' })
+  t.equal((await home.run('token delete mine -y')).code, 0)
 })

@@ -5,12 +5,11 @@ import fc from 'fast-check'
 import t from 'tap'
 import { scanChunks } from '../../src/cli/commands/scan.js'
 import { SHORTEST_VALUE, ValueFinder } from '../../src/domain/text/value-finder.js'
-import { createVaultHome, ruleOf } from './home.js'
+import { ruleOf, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 
-t.test('values are found in files, folders and pipes, by token and line', async (t) => {
-  const home = await createVaultHome(t)
+testVault('values are found in files, folders and pipes, by token and line', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   await home.createToken({ id: 'note', data: 'a secret note' })
   t.same(await home.json('scan .coffer'), [], 'a vault has no value in the clear')
@@ -37,8 +36,7 @@ t.test('values are found in files, folders and pipes, by token and line', async 
   t.match(shown.stdout, /^id +file +line\nnote +logs\/a\.log +2\ncard-1 +logs\/a\.log +3\n/)
 })
 
-t.test('what is not looked for or cannot be read is told', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what is not looked for or cannot be read is told', async (t, home) => {
   const long = `${'long '.repeat(400)}end`
   home.write('long', long)
   await home.createToken({ id: 'short', data: ['12345', 'x', 'a secret'] })
@@ -161,8 +159,7 @@ t.test('values that end alike are looked for no longer than one of them is', asy
   t.equal(finder.find('a'.repeat(20)).size, 20 - SHORTEST_VALUE + 1, 'each call begins anew')
 })
 
-t.test('what a mask shows anyway is not looked for', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what a mask shows anyway is not looked for', async (t, home) => {
   const data = { name: 'Ada Lovelace', iban: 'GB33BUKB20201555555555' }
   await home.createToken({ id: 'ada', data, mask: { greeting: 'Dear {{ data.name }}' } })
   await home.createToken({

@@ -8,7 +8,7 @@ import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createMachine, PROGRAM } from './binary.js'
-import { createVaultHome } from './home.js'
+import { createVaultHome, testVault } from './home.js'
 
 t.setTimeout(400_000)
 
@@ -53,8 +53,7 @@ t.test('who has a vault to itself is told to those who need it, at once', async 
   await once(server, 'close')
 })
 
-t.test('completion offers words, flags, values, names and ids', async (t) => {
-  const home = await createVaultHome(t)
+testVault('completion offers words, flags, values, names and ids', async (t, home) => {
   const { place, json } = home
   const create = (name: string) =>
     json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])

@@ -16,7 +16,7 @@ import {
   type Workplace,
 } from '../http/process.js'
 import { findLeaks } from '../support/leak.js'
-import { createHome, createVaultHome, ruleOf } from './home.js'
+import { createHome, createVaultHome, ruleOf, testHome } from './home.js'
 
 const CARD = '4242424242424242'
 const SEED_KEY = 'key_1111111111111111111111'
@@ -27,8 +27,7 @@ function workplaceFor(t: Test): Workplace {
   return place
 }
 
-t.test('a seed gives an ephemeral server its contents', async (t) => {
-  const home = createHome(t)
+testHome('a seed gives an ephemeral server its contents', async (t, home) => {
   const application = { name: 'backend', type: 'private', permissions: ['token:read'], key: SEED_KEY }
   home.write('seed.json', JSON.stringify({ applications: [application] }))
   const words = 'serve --ephemeral --seed seed.json --port 0 -o json'

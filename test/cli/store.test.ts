@@ -1,31 +1,19 @@
 /** Vaults in a store, from the command line. */
 import { once } from 'node:events'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { type AddressInfo, createServer } from 'node:net'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { main } from '../../src/cli/main.js'
 import { startProgram } from '../start-program.js'
 import { emptyDatabase, sharedDatabase } from '../storage/postgres-server.js'
 import { createMachine, PROGRAM, waitFor } from './binary.js'
-import { runProcess } from './fake-process.js'
+import { createHome } from './home.js'
 
-const place = mkdtempSync(join(tmpdir(), 'coffer-store-'))
-t.teardown(() => rmSync(place, { recursive: true, force: true }))
-writeFileSync(join(place, 'pw'), 'topsecret\n', { mode: 0o600 })
+const home = createHome(t)
+const { place, run, json: read } = home
+home.write('pw', 'topsecret\n')
 const address = await sharedDatabase()
-
-function run(line: string, { stdin = '', env = {} as Record<string, string> } = {}) {
-  const all = { XDG_CONFIG_HOME: place, COFFER_OUTPUT: 'json', ...env }
-  return runProcess(main, { words: line.split(' '), stdin, cwd: place, env: all })
-}
-const read = async (line: string, options = {}) => {
-  const { code, stdout, stderr } = await run(line, options)
-  if (code !== 0) throw new Error(`${line}: ${stderr}`)
-  return stdout === '' ? undefined : JSON.parse(stdout)
-}
 
 t.test('every command reaches a vault in a store', async (t) => {
   const made = await read(`init --store ${address} --name team`)
@@ -47,13 +35,13 @@ t.test('every command reaches a vault in a store', async (t) => {
   ] as const)
     t.match(await read(line, { stdin, env }), expected, line)
   t.match((await run('doctor', { env })).stdout, 'any number of processes')
-  const refused = await run(`vault copy --skip-damaged --to ${address}`, { env })
+  const refused = await run(`vault copy --skip-damaged --to ${address} -o json`, { env })
   t.match(refused, { code: 2, stderr: /unprocessable.*(store|PostgreSQL)/ })
   t.match(await run(`init --store ${address}`), { code: 5 })
 })
 
 t.test('workers share a port; one that is killed is replaced, and one signal stops all', async (t) => {
-  const env = { ...process.env, XDG_CONFIG_HOME: place, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
+  const env = { ...process.env, ...home.env, COFFER_STORE: address, COFFER_OUTPUT: 'json' }
   const words = ['serve', '--workers', '2', '--port', '0', '--starter-apps', '--log', 'none']
   const server = startProgram(process.execPath, [PROGRAM, ...words], { cwd: place, env })
   const ended = waitFor(server)
@@ -132,7 +120,7 @@ t.test('what does not go together with a store is refused', async (t) => {
 })
 
 t.test('a password is never shown, and a server that is not there is 9', async (t) => {
-  const byFlag = await run('token list --store postgres://bob:topsecret@127.0.0.1:1/vault')
+  const byFlag = await run('token list --store postgres://bob:topsecret@127.0.0.1:1/vault -o json')
   const [told, problem = ''] = byFlag.stderr.trim().split('\n')
   t.match(told, /in the command line/, 'told although the store never answers')
   t.match(JSON.parse(problem), { status: 503, detail: /does not answer/ })
@@ -153,7 +141,7 @@ t.test('a server over a store, whose line other users see without its password',
   const machine = await createMachine()
   t.teardown(() => machine.remove())
   const mine = `${address.replace('test@', 'test:topsecret@')}&schema=public`
-  const keys = join(place, 'coffer', 'keys')
+  const keys = join(place, 'config', 'coffer', 'keys')
   const [key] = readdirSync(keys)
   const words = ['--store', mine, '--key-file', join(keys, key!), '--port', '0', '-o', 'json']
   const server = machine.start(['serve', ...words])
@@ -193,9 +181,9 @@ t.test(
     const { port, told } = await startAsking(t)
     const bare = `postgres://bob@127.0.0.1:${port}/v`
     const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
-    writeFileSync(join(place, 'password'), 'of-file-pw\n', { mode: 0o600 })
-    writeFileSync(join(place, 'pgpass'), `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`, { mode: 0o600 })
-    const env = { PATH: process.env.PATH ?? '', HOME: place, XDG_CONFIG_HOME: place }
+    home.write('password', 'of-file-pw\n')
+    home.write('pgpass', `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`)
+    const env = { ...home.env, PATH: process.env.PATH ?? '' }
     const passFile = { PGPASSFILE: join(place, 'pgpass') }
     const cases: [words: string[], more: Record<string, string>, password?: string][] = [
       [['--store', bare], {}],

@@ -5,7 +5,7 @@ import { display, displayLines, fold, measureWidth, toJson, truncate } from '../
 import { pickFields, readField, toCsvCell, toCsvLine } from '../../src/cli/output/fields.js'
 import { createProgress } from '../../src/cli/output/progress.js'
 import { detectTerminal, write } from '../../src/cli/output/terminal.js'
-import { createOutput, createTerminal, type FakeTerminal } from './fake-terminal.js'
+import { createOutput, createTerminal, type FakeTerminal } from './fake-process.js'
 
 interface Parts {
   env?: Record<string, string>

@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import type { Fetch } from '../../src/client/http-client.js'
 import { type CofferServer, openTestVault, startServer } from '../../src/index.js'
 import { CERTIFICATE, PRIVATE_KEY } from '../http/certificate.js'
-import { createHome, createVaultHome } from './home.js'
+import { createHome, createVaultHome, testHome } from './home.js'
 
 const SERVER = 'http://localhost:4010'
 
@@ -66,8 +66,7 @@ t.test('a flag for a vault goes before the address in the environment, and so th
   t.equal((await run(['app', 'whoami', '--url', SERVER], '', env)).code, 0)
 })
 
-t.test('a server whose list does not end is not asked for ever', async (t) => {
-  const home = createHome(t)
+testHome('a server whose list does not end is not asked for ever', async (t, home) => {
   const env = { COFFER_URL: SERVER, COFFER_API_KEY: 'key' }
   let asked = 0
   const serve = (pageOf: (page: number) => object[]): Fetch => {
@@ -101,8 +100,7 @@ t.test('a server whose list does not end is not asked for ever', async (t) => {
   t.equal(asked, 3)
 })
 
-t.test('what a server says reaches a terminal without its control characters', async (t) => {
-  const home = createHome(t)
+testHome('what a server says reaches a terminal without its control characters', async (t, home) => {
   const evil = '\u001b]0;owned\u0007\u001b[2J\r\n\u202e'
   const answers = [
     Response.json({ detail: evil, errors: { [evil]: [evil] } }, { status: 400 }),

@@ -13,12 +13,11 @@ import { join } from 'node:path'
 import t from 'tap'
 import { type ApplicationType, permissionsOf } from '../../src/domain/access/permissions.js'
 import type { Answer } from './fake-process.js'
-import { createHome, createVaultHome, ruleOf } from './home.js'
+import { createHome, createVaultHome, ruleOf, testHome, testVault } from './home.js'
 
 const PASSPHRASE = 'correct horse battery staple'
 
-t.test('init makes a vault for its owner alone, and says what to do next', async (t) => {
-  const home = createHome(t)
+testHome('init makes a vault for its owner alone, and says what to do next', async (t, home) => {
   const { stdout, stderr } = await home.run('init --name Acme')
   const made = JSON.parse(stdout)
   const directory = join(home.place, '.coffer')
@@ -37,8 +36,7 @@ t.test('init makes a vault for its owner alone, and says what to do next', async
   t.equal(quiet.stderr, '', 'vault init is the same, and can be quiet')
 })
 
-t.test('init never touches a vault or a key that is there', async (t) => {
-  const home = await createVaultHome(t)
+testVault('init never touches a vault or a key that is there', async (t, home) => {
   const taken = {
     code: 5,
     stdout: '',
@@ -59,8 +57,7 @@ t.test('init never touches a vault or a key that is there', async (t) => {
   }
 })
 
-t.test('a vault can stand elsewhere, and is found from below', async (t) => {
-  const home = createHome(t)
+testHome('a vault can stand elsewhere, and is found from below', async (t, home) => {
   t.equal((await home.json('init --vault not/yet/there')).directory, join(home.place, 'not/yet/there'))
   t.equal(statSync(join(home.place, 'not/yet')).mode & 0o777, 0o700, 'what is above it is made too')
   const made = await home.run('init --vault safe --key-file own.key')
@@ -109,8 +106,7 @@ t.test('starter applications are made when asked for, one of each type, with key
   }
 })
 
-t.test('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t) => {
-  const home = createHome(t)
+testHome('a passphrase is asked for twice, and opens the vault from wherever it comes', async (t, home) => {
   const type = (...answers: Answer[]) => home.run('init --passphrase', { columns: 100, answers })
   const made = await type(
     ['? New passphrase', 'short\r'],
@@ -203,8 +199,7 @@ t.test('every way a vault cannot be opened has its message and its code', async 
     t.same(await home.run(line), { code: 6, stdout: '', stderr: `error: There is no vault in ${place}` })
 })
 
-t.test('of names of files and columns no advice makes commands', async (t) => {
-  const home = await createVaultHome(t)
+testVault('of names of files and columns no advice makes commands', async (t, home) => {
   const place = join(home.place, "it's $(x)")
   mkdirSync(place)
   await home.json(['init'], { cwd: place })
@@ -222,8 +217,7 @@ t.test('of names of files and columns no advice makes commands', async (t) => {
   t.match((await home.run(imported, { cwd: place })).stderr, advice)
 })
 
-t.test('what rekey advises for a slot that it dropped works as pasted', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what rekey advises for a slot that it dropped works as pasted', async (t, home) => {
   home.write('pass', PASSPHRASE)
   const env = { COFFER_PASSPHRASE_FILE: 'pass' }
   const add = ['vault', 'keys', 'add', '--passphrase', '--new-passphrase-file', 'pass']

@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openTestVault } from '../../../src/index.js'
-import { createHome, createVaultHome, type Home, ruleOf } from '../home.js'
+import { createHome, createVaultHome, type Home, ruleOf, testVault } from '../home.js'
 
 const CARD = '4242424242424242'
 const ROWS = [
@@ -53,8 +53,7 @@ t.test('what is exported in the clear imports as the same tokens, in each format
   t.match(cells, `"''=x"`)
 })
 
-t.test('an export is masked unless told otherwise, and filters and fields choose', async (t) => {
-  const home = await createVaultHome(t)
+testVault('an export is masked unless told otherwise, and filters and fields choose', async (t, home) => {
   await fill(home)
   for (const format of ['ndjson', 'json', 'csv']) {
     const { stdout } = await home.run(['token', 'export', '--format', format])
@@ -76,8 +75,7 @@ t.test('an export is masked unless told otherwise, and filters and fields choose
   t.same(JSON.parse(empty.stdout), [])
 })
 
-t.test('what was exported masked is refused by an import, row by row', async (t) => {
-  const home = await createVaultHome(t)
+testVault('what was exported masked is refused by an import, row by row', async (t, home) => {
   await fill(home)
   const target = await createVaultHome(t)
   const stderr = /line \d, with 0 rows done .*: The data of the row is masked\. Export it with --reveal\./
@@ -96,8 +94,7 @@ t.test('what was exported masked is refused by an import, row by row', async (t)
   t.equal(new Set(masks.map(String)).size, 2)
 })
 
-t.test('pages follow each other, and control characters do not reach a terminal', async (t) => {
-  const home = await createVaultHome(t)
+testVault('pages follow each other, and control characters do not reach a terminal', async (t, home) => {
   const rows = Array.from({ length: 250 }, (_, at) => ({ type: 'token', data: `\u001b[2J${at}` }))
   await fill(home, rows)
   const { stdout } = await home.run('token export --reveal --fields data')
@@ -123,8 +120,7 @@ t.test('a server is exported by its pages', async (t) => {
   t.same(found, wanted, 'as the rules of the key show it')
 })
 
-t.test('an export of some columns imports again as it was', async (t) => {
-  const home = await createVaultHome(t)
+testVault('an export of some columns imports again as it was', async (t, home) => {
   await fill(home, [
     { id: 'empty', type: 'token', data: '' },
     { id: 'bare', type: 'us_bank_routing_number', data: '021000089', mask: null },

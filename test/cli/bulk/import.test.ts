@@ -6,7 +6,7 @@ import t, { type Test } from 'tap'
 import type { Fetch } from '../../../src/client/http-client.js'
 import { openTestVault } from '../../../src/index.js'
 import type { Run } from '../fake-process.js'
-import { createHome, createVaultHome, type Home } from '../home.js'
+import { createHome, createVaultHome, type Home, testVault } from '../home.js'
 
 const CARD = '4242424242424242'
 const line = (data: unknown, more: object = {}) => `${JSON.stringify({ type: 'token', data, ...more })}\n`
@@ -19,8 +19,7 @@ const results = (home: Home, name: string) => {
   return each.filter((result) => !('run' in result))
 }
 
-t.test('three formats from files and standard input', async (t) => {
-  const home = await createVaultHome(t)
+testVault('three formats from files and standard input', async (t, home) => {
   home.write('a.ndjson', line('a') + line('b'))
   home.write('b.json', `[${line('a')},${line('b')}]`)
   home.write('c.csv', `number,who\n${CARD},7\n`)
@@ -41,8 +40,7 @@ t.test('three formats from files and standard input', async (t) => {
     t.equal((await home.run(`token import ${bad}`)).code, 2)
 })
 
-t.test('a refused row ends the import where it is, or is left out', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a refused row ends the import where it is, or is left out', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}\n{"type":"card","data":{"number":"${CARD}1"}}\n{oops\n${line('d')}`)
   const run = (more: string) => home.run(`token import rows.ndjson ${more}`)
   const stopped = await run('--results r1')
@@ -66,8 +64,7 @@ t.test('a refused row ends the import where it is, or is left out', async (t) =>
 const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
-t.test('a run that was killed between commit and results goes on, exactly once', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a run that was killed between commit and results goes on, exactly once', async (t, home) => {
   home.write('rows.ndjson', lines(2000))
   await home.json(RESUME)
   const before = results(home, 'state')
@@ -84,8 +81,7 @@ t.test('a run that was killed between commit and results goes on, exactly once',
   t.equal(await total(home), 4500)
 })
 
-t.test('a run goes on with what it began with, and into the same place, only', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a run goes on with what it began with, and into the same place, only', async (t, home) => {
   const far = await connect(t)
   const { private: key, management } = far.vault.keys
   for (const { write } of [home, far.home]) write('rows.ndjson', lines(3))
@@ -134,8 +130,7 @@ t.test('a file that has grown since its import was complete has its further rows
   }
 })
 
-t.test('a refused row can be bettered, and the run goes on with it', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a refused row can be bettered, and the run goes on with it', async (t, home) => {
   home.write('rows.ndjson', `${line('a')}${line(null)}${line('c')}`)
   t.equal((await home.run(RESUME)).code, 2)
   t.equal((await home.run(RESUME)).code, 2)
@@ -145,8 +140,7 @@ t.test('a refused row can be bettered, and the run goes on with it', async (t) =
   t.equal(await total(home), 3)
 })
 
-t.test('an interrupt ends a run between two batches, and says how to go on', async (t) => {
-  const home = await createVaultHome(t)
+testVault('an interrupt ends a run between two batches, and says how to go on', async (t, home) => {
   home.write('rows.ndjson', lines(8000))
   const options = { columns: 80, interruptAt: '2,000', env: { COFFER_OUTPUT: 'json' } }
   const { code, stderr } = await home.run(RESUME, options)
@@ -241,8 +235,7 @@ t.test(
   },
 )
 
-t.test('the file of an import that did nothing may be of another import', async (t) => {
-  const home = await createVaultHome(t)
+testVault('the file of an import that did nothing may be of another import', async (t, home) => {
   home.write('rows.csv', `pan\n${CARD}\n`)
   const run = (...more: string[]) => home.run(['token', 'import', 'rows.csv', '--resume', 'state', ...more])
   t.match(await run(), { code: 2, stderr: /: "pan"/ })
