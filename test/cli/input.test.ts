@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { InputReader, SECRET_LIMIT_BYTES, VALUE_LIMIT_BYTES } from '../../src/cli/input/input.js'
 import { suggestName } from '../../src/domain/text/nearest.js'
-import { createVaultHome, testVault } from './home.js'
+import { testVault } from './home.js'
 
 const NOT_UTF8 = Buffer.from([0x61, 0xff, 0x62])
 
@@ -172,8 +172,7 @@ testVault('a misspelled property is named with the nearest one, and is no error'
   t.match(await update({ ...app, nmae: 'x' }), { code: 0, stderr: /"nmae"; did you mean name\?/ })
 })
 
-t.test('many bodies and rows are told of once for each name, and of ten names at most', async (t) => {
-  const home = await createVaultHome(t)
+testVault('bodies and rows are told of once for each name, and of ten names at most', async (t, home) => {
   const line = '{"type":"token","data":1,"maks":"x"}\n'
   const names = Object.fromEntries(Array.from({ length: 99 }, (_, at) => [`name-${at}`, 1]))
   for (const verb of ['create', 'import'])

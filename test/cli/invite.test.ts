@@ -1,10 +1,10 @@
 /** Settings, invitations and the outbox, as the vault's owner works with them on the command line. */
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { startMailServer } from '../delivery/server.js'
 import { CERTIFICATE } from '../http/certificate.js'
 import { findLeaks, readTree } from '../support/leak.js'
 import type { Outcome } from './fake-process.js'
-import { createVaultHome, testVault } from './home.js'
+import { testVault } from './home.js'
 
 const invite = 'invite create --email ada@example.com'
 const second = 'invite create --email eve@example.com'
@@ -19,8 +19,7 @@ async function startServer(t: Test, settings: Parameters<typeof startMailServer>
 /** The link that a notice ends with. */
 const linkIn = (text: string) => /Link: (\S+)/.exec(text)?.[1] ?? ''
 
-t.test('who invites is told where the mail went, and sees the link; who is invited accepts it', async (t) => {
-  const home = await createVaultHome(t)
+testVault('who invites sees where the mail went and the link, which the invited accepts', async (t, home) => {
   const { code, stdout, stderr } = await home.run(invite)
   t.equal(code, 0)
   const { id } = JSON.parse(stdout)
@@ -78,8 +77,7 @@ testVault('everything happens in the tenant that was chosen', async (t, home) =>
     t.equal((await home.json(line)).pagination.total_items, count, line)
 })
 
-t.test('with a mail server the mail is sent before the command ends, for applications too', async (t) => {
-  const home = await createVaultHome(t)
+testVault('with a mail server the mail is sent before the command ends', async (t, home) => {
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`])
   await home.json('config set public_url https://vault.example.com/')
@@ -98,8 +96,7 @@ t.test('with a mail server the mail is sent before the command ends, for applica
   t.notOk('link' in sent, 'the secret of a mail that was sent is not kept')
 })
 
-t.test('a mail that cannot be sent leaves the invitation, says so, and goes with the next', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a mail that cannot be sent says so, and goes with the next', async (t, home) => {
   const now = Date.now()
   await home.json('config set mail.url smtp://localhost:1', { clock: () => now })
   const { code, stdout, stderr } = await home.run(invite, { clock: () => now })
@@ -132,41 +129,35 @@ testVault('settings are set, shown, and forgotten', async (t, home) => {
     t.equal((await home.run(`config ${words}`)).code, 2, words)
 })
 
-t.test(
-  'password and link of a mail are on disk only sealed, and the password is printed nowhere',
-  async (t) => {
-    const home = await createVaultHome(t)
-    const server = await startServer(t, { user: { name: 'ada', password: PASSWORD } })
-    const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
-    home.write('ca.pem', CERTIFICATE)
-    const leaksOf = async (...secrets: string[]) =>
-      findLeaks(secrets, await readTree(`${home.place}/.coffer`))
-    const outputs: Outcome[] = []
-    for (const [line, code, stdin] of [
-      [invite, 0],
-      ['config set mail.url', 0, `${url}\n`],
-      ['config set mail.ca @ca.pem', 0],
-      ['config get mail.url', 0],
-      ['config list --output table', 0],
-      [second, 0],
-      ['config set mail.url @@nonsense', 2],
-      ['invite outbox', 0],
-      [`config set mail.url ${url}`, 0],
-    ] as const) {
-      outputs.push(await home.run(line, { stdin: stdin ?? '' }))
-      t.equal(outputs.at(-1)!.code, code, line)
-    }
-    t.same(server.passwords.slice(-1), [PASSWORD])
-    t.match(outputs[1]!.stderr, 'coffer config set public_url')
-    t.equal(JSON.parse(outputs[3]!.stdout).value, `smtp://ada:********@localhost:${server.port}`)
-    t.match(outputs.at(-1)!.stderr, 'Other processes can see the arguments')
-    t.notMatch(JSON.stringify(outputs), PASSWORD)
-    const link = linkIn(outputs[0]!.stderr)
-    const secret = new URL(link).searchParams.get('token')!
-    t.same(await leaksOf(PASSWORD, secret, 'ada@example.com'), [])
-    await home.json(['invite', 'accept', link])
-    for (const line of ['invite outbox', 'log list'])
-      t.notMatch(JSON.stringify(await home.json(line)), secret)
-    t.same(await leaksOf(secret), [])
-  },
-)
+testVault('password and link of a mail are on disk only sealed', async (t, home) => {
+  const server = await startServer(t, { user: { name: 'ada', password: PASSWORD } })
+  const url = `smtp://ada:${PASSWORD}@localhost:${server.port}`
+  home.write('ca.pem', CERTIFICATE)
+  const leaksOf = async (...secrets: string[]) => findLeaks(secrets, await readTree(`${home.place}/.coffer`))
+  const outputs: Outcome[] = []
+  for (const [line, code, stdin] of [
+    [invite, 0],
+    ['config set mail.url', 0, `${url}\n`],
+    ['config set mail.ca @ca.pem', 0],
+    ['config get mail.url', 0],
+    ['config list --output table', 0],
+    [second, 0],
+    ['config set mail.url @@nonsense', 2],
+    ['invite outbox', 0],
+    [`config set mail.url ${url}`, 0],
+  ] as const) {
+    outputs.push(await home.run(line, { stdin: stdin ?? '' }))
+    t.equal(outputs.at(-1)!.code, code, line)
+  }
+  t.same(server.passwords.slice(-1), [PASSWORD])
+  t.match(outputs[1]!.stderr, 'coffer config set public_url')
+  t.equal(JSON.parse(outputs[3]!.stdout).value, `smtp://ada:********@localhost:${server.port}`)
+  t.match(outputs.at(-1)!.stderr, 'Other processes can see the arguments')
+  t.notMatch(JSON.stringify(outputs), PASSWORD)
+  const link = linkIn(outputs[0]!.stderr)
+  const secret = new URL(link).searchParams.get('token')!
+  t.same(await leaksOf(PASSWORD, secret, 'ada@example.com'), [])
+  await home.json(['invite', 'accept', link])
+  for (const line of ['invite outbox', 'log list']) t.notMatch(JSON.stringify(await home.json(line)), secret)
+  t.same(await leaksOf(secret), [])
+})

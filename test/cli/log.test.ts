@@ -3,7 +3,7 @@ import t from 'tap'
 import { verify } from '../../src/cli/commands/log.js'
 import type { Task } from '../../src/cli/task.js'
 import { createTerminal } from './fake-process.js'
-import { createVaultHome, ruleOf, testVault } from './home.js'
+import { ruleOf, testVault } from './home.js'
 
 interface Line {
   entity_id: string
@@ -46,26 +46,22 @@ testVault('following shows every record once, as it comes, on a terminal as a li
   t.match(shown.stdout, /^[\dT:-]{19}Z {2}user {9}create {2}token {12}c-29 {34}Token created\n$/)
 })
 
-t.test(
-  'a table names applications and users, and the records of one token are found by its id',
-  async (t) => {
-    const home = await createVaultHome(t)
-    await home.createToken({ id: 'one' })
-    await home.createToken({ id: 'two' })
-    const { key, id } = await home.createApp({ name: 'help desk', rules: [ruleOf('reveal')] })
-    const env = { COFFER_API_KEY: key }
-    await home.json('token get one', { env })
-    const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
-    t.match(await table('log list one'), / app help desk +read +token +one/)
-    t.notMatch(await table('log list one'), 'two')
-    t.match(await table('log list'), /user +create +token +two/)
-    t.match(await table('log reveals one'), /"app help desk"/)
-    t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
-    const reader = await home.createApp({ type: 'management', permissions: ['log:read'] })
-    const asReader = { env: { COFFER_API_KEY: reader.key } }
-    t.match(await table('log list one', asReader), /application +read +token/, 'unnamed')
-  },
-)
+testVault('a table names applications and users; the id of a token finds its records', async (t, home) => {
+  await home.createToken({ id: 'one' })
+  await home.createToken({ id: 'two' })
+  const { key, id } = await home.createApp({ name: 'help desk', rules: [ruleOf('reveal')] })
+  const env = { COFFER_API_KEY: key }
+  await home.json('token get one', { env })
+  const table = async (line: string, more = {}) => (await home.run(line, { columns: 150, ...more })).stdout
+  t.match(await table('log list one'), / app help desk +read +token +one/)
+  t.notMatch(await table('log list one'), 'two')
+  t.match(await table('log list'), /user +create +token +two/)
+  t.match(await table('log reveals one'), /"app help desk"/)
+  t.match((await home.json('log list one')).data[0], { actor_type: 'application', actor_id: id })
+  const reader = await home.createApp({ type: 'management', permissions: ['log:read'] })
+  const asReader = { env: { COFFER_API_KEY: reader.key } }
+  t.match(await table('log list one', asReader), /application +read +token/, 'unnamed')
+})
 
 testVault('verify proves the log of the tenant', async (t, home) => {
   await home.createToken({ id: 'one' })

@@ -102,7 +102,7 @@ testVault('an interrupt tells how many are done, and where to go on', async (t, 
   }
 })
 
-t.test('an interrupt of a request to a server tells that it may have been performed', async (t) => {
+t.test('an interrupted request to a server may have been performed, and is told so', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
   const home = createHome(t)

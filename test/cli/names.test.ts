@@ -51,8 +51,7 @@ t.test('a name is the id of the one thing that has it', async (t) => {
   )
 })
 
-t.test('commands take names of applications, formulas, reactors, members and invitations', async (t) => {
-  const home = await createVaultHome(t)
+testVault('commands take names of applications, formulas, reactors and members', async (t, home) => {
   const made = await home.createApp({ name: 'support', permissions: ['token:read'] })
   for (const name of ['support', made.id.slice(0, 8)])
     t.equal((await home.json(`app get ${name}`)).id, made.id)
@@ -104,8 +103,7 @@ t.test('a duration is a date from now on, or before now', async (t) => {
   t.equal((await home.json('log list --start-date 1h', later)).pagination.total_items, 0)
 })
 
-t.test('--vault names a vault or the directory that it is in; a key file beside it is found', async (t) => {
-  const home = await createVaultHome(t)
+testVault('--vault names a vault or its directory; a key file beside it is found', async (t, home) => {
   const { vault, key_file } = await home.json('init --vault other')
   for (const directory of ['.', '.coffer', 'other'])
     t.equal((await home.run(['token', 'list', '--vault', directory])).code, 0, directory)
@@ -294,8 +292,7 @@ testVault('who gives an unknown id is told what is near, and where else it is', 
   t.notMatch(asApp, 'acme', 'an application learns nothing of other tenants')
 })
 
-t.test('data has a mark for masked and one for the clear, as an application sees it too', async (t) => {
-  const home = await createVaultHome(t)
+testVault('data has a mark for masked and one for the clear, for applications too', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   const get = (more = '', env = {}) =>
     home.run(`token get card-1 --fields data${more}`, { columns: 100, env })

@@ -119,8 +119,7 @@ testVault('a tenant is created, listed, chosen, and acted in by everything after
   t.equal(statSync(join(home.place, 'config', 'coffer', 'config.json')).mode & 0o777, 0o600)
 })
 
-t.test('the choice is kept beside whatever else the file holds, and for one vault alone', async (t) => {
-  const home = await createVaultHome(t)
+testVault('the choice is kept beside whatever the file holds, and for one vault alone', async (t, home) => {
   const path = join(home.place, 'config', 'coffer', 'config.json')
   writeFileSync(path, '{"theme":"dark","tenants":{"other-vault":"x"}}')
   await home.json('tenant create staging')
@@ -155,22 +154,18 @@ testVault('refuses a name that is taken, empty or unknown', async (t, home) => {
   t.match(await home.run('token list --tenant staging'), several)
 })
 
-t.test(
-  'a tenant is deleted by --yes alone where nobody can type its name, and its choice is forgotten',
-  async (t) => {
-    const home = await createVaultHome(t)
-    await home.json('tenant create staging')
-    await home.json('tenant use staging')
-    await home.createToken()
-    const app = await home.createApp({ permissions: ['token:read'] })
-    t.match(await home.run('tenant delete'), { code: 2, stderr: /--yes/ })
-    t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was changed')
-    await home.json('tenant delete --yes')
-    t.equal((await home.json('tenant get')).name, 'default')
-    t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
-    t.same(await list(home), [['default', true]])
-  },
-)
+testVault('where nobody types its name a tenant is deleted by --yes, its choice too', async (t, home) => {
+  await home.json('tenant create staging')
+  await home.json('tenant use staging')
+  await home.createToken()
+  const app = await home.createApp({ permissions: ['token:read'] })
+  t.match(await home.run('tenant delete'), { code: 2, stderr: /--yes/ })
+  t.equal((await home.json('token list')).pagination.total_items, 1, 'nothing was changed')
+  await home.json('tenant delete --yes')
+  t.equal((await home.json('tenant get')).name, 'default')
+  t.equal((await home.run('app whoami', { env: { COFFER_API_KEY: app.key } })).code, 4)
+  t.same(await list(home), [['default', true]])
+})
 
 testVault('a person types the name of the tenant that is to go', async (t, home) => {
   const type = (answer: string) =>

@@ -9,8 +9,7 @@ import { createHome, testHome } from './home.js'
 /** Help is folded. */
 const unfold = (text: string) => text.replaceAll(/\s+/g, ' ')
 
-t.test('the help of every operation has its examples, its permissions and the call it equals', async (t) => {
-  const home = createHome(t)
+testHome('help of operations has examples, permissions and the call that it equals', async (t, home) => {
   for (const definition of registry.routed) {
     const { name, summary, examples, permissions, onlyFor, endpoint, details = '' } = definition
     const command = definition.form?.command ?? name

@@ -1,6 +1,5 @@
 /** Formulas and reactors on the command line: checked, installed, run, watched. */
-import t from 'tap'
-import { createVaultHome, testHome, testVault } from './home.js'
+import { testHome, testVault } from './home.js'
 
 const GREET = `module.exports = async ({ args, configuration }) => {
   console.log('hello', args.name)
@@ -25,8 +24,7 @@ testHome('code is checked without a vault, from a file or as a formula names it'
     t.match(await home.run(`formula check ${file}`), expected, file)
 })
 
-t.test('the official formulas are installed, and installed again in the place of themselves', async (t) => {
-  const home = await createVaultHome(t)
+testVault('the official formulas are installed, also in the place of themselves', async (t, home) => {
   const first = await home.json('formula install')
   const names = ['Format-preserving card alias', 'HMAC for matching', 'JSON webhook']
   t.match(

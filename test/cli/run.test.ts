@@ -63,7 +63,7 @@ t.test(
   },
 )
 
-t.test('an empty list says what to do next, and does not speak of filters that nobody gave', async (t) => {
+t.test('an empty list says what to do next, and speaks only of filters that were given', async (t) => {
   const home = await createVaultHome(t)
   const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
   t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
@@ -165,8 +165,7 @@ testVault('what only the owner may do is refused with an API key, and nothing ha
   t.equal(file, join(home.place, 'b'))
 })
 
-t.test('a backup says what opens it, and generated tokens are a table like that of a list', async (t) => {
-  const home = await createVaultHome(t)
+testVault('a backup says what opens it; generated tokens are a table like a list', async (t, home) => {
   t.match((await home.run('vault backup b')).stderr, /To open the backup, you need a key file or passphrase/)
   const made = await home.run('token generate --type card --count 2 --seed 7', { columns: 80 })
   t.match(made.stdout, /^id +type +shows +created *\n/)

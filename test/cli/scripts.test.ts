@@ -8,12 +8,11 @@ import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createMachine, PROGRAM } from './binary.js'
-import { createVaultHome, testVault } from './home.js'
+import { testVault } from './home.js'
 
 t.setTimeout(400_000)
 
-t.test('help --json has every command with its flags, types, examples, permissions and output', async (t) => {
-  const home = await createVaultHome(t)
+testVault('help --json has every command with its flags, types, examples and output', async (t, home) => {
   const tree = await home.json('help --json')
   const byName = new Map(tree.commands.map((each: { words: string[] }) => [each.words.join(' '), each]))
   for (const { name, examples, isInternal, form, permissions, output } of registry.operations) {

@@ -16,7 +16,7 @@ import {
   type Workplace,
 } from '../http/process.js'
 import { findLeaks } from '../support/leak.js'
-import { createHome, createVaultHome, ruleOf, testHome } from './home.js'
+import { createHome, ruleOf, testHome, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 const SEED_KEY = 'key_1111111111111111111111'
@@ -132,8 +132,7 @@ t.test('a log on a full disk ends no server', { skip: !existsSync('/dev/full') }
   t.equal((await ended).code, 0, 'ends as usual, with all that is to be done then')
 })
 
-t.test('sample applications are known by name, and a key that is not known is not made up', async (t) => {
-  const home = await createVaultHome(t)
+testVault('sample applications are known by name, and no key is made up', async (t, home) => {
   const { id } = await home.createApp({ name: 'sup port', rules: [ruleOf('mask')] })
   const print = async (more = '') => {
     const line = `serve --port 0 -o table${more}`

@@ -58,7 +58,7 @@ t.test('what only the vault itself can do says so, and nothing is sent', async (
   t.same(asked, [])
 })
 
-t.test('a flag for a vault goes before the address in the environment, and so the other way', async (t) => {
+t.test('a flag for a vault goes before an address in the environment', async (t) => {
   const { run } = await connect(t)
   const home = await createVaultHome(t)
   t.equal((await home.run('token list --vault .coffer', { env: { COFFER_URL: SERVER } })).code, 0)

@@ -75,8 +75,7 @@ testHome('a vault can stand elsewhere, and is found from below', async (t, home)
   t.equal(directory, join(here.place, '.coffer'))
 })
 
-t.test('status tells where the vault is, what opens it, what it holds and how large it is', async (t) => {
-  const home = await createVaultHome(t)
+testVault('status tells where the vault is, what opens it and what it holds', async (t, home) => {
   await home.createToken()
   t.match(await home.json('vault status'), {
     directory: join(home.place, '.coffer'),
@@ -156,8 +155,7 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
 })
 
-t.test('a new vault takes its passphrase from a file too, and refuses one that is too short', async (t) => {
-  const home = createHome(t)
+testHome('a new vault takes its passphrase from a file, and refuses a short one', async (t, home) => {
   home.write('short', 'seven77')
   for (const [line, stderr] of [
     ['init --passphrase-file short', 'A passphrase has 8 to 1024 characters.'],

@@ -112,8 +112,7 @@ testVault('a run goes on with what it began with, and into the same place, only'
   t.equal((await own(['--results', 'done'])).code, 2)
 })
 
-t.test('a file that has grown since its import was complete has its further rows imported', async (t) => {
-  const home = await createVaultHome(t)
+testVault('of a file that has grown since its import the further rows are imported', async (t, home) => {
   const far = await connect(t)
   for (const [place, run] of [
     [home, () => home.run(RESUME)],
@@ -216,24 +215,21 @@ t.test('a batch whose answer was lost is sent again under the same idempotency k
   t.equal(new Set(keys).size, 3)
 })
 
-t.test(
-  'columns without a path are refused together, with a command that imports them as secret',
-  async (t) => {
-    const home = await createVaultHome(t)
-    home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
-    const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
-    t.match(refused, { code: 2, stderr: /No path of a token: "ssn", "full name"\./ })
-    const map = "--map ssn=data.ssn --map 'full name=data.full name'"
-    const words = `token import 'my rows.csv' --results r1 ${map} --type token`
-    t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'on a line of its own')
-    const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
-    t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
-    t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
-    home.write('data.csv', 'data\na\n')
-    const untyped = /type: is required; give it with --type token/
-    t.match(await home.run('token import data.csv'), { code: 2, stderr: untyped })
-  },
-)
+t.test('columns without a path are refused, with a command that imports them as secret', async (t) => {
+  const home = await createVaultHome(t)
+  home.write('my rows.csv', 'ssn,id,full name\n078-05-1120,ada,Ada\n')
+  const refused = await home.run(['token', 'import', 'my rows.csv', '--results', 'r1'])
+  t.match(refused, { code: 2, stderr: /No path of a token: "ssn", "full name"\./ })
+  const map = "--map ssn=data.ssn --map 'full name=data.full name'"
+  const words = `token import 'my rows.csv' --results r1 ${map} --type token`
+  t.equal(refused.stderr.trimEnd().split('\n').at(-1), `  coffer ${words}`, 'on a line of its own')
+  const pasted = Array.from(words.matchAll(/'([^']*)'|(\S+)/g), ([, quoted, plain]) => quoted ?? plain!)
+  t.match(await home.run(pasted), { code: 0, stdout: /"created":1/ })
+  t.match(await home.json('token get ada --reveal'), { data: { ssn: '078-05-1120', 'full name': 'Ada' } })
+  home.write('data.csv', 'data\na\n')
+  const untyped = /type: is required; give it with --type token/
+  t.match(await home.run('token import data.csv'), { code: 2, stderr: untyped })
+})
 
 testVault('the file of an import that did nothing may be of another import', async (t, home) => {
   home.write('rows.csv', `pan\n${CARD}\n`)
