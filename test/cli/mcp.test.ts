@@ -90,22 +90,6 @@ t.test('every tool answers, and errors are those of the terminal', async (t) => 
   t.ok(own.length > 10, 'everything is in the log, with the application')
 })
 
-t.test('the log proves that nothing was revealed', async (t) => {
-  const { call, home, destination } = await open(t)
-  await call('token_create', CARD)
-  await call('token_get', { id: 'card-1' })
-  t.same(await home.json('log reveals card-1'), { count: 0, seen_by: [] })
-  const { data } = await call('proxy_call', {
-    target: `${destination.url}/echo`,
-    body: { n: '{{ card-1 | json: "$.number" }}' },
-  })
-  t.equal(data.res.statusCode, 200)
-  t.match(await home.json('log reveals card-1'), {
-    count: 1,
-    seen_by: [{ operation: 'use', actor_type: 'application' }],
-  })
-})
-
 t.test('options narrow the tools, and wrong ones are refused, as is a key that reveals', async (t) => {
   const { home, key, connect } = await open(t)
   const list = async (...words: string[]) => {
@@ -159,7 +143,9 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   }
   const { call, destination, home, connect } = await open(t, { words: ['--confirm'], person })
   await call('token_create', CARD)
+  await call('token_get', { id: 'card-1' })
   t.same(asked, [], 'a new token needs no consent')
+  t.same(await home.json('log reveals card-1'), { count: 0, seen_by: [] })
   const input = { target: `${destination.url}/echo`, body: { n: '{{ card-1 | json: "$.number" }}' } }
   t.equal((await call('proxy_call', input)).data.res.statusCode, 200)
   t.match(asked[0], destination.url)
@@ -170,12 +156,12 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   const dry = await call('proxy_call', { ...input, dry_run: true })
   t.equal(dry.isError, false, 'a dry run needs no consent')
   t.equal(asked.length, 2)
-  const uses = (await home.json('log reveals card-1')).count
-  t.equal(uses, 1)
+  const uses = { count: 1, seen_by: [{ operation: 'use', actor_type: 'application' }] }
+  t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })
   const outcome = await mute.call('proxy_call', input).catch(() => ({ isError: true }))
   t.equal(outcome.isError, true, 'a client that cannot ask cannot call')
-  t.equal((await home.json('log reveals card-1')).count, uses)
+  t.match(await home.json('log reveals card-1'), uses)
 })
 
 t.test('a server performs the tools, in no-reveal mode that it confirms', async (t) => {

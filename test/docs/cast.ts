@@ -5,38 +5,35 @@ import type { Printed } from './document.js'
 /** px and ms. */
 const [COLUMN, ROW, MARGIN, TITLE] = [8.43, 20, 18, 30]
 const [COMMAND_MS, OUTPUT_MS] = [1200, 500]
-const COLORS: Record<number, string> = {
-  31: '#ff7b72',
-  32: '#7ee787',
-  33: '#e3b341',
-  34: '#79c0ff',
-  36: '#76e3ea',
+/** By the code of an escape sequence: what begins, and what ends. */
+const STYLES: Record<string, string> = {
+  1: 'font-weight:bold',
+  2: 'opacity:.6',
+  31: 'fill:#ff7b72',
+  32: 'fill:#7ee787',
+  33: 'fill:#e3b341',
+  34: 'fill:#79c0ff',
+  36: 'fill:#76e3ea',
 }
+const ENDS: Record<string, RegExp> = { 0: /^/, 22: /^(font|opacity)/, 39: /^fill/ }
 
 const escapeXml = (text: string) =>
   text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 
-/** A line with escapeXml sequences for bold, dim and colours, as spans. */
+/** A line with escape sequences for bold, dim and colours, as spans. */
 function drawLine(line: string): string {
   let style: string[] = []
-  const parts = line.split(/\u001b\[([\d;]*)m/)
-  return parts
-    .map((part, at) => {
-      if (at % 2 === 0)
-        return part === ''
-          ? ''
-          : `<tspan${style.length > 0 ? ` style="${style.join(';')}"` : ''}>${escapeXml(part)}</tspan>`
-      for (const code of part.split(';').map(Number)) {
-        if (code === 0) style = []
-        else if (code === 1) style.push('font-weight:bold')
-        else if (code === 2) style.push('opacity:.6')
-        else if (code === 22) style = style.filter((each) => !/^(font|opacity)/.test(each))
-        else if (code === 39) style = style.filter((each) => !each.startsWith('fill'))
-        else if (COLORS[code] !== undefined) style.push(`fill:${COLORS[code]}`)
+  let drawn = ''
+  for (const [at, part] of line.split(/\u001b\[([\d;]*)m/).entries()) {
+    const attribute = style.length > 0 ? ` style="${style.join(';')}"` : ''
+    if (at % 2 === 0 && part !== '') drawn += `<tspan${attribute}>${escapeXml(part)}</tspan>`
+    if (at % 2 === 1)
+      for (const code of part.split(';')) {
+        style = style.filter((each) => !ENDS[Number(code)]?.test(each))
+        if (STYLES[code] !== undefined) style.push(STYLES[code])
       }
-      return ''
-    })
-    .join('')
+  }
+  return drawn
 }
 
 export function drawCast(printed: readonly Printed[]): string {
