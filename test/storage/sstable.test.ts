@@ -8,7 +8,7 @@ import { CofferError } from '../../src/errors.js'
 import type { Query, Row, Where } from '../../src/storage/engine.js'
 import { createContext } from '../../src/storage/lsm/context.js'
 import { EXPIRY, IDS, ROWS } from '../../src/storage/lsm/sstable/format.js'
-import type { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
+import { LiveSSTable } from '../../src/storage/lsm/sstable/live-sstable.js'
 import { search, seek } from '../../src/storage/lsm/sstable/search.js'
 import { finish, writeRows } from '../../src/storage/lsm/sstable/write-tables.js'
 import { diskOptions } from './disk.js'
@@ -100,11 +100,20 @@ function checkSSTable(t: Test, rows: number): void {
       (number) => number % 7 === 0 && number >= 7 && number <= 700,
     ],
   ]
-  const [now, later] = [5, 10_000_350]
+  const [now, soon, later] = [5, 10_000_014, 10_000_350]
+  const dead = numbers(rows, (number) => number % 1999 === 6 || number === rows - 1)
+  const holed = new LiveSSTable(sstable, Uint32Array.from(dead))
   for (const [where, isIn] of cases) {
     t.strictSame(searchFor(live, where, now), numbers(rows, isIn), JSON.stringify(where))
     const isLeft = (number: number) => isIn(number) && (number % 7 !== 0 || number > 350)
     t.strictSame(searchFor(live, where, later), numbers(rows, isLeft), `later, ${JSON.stringify(where)}`)
+    const isWhole = (number: number) =>
+      isIn(number) && !dead.includes(number) && (number % 7 !== 0 || number > 14)
+    t.strictSame(
+      searchFor(holed, where, soon),
+      numbers(rows, isWhole),
+      `without some, ${JSON.stringify(where)}`,
+    )
   }
 }
 

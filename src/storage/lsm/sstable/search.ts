@@ -48,10 +48,18 @@ export function search(live: LiveSSTable, memtables: readonly Memtable[], query:
   const { sstable } = live
   if (!mayMatch(live, memtables, query.tenant)) return { count: 0, row: () => -1 }
   const condition = bind(query.where, query.all)
-  const isWhole = live.dead.length === 0 && sstable.countExpired(now) === 0
-  if ('key' in condition && isWhole && memtables.every((each) => live.hiddenBy(each).length === 0)) {
+  if ('key' in condition) {
     const { start, count } = sstable.posting(condition.key)
-    return { count, row: (index: number) => sstable.rowAt(KEYS, start + index) }
+    const gone = [...live.dead, ...hiddenOrExpired(live, memtables, now)]
+    // Few rows that are gone are searched for in the posting, which is then not read.
+    if (gone.length * PROBE_FACTOR <= count) {
+      const places = placesOf(sstable, start, count, gone)
+      const place = (index: number) => places.reduce((at, gap) => (gap <= at ? at + 1 : at), index)
+      return {
+        count: count - places.length,
+        row: (index: number) => sstable.rowAt(KEYS, start + place(index)),
+      }
+    }
   }
   const rows = matchesOf(live, memtables, condition, range(0, sstable.rows), now)
   return { count: rows.length, row: (index: number) => rows[index]! }
@@ -111,10 +119,21 @@ function matchesOf(
   const firstDead = lowerBound(dead.length, (index) => dead[index]! >= gone.first)
   for (let index = firstDead; index < dead.length && dead[index]! < gone.below; index++)
     gone.add(dead[index]!)
-  for (const memtable of memtables) for (const row of live.hiddenBy(memtable)) gone.add(row)
-  const expired = sstable.countExpired(now)
-  for (let entry = 0; entry < expired; entry++) gone.add(sstable.rowAt(EXPIRY, entry))
+  for (const row of hiddenOrExpired(live, memtables, now)) gone.add(row)
   return gone.select(found, false)
+}
+
+/** Some perhaps twice, or dead. */
+function* hiddenOrExpired(live: LiveSSTable, memtables: readonly Memtable[], now: number): Generator<number> {
+  for (const memtable of memtables) yield* live.hiddenBy(memtable)
+  const expired = live.sstable.countExpired(now)
+  for (let entry = 0; entry < expired; entry++) yield live.sstable.rowAt(EXPIRY, entry)
+}
+
+/** Where in a posting those of the rows are that it has; ascending. */
+function placesOf(sstable: SSTable, start: number, count: number, rows: readonly number[]): number[] {
+  const places = [...new Set(rows)].map((row) => placeIn(sstable, start, count, row))
+  return places.filter((at) => at >= 0).sort((left, right) => left - right)
 }
 
 /** Those of the rows that match. All rows ascend, here and below. */
@@ -131,10 +150,7 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
     const { start, count } = sstable.posting(where.key)
     if (count === sstable.rows) return rows
     if (rows.length * PROBE_FACTOR < count)
-      return rows.filter((row) => {
-        const at = start + indexIn(sstable, start, count, row)
-        return at < start + count && sstable.rowAt(KEYS, at) === row
-      })
+      return rows.filter((row) => placeIn(sstable, start, count, row) >= 0)
   }
   const marks = new Marks(rows)
   const isNegated = 'not' in where
@@ -152,6 +168,12 @@ function mark(sstable: SSTable, where: Where, rows: Uint32Array, marks: Marks): 
     sstable.eachPosted(start + from, start + to, (row) => marks.add(row))
   } else if ('ids' in where) for (const id of where.ids) marks.add(sstable.find(id) ?? -1)
   else for (const row of evaluate(sstable, where, rows)) marks.add(row)
+}
+
+/** The index of the row in a posting; -1 if it is not there. */
+function placeIn(sstable: SSTable, start: number, count: number, row: number): number {
+  const at = indexIn(sstable, start, count, row)
+  return at < count && sstable.rowAt(KEYS, start + at) === row ? at : -1
 }
 
 /** The index in a posting of the first row from `row` on. */
