@@ -17,6 +17,12 @@ const MESSAGE: Message = {
   date: Date.parse('2030-01-15T12:00:00Z'),
 }
 
+const HEADERS = {
+  From: 'Coffer <no-reply@vault.example.com>',
+  Date: 'Tue, 15 Jan 2030 12:00:00 +0000',
+  'Auto-Submitted': 'auto-generated',
+}
+
 async function start(t: Test, settings: MailServerSettings) {
   const server = await startMailServer(settings)
   t.teardown(() => server.close())
@@ -51,12 +57,8 @@ for (const [name, scheme, secure] of [
     })
     t.same(second?.to, ['eve@example.com'])
     t.equal(server.connections(), 1, 'over one connection')
-    t.equal(headerOf(mail!, 'Message-ID'), MESSAGE.id)
-    t.equal(headerOf(mail!, 'From'), 'Coffer <no-reply@vault.example.com>')
-    t.equal(headerOf(mail!, 'To'), 'ada@example.com')
-    t.equal(headerOf(mail!, 'Subject'), 'You are invited')
-    t.equal(headerOf(mail!, 'Date'), 'Tue, 15 Jan 2030 12:00:00 +0000')
-    t.equal(headerOf(mail!, 'Auto-Submitted'), 'auto-generated')
+    const headers = { 'Message-ID': MESSAGE.id, Subject: MESSAGE.subject, To: MESSAGE.to, ...HEADERS }
+    for (const [name, value] of Object.entries(headers)) t.equal(headerOf(mail!, name), value)
     t.match(mail!.text, /Content-Type: text\/plain[\s\S]*Content-Type: text\/html/)
     t.match(decodeBody(mail!), MESSAGE.text.replaceAll('\n', '\r\n'))
   })
@@ -90,16 +92,13 @@ t.test('what goes wrong is said without address and password, and whether it is 
     await open(t, 'smtp://nowhere.invalid').send(MESSAGE),
     await open(t, urlOf(server, 'smtps')).send(MESSAGE),
   ]
-  t.same(outcomes.slice(0, 4), [
+  t.match(outcomes, [
     { outcome: 'refused', reason: 'it refuses this mail (550).' },
     { outcome: 'postponed', reason: 'it does not accept this mail now (450).' },
     { outcome: 'unreachable', reason: 'it does not accept the user and password of mail.url.' },
     { outcome: 'unreachable', reason: 'it cannot be reached (ESOCKET).' },
+    ...[{ outcome: 'unreachable' }, { outcome: 'unreachable' }],
   ])
-  t.same(
-    outcomes.slice(4).map(({ outcome }) => outcome),
-    ['unreachable', 'unreachable'],
-  )
   t.notMatch(JSON.stringify(outcomes), /-pass|example|nowhere/i)
   t.same(server.received, [])
   t.same(await mailer.send(MESSAGE), { outcome: 'sent' }, 'the next one goes through')
@@ -108,19 +107,14 @@ t.test('what goes wrong is said without address and password, and whether it is 
 t.test('an address reaches the mailbox that it names, and no other', async (t) => {
   const { port, lines } = await startRecorder(t)
   const mailer = open(t, `smtp://localhost:${port}`)
-  const addresses = [
-    '"ada lovelace"@example.com',
-    '"eve@evil.example"@example.com',
-
-    "o'neil+x@x.org",
-  ]
+  const addresses = ['"ada lovelace"@example.com', '"eve@evil.example"@example.com', "o'neil+x@x.org"]
   for (const to of addresses) t.same(await mailer.send({ ...MESSAGE, to }), { outcome: 'sent' }, to)
+  t.match(await mailer.send({ ...MESSAGE, to: '"a> b"@example.com' }), { outcome: 'refused' })
+  const named = lines.filter((line) => line.startsWith('RCPT'))
   t.same(
-    lines.filter((line) => line.startsWith('RCPT')),
+    named,
     addresses.map((address) => `RCPT TO:<${address}>`),
   )
-  t.match(await mailer.send({ ...MESSAGE, to: '"a> b"@example.com' }), { outcome: 'refused' })
-  t.equal(lines.filter((line) => line.startsWith('RCPT')).length, addresses.length)
 })
 
 /** Takes everything, and keeps the commands as they came. */

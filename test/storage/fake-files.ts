@@ -154,9 +154,7 @@ export class FakeFiles implements Files {
     held.safe = Buffer.from(held.bytes)
   }
 
-  sync(file: number): void {
-    this.syncData(file)
-  }
+  sync = this.syncData
 
   syncDirectory(path: string): void {
     this.#step('sync', path)

@@ -70,13 +70,8 @@ t.test('refuses what others may read, and says which command repairs it', async 
     await t.rejects(readHeader(options.files, directory), { code: 'vault_exposed', message })
     chmodSync(path, shut === '700' ? 0o700 : 0o600)
   }
-  await t.rejects(
-    readHeader({ ...options.files, user: 12_345, stat: (path) => options.files.stat(path) }, directory),
-    {
-      code: 'vault_exposed',
-      message: /belongs to another user/,
-    },
-  )
+  const files = { ...options.files, user: 12_345, stat: (path: string) => options.files.stat(path) }
+  await t.rejects(readHeader(files, directory), { code: 'vault_exposed', message: /belongs to another user/ })
   await (await openFileEngine(options)).close()
 })
 

@@ -1,10 +1,8 @@
 /** The vault's lock: one owner at a time, taken over from the dead without a race, waited for with a bound. */
 import { execFileSync } from 'node:child_process'
 import t from 'tap'
-import { CofferError } from '../../src/errors.js'
 import {
   acquireLock,
-  type LockHolder,
   type LockOptions,
   type ProcessIdentity,
   readLockHolder,
@@ -46,10 +44,8 @@ t.test('is taken, told, let go, and leaves nothing behind', async (t) => {
   const identity = machine(living, 10)
   t.equal(readLockHolder(files, '/vault', identity), undefined)
   const lock = await acquireLock(optionsFor(files, identity))
-  t.match(readLockHolder(files, '/vault', identity), {
-    holder: { pid: 10, started: 'a', since: 7 },
-    state: 'alive',
-  })
+  const holder = { pid: 10, started: 'a', since: 7 }
+  t.match(readLockHolder(files, '/vault', identity), { holder, state: 'alive' })
   t.strictSame(locks(files), ['lock'])
   lock.release()
   lock.release()
@@ -61,12 +57,10 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
   const living = processes('10a 11b')
   const first = await acquireLock(optionsFor(files, machine(living, 10)))
   let waitedMs = 0
-  const impatient = optionsFor(files, machine(living, 11), {
-    wait: async (ms) => {
-      waitedMs += ms
-    },
-    timeoutMs: 10_000,
-  })
+  const wait = async (ms: number) => {
+    waitedMs += ms
+  }
+  const impatient = optionsFor(files, machine(living, 11), { wait, timeoutMs: 10_000 })
   await t.rejects(acquireLock(impatient), { code: 'unavailable', message: /process 10\. Waited 10 s/ })
   t.ok(waitedMs >= 10_000 && waitedMs <= 10_020, `waited ${waitedMs}`)
   t.strictSame(locks(files), ['lock'])
@@ -74,11 +68,7 @@ t.test('waits for a living owner, and says whom it waited for', async (t) => {
   const second = await acquireLock(patient)
   t.equal(second.holder.pid, 11)
   first.release()
-  t.match(
-    readLockHolder(files, '/vault', machine(living, 10)),
-    { holder: { pid: 11 } },
-    'the first lets go of nothing more',
-  )
+  t.equal(readLockHolder(files, '/vault', machine(living, 10))?.holder?.pid, 11, 'not let go by the first')
 })
 
 t.test('takes over from the dead, from a number given again, and from before a restart', async (t) => {
@@ -122,21 +112,6 @@ t.test('one that has waited longest is served next, however many came before and
   first.release()
   await Promise.all(all)
   t.strictSame(order, pids)
-})
-
-t.test('a wait that is in vain ends at once', async (t) => {
-  const files = makeDisk()
-  const living = processes('10a 11b')
-  await acquireLock(optionsFor(files, machine(living, 10), { isServer: true }))
-  const checkHolder = ({ isServer }: LockHolder) => {
-    if (isServer) throw new CofferError('unavailable', 'A server has it.')
-  }
-  const wait = async () => void t.fail('waited')
-  await t.rejects(
-    acquireLock(optionsFor(files, machine(living, 11), { checkHolder, wait })),
-    /A server has it/,
-  )
-  t.strictSame(locks(files), ['lock'])
 })
 
 t.test('takes over a lock that a power cut left empty', async (t) => {
@@ -188,11 +163,6 @@ t.test('of two who found the same owner dead, the slower takes nothing from the 
   await t.rejects(acquireLock(optionsFor(files, slow)), { code: 'unavailable', message: /process 12/ })
   await fast
   t.match(readLockHolder(files, '/vault', identity), { holder: { pid: 12 }, state: 'alive' })
-})
-
-t.test('a vault that is not there cannot be owned', async (t) => {
-  const options = optionsFor(new FakeFiles(), machine(processes('1x'), 1))
-  await t.rejects(acquireLock(options), { code: 'vault_missing' })
 })
 
 t.test('knows of a real process when it began, and of an ended one nothing', (t) => {

@@ -1,7 +1,7 @@
 /** Units of work over PostgreSQL: what they send, what they compare, and how their statements are planned. */
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
-import type { Draft, EngineReader, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
+import type { Draft, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import {
   Collision,
@@ -13,7 +13,6 @@ import {
 import * as sql from '../../src/storage/postgres/read-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
-const REMEMBERED = 7
 const KIND = 1
 const bytes = (length: number, value: number) => new Uint8Array(length).fill(value)
 const idOf = (id: number) => bytes(16, id)
@@ -54,7 +53,7 @@ async function openEngines(t: Test, count: number) {
       }
       return connection
     }
-    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set([REMEMBERED]) }
+    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set<number>() }
     const engine = await openPostgresEngine(given)
     engine.attach(sealer)
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
@@ -64,7 +63,8 @@ async function openEngines(t: Test, count: number) {
   }
   await new Promise((resolve) => setTimeout(resolve, 600))
   sent.length = 0
-  return { engines: engines as [PostgresEngine, PostgresEngine], sent, statements, pool: own }
+  const [one, two] = engines as [PostgresEngine, PostgresEngine]
+  return { one, two, sent, statements, pool: own }
 }
 
 const read = (engine: PostgresEngine, id: number) => engine.read((reader) => reader.get(KIND, 1, idOf(id)))
@@ -88,10 +88,7 @@ const search = (key: number) => ({
 })
 
 t.test('a unit is as few statements as it can be', async (t) => {
-  const {
-    engines: [engine],
-    sent,
-  } = await openEngines(t, 1)
+  const { one: engine, sent } = await openEngines(t, 1)
   const sentBy = async (work: () => Promise<unknown>) => {
     await work()
     return sent.splice(0).filter(([name]) => !/pending|coffer_waiting/.test(name!))
@@ -113,9 +110,7 @@ t.test('a unit is as few statements as it can be', async (t) => {
 })
 
 t.test('a unit runs again if another one changed what it read', async (t) => {
-  const {
-    engines: [one, two],
-  } = await openEngines(t, 2)
+  const { one, two } = await openEngines(t, 2)
   await one.write(put(1))
   /** How often the unit runs, if `meanwhile` is done while it runs first. */
   const runs = async (
@@ -142,9 +137,7 @@ t.test('a unit runs again if another one changed what it read', async (t) => {
 })
 
 t.test('a unit that only reads, or fails, has read one moment', async (t) => {
-  const {
-    engines: [one, two],
-  } = await openEngines(t, 2)
+  const { one, two } = await openEngines(t, 2)
   for (const id of [1, 2]) await one.write(put(id))
   const move = (to: number) =>
     two.write(async (writer) => {
@@ -175,7 +168,7 @@ t.test('a unit that only reads, or fails, has read one moment', async (t) => {
 })
 
 t.test('of units that put what they searched for and did not find, one does', async (t) => {
-  const { engines } = await openEngines(t, 2)
+  const { one, two } = await openEngines(t, 2)
   const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {
     if (!isFirst) await writer.get(KIND, 1, idOf(200))
     if ((await writer.find({ ...search(77), page: 1 })).total === 0)
@@ -183,20 +176,16 @@ t.test('of units that put what they searched for and did not find, one does', as
   }
   for (const isFirst of [true, false])
     for (let round = 0; round < 3; round++) {
-      await Promise.all(
-        [1, 2, 3, 4].map((id) => engines[(id % 2) as 0 | 1].write(findOrPut(100 + id, isFirst))),
-      )
-      const found = await engines[0].read((reader) => reader.seek(search(77)))
+      const works = [1, 2, 3, 4].map((id) => findOrPut(100 + id, isFirst))
+      await Promise.all(works.map((work, index) => (index % 2 ? one : two).write(work)))
+      const found = await one.read((reader) => reader.seek(search(77)))
       t.equal(found.length, 1)
-      await engines[1].write((writer) => writer.remove(KIND, 1, found[0]!.id))
+      await two.write((writer) => writer.remove(KIND, 1, found[0]!.id))
     }
 })
 
 t.test('a unit that removes a parent sees the child that is added meanwhile', async (t) => {
-  const {
-    engines: [engine],
-    pool,
-  } = await openEngines(t, 1)
+  const { one: engine, pool } = await openEngines(t, 1)
   await engine.write(put(1))
   const numbers: number[] = []
   await pool.using(async (connection) => {
@@ -220,49 +209,8 @@ t.test('a unit that removes a parent sees the child that is added meanwhile', as
   t.strictSame(numbers, [0, 1])
 })
 
-t.test('the newest row of a key is one that lives', async (t) => {
-  const {
-    engines: [engine],
-  } = await openEngines(t, 1)
-  const newest = async (reader: EngineReader) => (await reader.seek({ ...search(77), size: 1 }))[0]?.sealed[0]
-  t.equal(await engine.read(newest), undefined)
-  for (const id of [1, 2]) await engine.write((writer) => writer.put(draft(id, { keys: [77] })))
-  t.equal(await engine.write(newest), 2)
-  const expiring = { ...draft(3, { keys: [77] }), expires: Date.now() + 100 }
-  await engine.write(async (writer) => {
-    await writer.put(expiring)
-    t.equal(await newest(writer), 3, 'its own')
-  })
-  await new Promise((resolve) => setTimeout(resolve, 200))
-  t.equal(await engine.read(newest), 2)
-})
-
-t.test('a unit compares what callers cache with its first answer', async (t) => {
-  const {
-    engines: [engine, other],
-  } = await openEngines(t, 2)
-  const seen: number[] = []
-  const before = engine.cachedCounter(REMEMBERED)!
-  await other.write((writer) => writer.put(draft(101, { kind: REMEMBERED })))
-  await engine.write(async (writer) => {
-    seen.push(writer.changeCounter!(REMEMBERED)!)
-    await put(1)(writer)
-  })
-  t.strictSame(seen, [before, engine.cachedCounter(REMEMBERED)])
-  await other.write((writer) => writer.put(draft(102, { kind: REMEMBERED })))
-  seen.length = 0
-  const failing = engine.read(async (reader) => {
-    seen.push(reader.changeCounter!(REMEMBERED)!)
-    throw new Error('refused')
-  })
-  await t.rejects(failing, { message: 'refused' })
-  t.equal(seen.length, 2, 'an error may come from what was cached')
-})
-
 t.test('a unit that collides again and again is answered in time', async (t) => {
-  const {
-    engines: [engine],
-  } = await openEngines(t, 1)
+  const { one: engine } = await openEngines(t, 1)
   const { now } = performance
   let passed = 0
   performance.now = () => now.call(performance) + passed
@@ -297,11 +245,7 @@ const nodesOf = (plan: Plan): Plan[] => [plan, ...(plan.Plans ?? []).flatMap(nod
 const typesOf = (plan: Plan) => nodesOf(plan).map((node) => node['Node Type'])
 
 t.test('every statement walks an index and stops at its limit, before and after analyze', async (t) => {
-  const {
-    engines: [engine],
-    statements,
-    pool,
-  } = await openEngines(t, 1)
+  const { one: engine, statements, pool } = await openEngines(t, 1)
   const run = async (text: string, values: unknown[] = []) => (await pool.query({ text, values })).rows
   const explain = async (text: string, values?: unknown[]): Promise<Plan> =>
     (await run(text, values))[0]['QUERY PLAN'][0].Plan

@@ -24,26 +24,18 @@ const list = registry.find('token list')!
 async function openApp(files: FakeFiles, make: typeof openFileEngine, seed: string): Promise<App> {
   const random = repeatableRandom(seed)
   const header = testHeader()
-  const options: FileEngineOptions = {
-    files,
-    directory: '/vault',
-    header,
-    keys: engineKeys(repeatableRandom(`${seed} engine`)),
-    clock: () => 1_900_000_000_000,
-    random,
-    notice: () => {},
-    // A server flushes when it closes, so that more steps follow.
-    role: 'server',
-  }
+  const keys = engineKeys(repeatableRandom(`${seed} engine`))
+  const shape = { files, directory: '/vault', header, keys, random, clock: () => 1_900_000_000_000 }
+  // A server flushes when it closes, so that more steps follow.
+  const options: FileEngineOptions = { ...shape, notice: () => {}, role: 'server' }
   const keyring = createKeyring(primitives, random, Uint8Array.from(rootKey))
   return createApp({ engine: await make(options), keyring, random, header, primitives })
 }
 
 async function createToken(app: App, key: string) {
   const caller = await app.owner({ reveal: true })
-  const outcome = await perform(app, caller, create, { type: 'token', data: key }, 'trace', {
-    idempotencyKey: key,
-  })
+  const input = { type: 'token', data: key }
+  const outcome = await perform(app, caller, create, input, 'trace', { idempotencyKey: key })
   return { ...outcome, id: (outcome.result as { id: string }).id }
 }
 

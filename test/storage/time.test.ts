@@ -27,11 +27,8 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
   ]
   for (const [by, isJump, until] of cases)
     t.strictSame(clockStatus(steady, START + by), { isJump, purgeBefore: START + until }, `by ${by}`)
-  t.match(
-    clockStatus({ time: 0, last: 0, since: 0, until: 0 }, START),
-    { isJump: false },
-    'a vault that is new',
-  )
+  const none = { time: 0, last: 0, since: 0, until: 0 }
+  t.match(clockStatus(none, START), { isJump: false }, 'a vault that is new')
   const jumped = advanceTimes(steady, START + 2 * DAY)
   t.strictSame(jumped, { time: START + 2 * DAY, last: START + 2 * DAY, since: START + 2 * DAY, until: START })
   const almost = START + 2 * DAY + HOUR - 1
@@ -40,11 +37,7 @@ t.test('a jump is a day forward or minutes back, and it is outlived in an hour',
   const again = clockStatus(jumped, START + 4 * DAY)
   t.strictSame(again, { isJump: true, purgeBefore: START + 2 * DAY }, 'what was over before is over')
   t.equal(advanceTimes(jumped, START + 2 * DAY + HOUR).since, 0)
-  t.strictSame(
-    advanceTimes(jumped, START),
-    { time: START + 2 * DAY, last: START, since: START, until: 0 },
-    'back again',
-  )
+  t.match(advanceTimes(jumped, START), { last: START, since: START, until: 0 }, 'back again')
   t.equal(describeAhead(START + 5 * MINUTE, START), undefined)
   t.match(describeAhead(START + 6 * MINUTE, START), / 6 minutes ahead/)
   t.match(describeAhead(START + 5 * HOUR, START), / 5 hours ahead/)
