@@ -200,5 +200,7 @@ t.test('clients that vanish once they have asked for a tunnel end nothing', asyn
 t.test('no line of the log holds a key, a query, an id or a body', async (t) => {
   const text = JSON.stringify(entries)
   t.ok(entries.length > 50)
+  const noRoute = entries.map(({ method, route, status }) => `${method} ${route} ${status}`)
+  for (const entry of ['GET - 400', 'CONNECT - 405', '- - 400']) t.ok(noRoute.includes(entry), entry)
   t.notMatch(text, new RegExp(`${SECRET}|${KEY}|smuggled`))
 })

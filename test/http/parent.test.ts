@@ -1,8 +1,10 @@
 /** A server that ends with the process that started it. */
+import type { SpawnOptions } from 'node:child_process'
 import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 import { createWorkplace } from './process.js'
 
@@ -37,24 +39,16 @@ t.test('the server stops when standard input ends, also when its parent was kill
 })
 
 t.test('refused where standard input cannot tell, and with options that read it', async (t) => {
-  const fail = async (stdin: 'ignore' | 'pipe' | number, words: string[] = []) => {
-    const child = startProgram(process.execPath, [...SERVE, ...words], {
-      cwd: place.directory,
-      env: place.env,
-      stdio: [stdin, 'ignore', 'pipe'],
-    })
-    let text = ''
-    child.stderr!.on('data', (chunk: Buffer) => {
-      text += chunk.toString()
-    })
-    const [code] = (await once(child, 'close')) as [number]
-    return { code, text }
+  for (const [stdin, text, ...words] of [
+    ['ignore', /needs a pipe or a socket/],
+    [openSync(bin, 'r'), /needs a pipe or a socket/],
+    ['pipe', /given to --exit-with-parent and --tls-cert/, '--tls-cert', '-', '--tls-key', 'key.pem'],
+  ] as const) {
+    const stdio = [stdin, 'ignore', 'pipe']
+    const options = { cwd: place.directory, env: place.env, stdio } as SpawnOptions
+    const child = startProgram(process.execPath, [...SERVE, ...words], options)
+    t.match(await waitFor(child), { code: 2, stderr: text })
   }
-  const needsPipe = { code: 2, text: /needs a pipe or a socket/ }
-  t.match(await fail('ignore'), needsPipe, '/dev/null')
-  t.match(await fail(openSync(bin, 'r')), needsPipe, 'a file')
-  const twice = { code: 2, text: /given to --exit-with-parent and --tls-cert/ }
-  t.match(await fail('pipe', ['--tls-cert', '-', '--tls-key', 'key.pem']), twice)
 })
 
 function isThere(pid: number): boolean {

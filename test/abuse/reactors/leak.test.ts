@@ -1,9 +1,10 @@
 /** Plaintext that a reactor was given is nowhere afterwards but sealed in the vault, however the reactor ended. */
-import { mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { mkdirSync, readdirSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { createVaultHome } from '../../cli/home.js'
+import { findLeaks, readTree } from '../../support/leak.js'
 
 const SECRET = 'PLAINTEXT-4242424242424242-PLAINTEXT'
 
@@ -22,20 +23,6 @@ const ENDINGS: Record<string, string> = {
   'time that runs out': 'for (;;) args.secret.toLowerCase()',
   'a fetch that is refused': 'await fetch("http://localhost:1/" + args.secret)',
   'a module that is not there': 'try { require("none") } finally { globalThis.kept = args.secret }',
-}
-
-const read = (path: string) => {
-  try {
-    return readFileSync(path).toString('latin1')
-  } catch {
-    return ''
-  }
-}
-
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((path) => statSync(path, { throwIfNoEntry: false })?.isFile() === true)
 }
 
 t.test('plaintext is in no output, file, core or directory of ours', async (t) => {
@@ -68,12 +55,12 @@ t.test('plaintext is in no output, file, core or directory of ours', async (t) =
       `${name}: the owner sees what the code printed, and nothing else`,
     )
   }
-  const files = filesBelow(home.place)
-  t.ok(files.some((path) => path.includes('.coffer')))
-  for (const path of files) t.notOk(read(path).includes(SECRET), path)
+  const files = await readTree(home.place)
+  t.ok(files.some(({ name }) => name.includes('.coffer')))
+  t.same(findLeaks([SECRET], files), [])
   t.same(readdirSync(tmpdir()), [], 'nothing of ours is left in the directory for temporary files')
   t.notOk(
-    files.some((path) => /\/core[^/]*$/.test(path)),
+    files.some(({ name }) => /(^|\/)core[^/]*$/.test(name)),
     'no core was written',
   )
 })

@@ -8,7 +8,6 @@ import type { ClientCall, ReactorRuntime } from '../../../src/framework/ports/re
 import { GuestProcess } from '../../../src/reactor/child.js'
 import {
   confineThisNode,
-  describeLaunch,
   describeSandbox,
   findConfinement,
   findGuestFile,
@@ -122,40 +121,6 @@ t.test('limits of time and memory hold while the event loop of the host is held'
     t.ok(seenMiB > 0 && seenMiB < 350, `${name}: its memory was bounded`, { seenMiB })
   }
   await pool.close()
-})
-
-t.test('memory that a run leaves on objects of its child ends with the child', options, async (t) => {
-  const pool = createReactorPool({ confinement: found })
-  const leave = (bytes: number) =>
-    run(
-      pool,
-      String(bytes),
-      `class Base { constructor(object) { return object } }
-      class Mark extends Base { #kept = new Uint8Array(${bytes}).fill(1) }
-      module.exports = async () => ({ raw: new Mark(Object.prototype) !== undefined })`,
-    )
-  const little = await leave(1e5)
-  // Later versions of Node refuse to add a private field to a frozen object.
-  if (little.outcome.kind === 'result') {
-    const kept = below(process.pid).length
-    t.ok(kept > 0, 'a child is kept for the next run')
-    t.match((await leave(24e6)).outcome, { kind: 'result' })
-    t.ok(await until(() => below(process.pid).length === kept), 'unless it has grown by more than 16 MiB')
-  }
-  await pool.close()
-})
-
-t.test('the limit of processor time ends the program itself', options, async (t) => {
-  const program = 'require("fs").writeSync(1, "r"); for (;;);'
-  const { command, args } = describeLaunch({ node, guestFile, limits: DEFAULT_LIMITS, confinement: found })
-  const spinning = [...args.slice(0, args.indexOf(node.path) + 1), '-e', program].map((word, at) =>
-    at === 3 ? '1' : word,
-  )
-  const child = spawn(command, spinning, { stdio: ['ignore', 'pipe', 'ignore'], env: {} })
-  await new Promise((resolve) => child.stdout.once('data', resolve))
-  const processes = below(process.pid)
-  t.equal(spinning[3], '1')
-  t.ok(await until(() => areGone(processes), 20_000))
 })
 
 /** A host of two runs that spin, as user `uid`. */
