@@ -29,9 +29,6 @@ const sealer: LogSealer = {
   openPending: () => [],
 }
 
-/** A write that moves pending log entries is one of the background. */
-const nameOf = (name?: string) => name?.replace(/^write .*p5.*/, 'pending').replace(/^write .*/, 'write')
-
 /** Engines of one store; `sent` has the names of `statements` that the first one sends, by the round trip. */
 async function openEngines(t: Test, count: number) {
   const config = await createTables(await sharedDatabase())
@@ -47,7 +44,7 @@ async function openEngines(t: Test, count: number) {
       const connection = await connect()
       const { send } = Connection.prototype
       connection.send = (given) => {
-        if (number === 0) sent.push(given.map(({ name, text }) => nameOf(name) ?? text))
+        if (number === 0) sent.push(given.map(({ name, text }) => name ?? text))
         if (number === 0) statements.push(...given)
         return send.call(connection, given)
       }
@@ -95,17 +92,18 @@ t.test('a unit is as few statements as it can be', async (t) => {
   }
   t.strictSame(await sentBy(() => engine.write(put(1))), [['write']])
   t.strictSame(await sentBy(() => read(engine, 1)), [['get']])
-  t.strictSame(await sentBy(() => engine.write(replace(1, 2))), [['get'], ['write']])
-  t.strictSame(await sentBy(() => engine.write(replace(1, 2, [5]))), [['get'], ['write']], 'changed keys')
+  const locking = [['get'], ['begin', 'lock', 'write', 'commit']]
+  t.strictSame(await sentBy(() => engine.write(replace(1, 2))), locking)
+  t.strictSame(await sentBy(() => engine.write(replace(1, 2, [5]))), locking, 'changed keys')
   const removing = (writer: EngineWriter) => writer.remove(KIND, 1, idOf(1))
-  t.strictSame(await sentBy(() => engine.write(removing)), [['get'], ['write']])
+  t.strictSame(await sentBy(() => engine.write(removing)), locking)
   const twice = async (writer: EngineWriter) => {
     await writer.put(draft(3))
     return writer.get(KIND, 1, idOf(3))
   }
   t.strictSame(await sentBy(() => engine.write(twice)), [
     ['begin isolation level read committed', 'write', 'get'],
-    ['write', 'commit'],
+    ['share', 'write', 'commit'],
   ])
 })
 

@@ -70,8 +70,7 @@ async function sentBy<T>(work: () => Promise<T>) {
   const isOwn = new AsyncLocalStorage<boolean>()
   const { send } = Connection.prototype
   Connection.prototype.send = async function (statements) {
-    if (isOwn.getStore())
-      sent.push(statements.map(({ name, text }) => name?.replace(/^write .*/, 'write') ?? text))
+    if (isOwn.getStore()) sent.push(statements.map(({ name, text }) => name ?? text))
     return send.call(this, statements)
   }
   const result = await isOwn.run(true, work).finally(() => {

@@ -4,7 +4,6 @@
 export const NAME = ['tenant', 'kind', 'id']
 /** An id is a digest of tenant and kind too. Compared alone, it leaves the planner one index, whatever the statistics say. */
 export const IS_ROW = 'r.id = x.id'
-export const KEY_BYTES = 8
 export const IS_KEY = 'k.tenant = x.tenant and k.kind = x.kind and k.key = x.id'
 
 const BYTES = ['id', 'keys', 'sealed', 'added', 'gone']

@@ -73,7 +73,7 @@ export async function countWrongKeys(connection: Connection): Promise<number> {
 }
 
 function writeAll(changes: readonly Change[]): Statement[] {
-  return writeStatements({ changes: new Map(changes.entries()) })
+  return writeStatements([{ changes: new Map(changes.entries()) }])
 }
 
 /** Puts rows with the `seq` that they have, and reads them in the same transaction. */

@@ -6,21 +6,22 @@ import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
+import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
 import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
-import { RowReader } from './row-reader.js'
+import { getStatement, type RowName } from './read-sql.js'
 import type { Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
-import { dropTenantStatements } from './write-sql.js'
+import { type Commit, dropTenantStatements, fits, writeStatements } from './write-sql.js'
 
 /** How long a unit is run again, ms, and the deletion of a tenant. */
 const MOST_MS = 5_000
 const MOST_DROP_MS = 60_000
 /** Units at the same time may put the same id more than once, one after the other. A unit that always does has a mistake. */
 const MOST_TAKEN = 5
-/** The longest pause before another attempt, ms: the second is made at once, and then it doubles. Half of it is random. */
+/** The longest pause before another attempt, ms. It doubles with each attempt, and half of it is random. */
 const LONGEST_PAUSE_MS = 200
 /** The time is stored again if it is older, ms. */
 const NOTE_TIME_MS = 60_000
@@ -49,15 +50,21 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   readonly #running = new Set<Promise<unknown>>()
   readonly #notice: PostgresOptions['notice']
   #header: Header | undefined
-  /** Whether the operator was told that the key slot is gone. */
-  #isRefused = false
+  /** Why the store cannot be used, of which the operator was told. */
+  #refusal: string | undefined
   #closing: Promise<void> | undefined
   /** When a unit last stored the time, ms since the epoch. */
   #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
     this.logs = new PendingLogs({ ...parts, write: (work) => this.#run(work, { isChange: true }), notice })
-    this.#shared = { ...parts, reader: new RowReader(parts.pool), state }
+    const { pool } = parts
+    const reads = new Batcher(async (names: readonly RowName[]) => {
+      const { rows } = await pool.query(getStatement(names))
+      return rows.sort((one, other) => one.number - other.number)
+    })
+    const commits = new Batcher((asked: readonly Commit[]) => commitTogether(pool, asked), fits)
+    this.#shared = { ...parts, reads, commits, state }
     this.#owner = owner
     this.#notice = notice
     this.#header = owner?.header
@@ -87,7 +94,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 
   async checkReady(): Promise<void> {
     this.logs.refuseUnstored()
-    if (this.#isRefused) await this.#readmit()
+    if (this.#refusal !== undefined) await this.#readmit()
     await this.#readiness.check()
   }
 
@@ -152,11 +159,11 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     // The server is given a key that opens the vault when it is started.
     if (refusal !== undefined) {
       const text = `${refusal} Start this server again.`
-      if (!this.#isRefused) this.#notice?.(text)
-      this.#isRefused = true
+      if (refusal !== this.#refusal) this.#notice?.(text)
+      this.#refusal = refusal
       throw new CofferError('unavailable', text, { retryAfterSeconds: 60 })
     }
-    this.#isRefused = false
+    this.#refusal = undefined
     this.#header = header
     this.#shared.state = state
   }
@@ -209,7 +216,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
           throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }
         if (collision.reason === 'moments') options.isTransaction = true
-        else await this.#prepare(attempt)
+        else await this.#prepare(collision.reason === 'stale' ? 0 : attempt)
       } finally {
         unit.end()
       }
@@ -219,7 +226,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
   async #prepare(attempt: number): Promise<void> {
     const { pool, random, state } = this.#shared
-    const longest = attempt === 1 ? 0 : Math.min(2 ** attempt, LONGEST_PAUSE_MS)
+    const longest = attempt === 0 ? 0 : Math.min(2 ** (attempt + 1), LONGEST_PAUSE_MS)
     await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + random.bytes(1)[0]! / 512)))
     const now = await readState(pool)
     if (now.generation === state.generation) this.#shared.state = now
@@ -248,4 +255,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 /** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
   return new PostgresEngine(options, await readState(options.pool))
+}
+
+async function commitTogether(pool: ConnectionPool, commits: readonly Commit[]) {
+  const statements = writeStatements(commits)
+  const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
+  const results = await pool.using((connection) => connection.send(sent))
+  const [row] = results[sent.indexOf(statements.at(-1)!)]!.rows
+  return commits.map((_, at) => ({ ...row, isRefused: row.refused.includes(at + 1) }))
 }

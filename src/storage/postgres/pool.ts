@@ -37,11 +37,11 @@ const SETTINGS = [
 ]
 
 /**
- * The unit of work is run again. `conflict`: what it has read has changed. `taken`: there is a row with this id. `moments`:
- * in a transaction, because what it read was not of one moment.
+ * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: at once,
+ * because cached records are out of date. `moments`: in a transaction, because what it read was not of one moment.
  */
 export class Collision extends Error {
-  readonly reason: 'conflict' | 'taken' | 'moments'
+  readonly reason: 'conflict' | 'taken' | 'stale' | 'moments'
 
   constructor(reason: Collision['reason']) {
     super('The unit of work is run again.')

@@ -2,7 +2,7 @@
 import type { PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
-import { IS_KEY, IS_ROW, KEY_BYTES, NAME, toArrays, unnest } from './arrays.js'
+import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
 import type { Statement } from './pool.js'
 
 /** Each answer has it: `changes` goes up with each change to rows that are cached, `generation` with the key slots. */
@@ -43,17 +43,31 @@ export function rowsOf(found: readonly FoundRow[]): Row[] {
   return found.filter(({ kind }) => kind !== null).map(rowOf)
 }
 
-export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'>
+/** A question about a key instead of an id: how many rows have it, or the newest of them. */
+export const COUNT = 1
+export const NEWEST = 2
 
-/** How many rows have a key that is asked for in the place of an id, which is longer. */
-const KEYED = `case when octet_length(x.id) = ${KEY_BYTES} then (select count(*) from coffer_keys k where ${IS_KEY}) end`
+export type RowName = Pick<Row, 'kind' | 'tenant' | 'id'> & { asks?: number }
+
+const KEYED = `case when x.asks = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY}) end as keyed`
+const NEWEST_ROW =
+  `select n.* from (select seq from coffer_keys k where x.asks = ${NEWEST} and ${IS_KEY} order by seq desc limit 1) k cross join` +
+  ' lateral (select * from coffer_rows r where r.tenant = x.tenant and r.kind = x.kind and r.seq = k.seq limit 1) n'
 
 /** Each row has the `number` of its name, from 1 on. */
 export function getStatement(names: readonly RowName[]): Statement {
-  const text =
-    `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number, ${KEYED} as keyed` +
-    ` from coffer_state s cross join ${unnest(NAME, 1)} left join coffer_rows r on ${IS_ROW} where s.id = 1`
-  return { name: 'get', text, values: toArrays(NAME, names) }
+  const hasKeys = names.some(({ asks }) => asks !== undefined)
+  const row = hasKeys
+    ? `lateral (select * from coffer_rows r where ${IS_ROW} union all ${NEWEST_ROW} limit 1) r on true`
+    : `coffer_rows r on ${IS_ROW}`
+  const columns = hasKeys ? [...NAME, 'asks'] : NAME
+  return {
+    name: hasKeys ? 'get keys' : 'get',
+    text:
+      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number${hasKeys ? `, ${KEYED}` : ''}` +
+      ` from coffer_state s cross join ${unnest(columns, 1)} left join ${row} where s.id = 1`,
+    values: toArrays(columns, hasKeys ? names.map((name) => ({ asks: 0, ...name })) : names),
+  }
 }
 
 /** Selects the state with each of the rows, or alone with nulls if there is none. */

@@ -4,10 +4,12 @@
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
+import type { Batcher } from './batcher.js'
 import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
 import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
-import type { Answer, RowReader } from './row-reader.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
+
+type Answer = QueryResult['rows'][number]
 
 /** How a unit is run; a collision changes it for the next attempt. */
 export interface UnitOptions {
@@ -22,7 +24,9 @@ export interface UnitOptions {
 /** Shared by the units of work over one store. */
 export interface Shared {
   readonly pool: ConnectionPool
-  readonly reader: RowReader
+  readonly reads: Batcher<RowName, Answer>
+  /** Each answer has the numbers of the commits that were refused. */
+  readonly commits: Batcher<Commit, Answer>
   readonly clock: Clock
   readonly random: RandomSource
   /** Kinds of rows that callers cache. */
@@ -67,19 +71,19 @@ export class Session {
   }
 
   /** Sent with the next read, or at the end. */
-  hold(commit: Commit, then: readonly Statement[] = []): void {
-    this.#held.push(...writeStatements({ ...commit, state: this.#expected }), ...then)
+  hold(changes: Changes, then: readonly Statement[] = [], more: Partial<Commit> = {}): void {
+    this.#held.push(...writeStatements([{ ...more, changes, state: this.#expected }], true), ...then)
   }
 
   /** `isCached`: rows that the counter compares. */
   async read(wanted: Statement | RowName, isCached: boolean): Promise<Answer[]> {
     if (this.collision !== undefined) throw this.collision
-    const { pool, reader } = this.#shared
+    const { pool, reads } = this.#shared
     const isFirst = this.#options.isTransaction !== true || this.#connection === undefined
     if (isCached) this.relies = true
     else if (isFirst && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
     try {
-      if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reader.read(wanted)])
+      if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reads.ask(wanted)])
       const statement = 'text' in wanted ? wanted : getStatement([wanted])
       const { rows } = await (this.isTransaction ? this.#send(statement) : pool.query(statement))
       return this.#compare(rows)
@@ -89,13 +93,13 @@ export class Session {
     }
   }
 
-  /** Commits this and what was held before. @throws Collision */
+  /** Commits `commit`, and what was held before. */
   async commit(commit: Commit): Promise<void> {
     const { step = 0, times } = commit
-    const isTransaction = this.isTransaction
-    this.hold(commit)
-    if (isTransaction || this.#held.length > 1) await this.#end()
-    else await this.#shared.pool.query(this.#held.pop()!)
+    if (this.isTransaction) {
+      this.hold(commit.changes, [], commit)
+      await this.#end()
+    } else this.#compare([await this.#shared.commits.ask({ ...commit, state: this.#expected })])
     this.#learn({ ...this.state, ...(times && { times }), changes: this.state.changes + step })
   }
 
@@ -110,7 +114,7 @@ export class Session {
   async abandon(checks?: Changes): Promise<void> {
     if (checks !== undefined && !this.isTransaction) return this.commit({ changes: checks })
     if (checks === undefined) this.#held.length = 0
-    else this.hold({ changes: checks })
+    else this.hold(checks)
     try {
       if (this.#connection !== undefined || this.#held.length > 0) await this.#send(ROLLBACK)
     } catch (error) {
@@ -143,14 +147,15 @@ export class Session {
     ended?.release(ended.isBroken)
   }
 
-  /** @throws Collision if the unit used cached records that are out of date */
+  /** @throws Collision if the commit was refused; `stale` if the unit used cached records that are out of date */
   #compare(rows: Answer[]): Answer[] {
     const state = stateOf(rows[0])
     this.#isConfirmed = true
     this.#learn(state)
     const { changes, generation } = this.state
     if (state.generation !== generation || (this.relies && state.changes !== changes))
-      throw this.collide('conflict')
+      throw this.collide('stale')
+    if (rows[0].isRefused === true) throw this.collide('conflict')
     this.state = state
     return rows
   }

@@ -60,6 +60,11 @@ export class Unit implements port.EngineWriter {
   }
 
   async seek(query: port.SeekQuery): Promise<port.Row[]> {
+    const { kind, tenant, size, below, where } = query
+    if (size === 1 && below === undefined && where !== undefined && 'key' in where) {
+      const newest = await this.#readKey({ kind, tenant, id: where.key, asks: sql.NEWEST })
+      if (newest.kind === null || this.#isLive(newest)) return sql.rowsOf([newest])
+    }
     return sql.rowsOf(await this.#search(query))
   }
 
@@ -72,7 +77,7 @@ export class Unit implements port.EngineWriter {
       await this.#logs.send()
       this.#options.hasSent = true
       // It may have read before they were stored.
-      throw this.#session.collide('conflict')
+      throw this.#session.collide('stale')
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     rows.sort((one, other) => one.written - other.written)
@@ -131,7 +136,7 @@ export class Unit implements port.EngineWriter {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.hasWritten = true
-    this.#session.hold({ changes: this.#takeChanges() }, writes.dropTenantStatements(tenant))
+    this.#session.hold(this.#takeChanges(), writes.dropTenantStatements(tenant))
     this.#rows.clear()
     this.#unchanged.clear()
   }
@@ -176,8 +181,7 @@ export class Unit implements port.EngineWriter {
     if (error instanceof Collision) session.collision ??= error
     const isKnown = session.collision !== undefined || isUnavailable(error)
     for (const [name, change] of this.#changes)
-      if (change.action === writes.REPLACE || change.action === writes.REMOVE)
-        this.#unchanged.set(name, writes.createCheck(change, change.was))
+      if (change.action <= writes.REMOVE) this.#unchanged.set(name, writes.createCheck(change, change.was))
     try {
       await session.abandon(isKnown || session.moments <= 1 ? undefined : this.#unchanged)
       if (!isKnown) await session.endReading()
@@ -209,19 +213,20 @@ export class Unit implements port.EngineWriter {
   /** A change compares the rows that its pages have, and how many have their keys. */
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
-    const prefix = `${kind}/${tenant}/`
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
+    const read = () => this.#read(sql.searchStatement(query, this.now), `${kind}/${tenant}/`, kind)
+    if (keys.length === 0) return read()
     const counting = keys.map(async (id) => {
-      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
-      const count = known?.was ?? (await this.#read({ kind, tenant, id }, prefix))[0].keyed
+      const name = rowName(kind, tenant, id)
+      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(name)
+      const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
       this.#keep(writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
       return count
     })
-    const counts = await Promise.all(counting)
-    if (counts.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
-    const found = await this.#read(sql.searchStatement(query, this.now), prefix, kind)
-    if (!this.#isCached(kind))
-      for (const row of sql.rowsOf(found)) this.#keep(writes.createCheck(row, row.rev))
+    const isNone = (await Promise.all(counting)).every((count) => count === 0)
+    const found = isNone ? [{ kind: null, total: 0 }] : await read()
+    for (const row of this.#isCached(kind) ? [] : sql.rowsOf(found))
+      this.#keep(writes.createCheck(row, row.rev))
     return found
   }
 
@@ -231,11 +236,15 @@ export class Unit implements port.EngineWriter {
     if (!this.#unchanged.has(name)) this.#unchanged.set(name, check)
   }
 
+  async #readKey(name: sql.RowName): Promise<QueryResult['rows'][number]> {
+    return (await this.#read(name, `${name.kind}/${name.tenant}/`))[0]
+  }
+
   /** Sends first what the unit has written, if its names begin with `prefix`, because the answer is to show that. */
   #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
     this.#refuseLate()
     if ([...this.#changes.keys()].some((name) => name.startsWith(prefix)))
-      this.#session.hold({ changes: this.#takeChanges() })
+      this.#session.hold(this.#takeChanges())
     return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
   }
 
@@ -251,10 +260,10 @@ export class Unit implements port.EngineWriter {
     // A unit that logs reads has not kept what it read.
     if (!this.#options.isChange) {
       Object.assign(this.#options, { isChange: true, isTransaction: false })
-      throw this.#session.collide('conflict')
+      throw this.#session.collide('stale')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges() })
+    if (this.#changes.has(name)) this.#session.hold(this.#takeChanges())
     this.#write(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
