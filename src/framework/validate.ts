@@ -1,6 +1,7 @@
 /** ajv compiles the validators at build time, so that commands start without it. Messages have no values. */
 import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
+import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
 import compiled from './validators.js'
 
@@ -16,15 +17,15 @@ export function describeFailures(failures: readonly ErrorObject[], input: unknow
   const errors: PropertyErrors = Object.create(null)
   for (const failure of failures) {
     if (isFull(errors)) break
-    const path = pathOf(failure, input)
+    const { path, value } = locate(failure, input)
     errors[path] ??= []
-    errors[path].push(MESSAGES[failure.keyword]?.(failure.params) ?? 'is not valid')
+    errors[path].push(MESSAGES[failure.keyword]?.(failure.params, value) ?? 'is not valid')
   }
   return { ...errors }
 }
 
 /** `/rules/0/container` as `rules[0].container`; the path of a missing or unknown property includes its name. */
-function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
+function locate({ instancePath, params }: ErrorObject, input: unknown) {
   const named: unknown = params.missingProperty ?? params.additionalProperty
   const parts = instancePath
     .split('/')
@@ -38,14 +39,15 @@ function pathOf({ instancePath, params }: ErrorObject, input: unknown): string {
     path += Array.isArray(place) ? `[${part}]` : path === '' ? part : `.${part}`
     place = (place as Record<string, unknown> | null | undefined)?.[part]
   }
-  return path
+  return { path, value: place }
 }
 
-const MESSAGES: Record<string, (params: Record<string, unknown>) => string> = {
+const MESSAGES: Record<string, (params: Record<string, unknown>, value: unknown) => string> = {
   required: () => 'is required',
   additionalProperties: () => 'is not known here',
   type: ({ type }) => `must be ${[type].flat().map(withArticle).join(' or ')}`,
-  enum: ({ allowedValues }) => `must be one of ${(allowedValues as unknown[]).join(', ')}`,
+  enum: ({ allowedValues: all }, value) =>
+    `must be one of ${(all as unknown[]).join(', ')}${suggestName(String(value), (all as unknown[]).map(String))}`,
   minLength: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'character' : 'characters'}`,
   maxLength: ({ limit }) => `must have at most ${limit} characters`,
   minimum: ({ limit }) => `must be at least ${limit}`,

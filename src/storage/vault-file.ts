@@ -56,7 +56,7 @@ export function hasHeader(files: Files, directory: string): boolean {
 /** Creates the directories of a new vault. @throws CofferError `conflict`, `vault_exposed`. */
 export function beginVault(files: Files, directory: string): void {
   if (hasHeader(files, directory))
-    throw conflict(`There is already a vault in ${directory}. Choose another directory.`)
+    throw conflict(`There is already a vault in ${directory}. Choose another directory: --vault DIRECTORY`)
   makeDirectories(files, directory)
   checkPath(files, directory, 'directory')
   files.makeDirectory(`${directory}/segments`)

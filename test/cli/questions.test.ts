@@ -177,7 +177,7 @@ testVault('nobody is asked in vain, and a person who leaves changes nothing', as
   for (const line of [
     'app create --type privat',
     'app create --type private --permission token:reed',
-    'token create --type secret',
+    'token create --type ssn',
     'reactor create --timeout x',
     'token update --mask {"a":"{{ x"}',
     'control clock set --mode froze',
@@ -186,6 +186,8 @@ testVault('nobody is asked in vain, and a person who leaves changes nothing', as
     t.equal(code, 2, `${line}: ${stderr}`)
     t.notMatch(stderr, /^\? /m, 'flags that are wrong are told before anything is asked')
   }
+  const { stderr: near } = await home.run('token create --type ssn', { columns: 100 })
+  t.match(near.replaceAll(/\s+/g, ' '), 'did you mean social_security_number?')
   const partly: Answer[] = [['?', CTRL_C]]
   for (const line of ['token create --mask m', 'token create --search-index {{data}}'])
     t.match(await home.run(line, { columns: 80, answers: partly }), { code: 130 }, line)

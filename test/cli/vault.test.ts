@@ -40,7 +40,7 @@ testVault('init never touches a vault or a key that is there', async (t, home) =
   const taken = {
     code: 5,
     stdout: '',
-    stderr: `error: There is already a vault in ${home.place}/.coffer. Choose another directory.\n`,
+    stderr: `error: There is already a vault in ${home.place}/.coffer. Choose another directory: --vault DIRECTORY\n`,
   }
   const header = readFileSync(join(home.place, '.coffer/vault.json'), 'utf8')
   for (const line of ['init', 'vault init --name other', 'init --vault .coffer'])

@@ -2,7 +2,6 @@
 import { type PropertyErrors, validationError } from '../../errors.js'
 import { isObject } from '../json/json.js'
 import { addError, refuseErrors } from '../property-errors.js'
-import { suggestName } from '../text/nearest.js'
 
 interface TypeRules {
   readonly containers: readonly string[]
@@ -42,9 +41,7 @@ export function findTokenType(name: unknown): TokenType {
   const type = TOKEN_TYPES.find((candidate) => candidate.name === name)
   if (type !== undefined) return type
   if (name === undefined || name === null) throw validationError('is required')
-  throw validationError(
-    `must be one of ${TOKEN_TYPE_NAMES.join(', ')}${suggestName(String(name), TOKEN_TYPE_NAMES)}`,
-  )
+  throw validationError(`must be one of ${TOKEN_TYPE_NAMES.join(', ')}`)
 }
 
 /** The Luhn checksum (ISO/IEC 7812-1, annex B) of a text of digits. */
