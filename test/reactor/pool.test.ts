@@ -311,6 +311,31 @@ t.test('a reactor has no more children than its share', async (t) => {
   t.equal((await Promise.all(runs)).length, 4)
 })
 
+t.test(
+  'past its lines or calls, or by its end, a child is killed and its run fails for that reason',
+  async (t) => {
+    const limits = { ...DEFAULT_SETTINGS.limits, logBytes: 300, calls: 2, callBytes: 100 }
+    const call = (args = '[]'): GuestMessage => ({ kind: 'call', call: 1, name: 'tokenize', args })
+    const lines: GuestMessage = { kind: 'log', level: 'log', text: 'x'.repeat(237) }
+    const cases: [messages: GuestMessage[], error: RegExp][] = [
+      [[lines], /300 bytes to the console/],
+      [[call(), call(), call()], /more than 2 calls/],
+      [[call(`["${'x'.repeat(97)}"]`)], /100 bytes in its calls/],
+      [[], /ended before/],
+    ]
+    for (const [messages, error] of cases) {
+      const { guests, run } = setUp({ limits })
+      const running = run('a', { client: async () => ({}) })
+      await settle()
+      guests[0]!.say(...messages)
+      if (messages.length === 0) guests[0]!.kill()
+      const failure = { kind: 'failure', error: { code: 'reactor_failed', errors: { error: [error] } } }
+      t.match(await running, { outcome: failure })
+      t.ok(guests[0]!.isKilled)
+    }
+  },
+)
+
 t.test('several long runs of one caller let those of another go first', async (t) => {
   const line = setUpLine({})
   await line.ask('A', 'A0')
