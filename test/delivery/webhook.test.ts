@@ -1,5 +1,4 @@
 /** What webhooks are told, signed, tried again, and what they are never told. */
-import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Coffer, openTestVault, startServer } from '../../src/index.js'
 import { findLeaks } from '../support/leak.js'
@@ -338,15 +337,4 @@ t.test('the real clock moves attempts too', async (t) => {
   await vault.control.webhooks({ state: 'sent' })
   const [one, other] = receiver.received.map(({ body }) => Date.parse(body.delivered_at))
   t.ok(other! - one! >= 1000 && other! - one! < 5000, `${other! - one!} ms`)
-})
-
-t.test('control webhooks waits, and gives what there is', async (t) => {
-  const { vault } = await open(t, ['token.created'])
-  const began = performance.now()
-  t.strictSame(await vault.control.webhooks({ timeout: '300ms' }), [])
-  t.ok(performance.now() - began >= 300)
-  const waiting = vault.control.webhooks({ event: 'token.created', timeout: '30s' })
-  await setTimeout(50)
-  await createCard(vault)
-  t.match(await waiting, [{ type: 'token.created', state: 'sent' }])
 })
