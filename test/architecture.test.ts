@@ -227,21 +227,21 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  * commit; if it needs fewer, it lowers the number.
  */
 const BUDGETS: Record<string, number> = {
-  '.': 467,
-  cli: 7123,
+  '.': 474,
+  cli: 7222,
   client: 576,
   control: 1315,
   crypto: 673,
   delivery: 545,
-  domain: 5372,
-  framework: 2834,
+  domain: 5381,
+  framework: 2836,
   http: 2201,
   ipc: 214,
   library: 400,
-  operations: 7320,
+  operations: 7342,
   page: 3323,
   reactor: 3673,
-  storage: 8786,
+  storage: 8856,
   vault: 1701,
 }
 
