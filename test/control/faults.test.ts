@@ -83,15 +83,26 @@ t.test('the problem of a status is the one of that status', async (t) => {
   await faults.clear()
 })
 
-t.test('rules that say too little are refused', async (t) => {
+t.test('rules that say too little, or nothing that is known, are refused', async (t) => {
+  const destinations = ['never', 199, '1 d', { ms: 1 }].map(
+    (destination) => [{ destination }, 'destination'] as const,
+  )
   for (const [rule, place] of [
-    [{ kind: 'status' }, 'rules[0].status'],
-    [{ kind: 'delay' }, 'rules[0].delay_ms'],
-    [{ kind: 'explode' }, 'rules[0].kind'],
-    [{ kind: 'drop', pth: '/' }, 'rules[0].pth'],
+    [{}, 'kind'],
+    [{ kind: 'status' }, 'status'],
+    [{ kind: 'delay' }, 'delay_ms'],
+    [{ kind: 'explode' }, 'kind'],
+    [{ kind: 'drop', pth: '/' }, 'pth'],
+    [{ kind: 'destination' }, 'destination'],
+    [{ kind: 'drop', destination: 502 }, 'destination'],
+    ...destinations,
   ] as const) {
-    const refused = await faults.set({ rules: [rule as never] }).catch((error: object) => error)
-    t.match(refused, { code: 'validation', errors: { [place]: [/./] } }, place)
+    const errors = { [`rules[0].${place}`]: [/./] }
+    await t.rejects(
+      faults.set({ rules: [rule as never] }),
+      { code: 'validation', errors },
+      JSON.stringify(rule),
+    )
   }
 })
 

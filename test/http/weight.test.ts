@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { request } from './process.js'
 import { askAtOnce, askUnread, repeat, startHeavy, weigh } from './weight.js'
 
@@ -14,6 +14,11 @@ const { server, key } = heavy
 const { announcement } = server
 t.teardown(() => heavy.stop())
 
+function checkWeight(t: Test, { worstHealthMs, peakMB }: Awaited<ReturnType<typeof weigh>>) {
+  t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
+  t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+}
+
 async function countLogs(): Promise<number> {
   const manager = announcement.applications.management!.key
   return (await request(announcement, manager, 'GET /logs?size=1')).json.pagination.total_items
@@ -23,13 +28,12 @@ t.test('twenty pages at once keep nobody from an answer', async (t) => {
   for (const size of [100, 16]) {
     const before = await countLogs()
     const work = () => askAtOnce(announcement, repeat(`GET /tokens?size=${size}`, 20), key)
-    const { statuses, worstHealthMs, peakMB } = await weigh(heavy, work)
-    const { 200: answered = 0, 400: refused = 0, 503: postponed = 0 } = statuses
-    t.equal(answered + refused + postponed, 20, JSON.stringify(statuses))
+    const weighed = await weigh(heavy, work)
+    const { 200: answered = 0, 400: refused = 0, 503: postponed = 0 } = weighed.statuses
+    t.equal(answered + refused + postponed, 20, JSON.stringify(weighed.statuses))
     if (size === 100) t.equal(answered, 0)
     else t.ok(answered > 0 && refused === 0, 'as many as there is room for')
-    t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
-    t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+    checkWeight(t, weighed)
     t.equal(await countLogs(), before + answered * size, 'only what was answered was noted')
   }
 })
@@ -48,32 +52,29 @@ t.test('a reactor whose client asks for many pages at once keeps nobody from an 
   const reactor = await make('POST /reactors', { name: 'lists', formula: { id: formula }, application })
   const before = await countLogs()
   let raw: unknown
-  const { worstHealthMs, peakMB } = await weigh(heavy, async () => {
+  const weighed = await weigh(heavy, async () => {
     const { json } = await request(announcement, key, `POST /reactors/${reactor}/react`, { args: {} })
     raw = json.raw
     return {}
   })
   t.same(raw, [...Array(8).fill(400), ...Array(8).fill(4)])
   t.equal(await countLogs(), before + 8 * 4 + 1)
-  t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
-  t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+  checkWeight(t, weighed)
 })
 
 t.test('clients that do not read cost no more than there is room for', async (t) => {
   const sockets = askUnread(announcement, { line: 'GET /tokens?size=16', key, connections: 80, times: 3 })
-  const { worstHealthMs, peakMB } = await weigh(heavy, async () => {
+  const weighed = await weigh(heavy, async () => {
     await wait(2_000)
     return {}
   })
   // There may be room for one more, but not for all of these.
-  const late = await Promise.all(
-    repeat('GET /tokens?size=16', 3).map((line) => request(announcement, key, line)),
-  )
+  const lines = repeat('GET /tokens?size=16', 3)
+  const late = await Promise.all(lines.map((line) => request(announcement, key, line)))
   const postponed = late.find(({ status }) => status === 503)
   t.equal(postponed?.headers.get('retry-after'), '1')
   t.match(postponed?.json, { type: 'urn:coffer:problem:unavailable' })
   t.equal((await request(announcement, key, 'GET /permissions')).status, 200, 'what is small goes on')
   for (const socket of sockets) socket.destroy()
-  t.ok(worstHealthMs < MOST_HEALTH_MS, `/healthz took ${worstHealthMs} ms`)
-  t.ok(peakMB < MOST_MB, `the process had ${peakMB} MB`)
+  checkWeight(t, weighed)
 })

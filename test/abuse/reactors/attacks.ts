@@ -230,10 +230,6 @@ const escaping = rows(
   reach,
 )
 
-/** A decoder of Node's kept its native handle in a property: its constructor, called without a receiver, gave the global. */
-const handleOf = (label: string, options: string) =>
-  `const d = new TextDecoder('${label}', ${options}); d.decode(new Uint8Array([0xd8, 0]), { stream: true }); return Reflect.ownKeys(d).map((key) => { const C = d[key]?.constructor; try { return C().process.version } catch {} }).find(Boolean)`
-
 /** Gives back what a hostile argument was called with, or by, other than itself. */
 const spy =
   'const got = []; const see = function (...all) { for (const each of [this, ...all]) if (Object(each) === each && each !== hostile && each !== globalThis) got.push(each); return "a" }; const hostile = { toString: see, valueOf: see, toJSON: see, [Symbol.toPrimitive]: see, get length() { see.call(this); return 1 } }'
@@ -243,8 +239,11 @@ const spied =
 const reaching = rows(
   ['contained'],
   [
-    ...['utf-16be', 'utf-16le', 'gbk', 'shift_jis', 'euc-kr', 'utf-8'].flatMap((label) =>
-      ['{}', '{ fatal: true }'].map((options) => handleOf(label, options)),
+    // A decoder of Node's kept its native handle in a property: its constructor, called without a receiver, gave the global.
+    ...of(
+      'utf-16be gbk utf-8',
+      (label) =>
+        `const d = new TextDecoder('${label}'); d.decode(new Uint8Array([0xd8, 0]), { stream: true }); return Reflect.ownKeys(d).map((key) => { const C = d[key]?.constructor; try { return C().process.version } catch {} }).find(Boolean)`,
     ),
     'return typeof await (async () => {}).constructor("return im" + "port(`node:fs`)")()',
     'return typeof await new Function("return import/**/(`fs`)")()',
