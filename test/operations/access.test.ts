@@ -18,8 +18,7 @@ import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf, sampleOf, setSetting, type TestVault } from '../support/test-vault.js'
-import { type Input, NEEDED, NEEDS_ONE, ONLY_FOR } from './documented.js'
-import { serve, toRequest } from './http-requests.js'
+import { type Input, NEEDED, NEEDS_ONE, ONLY_FOR, serve, toRequest } from './documented.js'
 
 // ---------------------------------------------------------------- every operation, every kind of caller
 

@@ -1,6 +1,12 @@
 /** Every call, what it takes, and how a request for it is made and spoiled: written from the specification, not from the registry. */
+import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
+import { authenticate } from '../../src/framework/caller/authenticate.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
+import { completeService, type Handler } from '../../src/http/start.js'
+import { registry } from '../../src/operations/all.js'
+import { handlerOf } from '../support/service.js'
+import type { TestVault } from '../support/test-vault.js'
 
 /** The calls of a noun that is created, listed, read, replaced and deleted. */
 const manage = (path: string, noun: string) => ({
@@ -259,4 +265,26 @@ export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation): Fault
 
 function manyTokens(): Input {
   return Object.fromEntries(Array.from({ length: 101 }, (_, at) => [`a${at}`, `{{ token-${at} }}`]))
+}
+
+/** Answers requests over HTTP, without a socket. */
+export function serve({ app }: TestVault): Handler {
+  const service = { host: app, registry, authenticate, version: '0.0.0', bodyLimitBytes: 16_384 }
+  return handlerOf(completeService(service))
+}
+
+export function toRequest(
+  definition: RoutedOperation,
+  input: Input,
+  { key, type, filler = '' }: { key: string | undefined; type?: string | undefined; filler?: string },
+): Request {
+  const { target, body } = formatRequest(definition, input)
+  return new Request(`http://localhost${target}`, {
+    method: definition.endpoint.method,
+    headers: {
+      'content-type': type ?? definition.contentType ?? 'application/json',
+      ...(key !== undefined && { 'svc-api-key': key }),
+    },
+    ...(body !== undefined && { body: body + filler }),
+  })
 }

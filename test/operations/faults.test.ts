@@ -4,12 +4,12 @@
  */
 import t from 'tap'
 import { formatRequest } from '../../src/client/format-request.js'
+import type { Permission } from '../../src/domain/access/permissions.js'
 import type { RoutedOperation } from '../../src/framework/registry.js'
 import type { Handler } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
-import { FORMULA, faultyInputsOf, type Input, PROXY, WEBHOOK } from './documented.js'
-import { serve, toRequest } from './http-requests.js'
+import { FORMULA, faultyInputsOf, type Input, PROXY, serve, toRequest, WEBHOOK } from './documented.js'
 
 /** What is answered where nothing comes before it, in the order in which faults count. */
 const STATUSES = {
@@ -83,19 +83,10 @@ async function createWorld(isOfTokens: boolean): Promise<World> {
     ? await createApplication('management', { permissions: ['log:read'] })
     : await createApplication('private', { permissions: ['token:use'] })
   const started_by = `application/${all.id}`
-  const result = {
-    id: ids.result,
-    reactor_id: ids.reactor,
-    started_by,
-    created_at: '',
-    ended: { result: {} },
-  }
+  const ended = { result: {} }
+  const result = { id: ids.result, reactor_id: ids.reactor, started_by, created_at: '', ended }
   await app.store.write(async (store) => store.insert('reactor_result', 1, result))
-  return {
-    handler: serve(vault),
-    keys: { all: all.key, none: none.key, public: page.key },
-    ids,
-  }
+  return { handler: serve(vault), keys: { all: all.key, none: none.key, public: page.key }, ids }
 }
 
 const isOfTokens = ({ permissions, onlyFor }: RoutedOperation) =>
@@ -192,15 +183,9 @@ t.test('what a patch makes of a token is judged after the containers that it has
   t.teardown(() => app.close())
   for (const id of ['open', 'closed'])
     await ask('token create', { id, type: 'card_number', data: '4242424242424242', containers: [`/${id}/`] })
-  const rule = {
-    priority: 1,
-    container: '/open/',
-    transform: 'reveal',
-    permissions: ['token:update'],
-  } as const
-  const { key } = await createApplication('private', {
-    rules: [{ ...rule, permissions: [...rule.permissions] }],
-  })
+  const permissions: Permission[] = ['token:update']
+  const rules = [{ priority: 1, container: '/open/', transform: 'reveal' as const, permissions }]
+  const { key } = await createApplication('private', { rules })
   const patch = (input: Input) => askAs(key, 'token update', { data: 'no number', ...input })
   await t.rejects(patch({ id: 'open' }), { code: 'validation' })
   await t.rejects(patch({ id: 'open', containers: ['/closed/'] }), { code: 'forbidden' })

@@ -46,24 +46,21 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
   ['token children', { parent_id: 'parent' }],
 ]
 
-t.test(
-  'a page beyond its limit in UTF-8 is refused and leaves no note; a smaller one is answered',
-  async (t) => {
-    t.equal(LOCAL_LIMITS.mostBytes, 16 * MIB, 'where nobody says less')
-    for (const [name, input] of LARGE_LISTS) {
-      const before = await countLogs()
-      const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
-      t.same([code, status], ['validation', 400], name)
-      t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
-      t.equal(await countLogs(), before, 'what was refused was not read')
-      const list = (await ask(name, { ...input, size: 15 })) as List
-      t.equal(list.pagination.total_items, TOKENS)
-      t.equal(list.data.length, 15)
-      t.equal(list.data[0]?.data, data)
-      t.equal(await countLogs(), before + 15, 'each of these was')
-    }
-  },
-)
+t.test('a page beyond its limit in UTF-8 is refused and not logged; a smaller one is answered', async (t) => {
+  t.equal(LOCAL_LIMITS.mostBytes, 16 * MIB, 'where nobody says less')
+  for (const [name, input] of LARGE_LISTS) {
+    const before = await countLogs()
+    const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))
+    t.same([code, status], ['validation', 400], name)
+    t.same(errors, { size: ['ask for a smaller size; this page exceeds the limit of 1 MiB'] })
+    t.equal(await countLogs(), before, 'what was refused was not read')
+    const list = (await ask(name, { ...input, size: 15 })) as List
+    t.equal(list.pagination.total_items, TOKENS)
+    t.equal(list.data.length, 15)
+    t.equal(list.data[0]?.data, data)
+    t.equal(await countLogs(), before + 15, 'each of these was')
+  }
+})
 
 t.test('what counts is what is answered, not what is kept', async (t) => {
   const before = await countLogs()

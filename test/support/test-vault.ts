@@ -3,6 +3,8 @@
  * use the library, without a socket.
  */
 
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import formats from 'ajv-formats'
 import { ControlState } from '../../src/control/control-state.js'
 import type { Rule } from '../../src/domain/access/access.js'
 import {
@@ -13,13 +15,14 @@ import {
 import { CofferError } from '../../src/errors.js'
 import type { Caller } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
-import type { Schema } from '../../src/framework/schema.js'
+import type { RegisteredOperation } from '../../src/framework/registry.js'
+import { type Schema, toJsonSchema } from '../../src/framework/schema.js'
+import { describeComponents } from '../../src/http/openapi/openapi.js'
 import { type AskOptions, Coffer } from '../../src/library/coffer.js'
 import { type OperationName, type ResultOf, registry } from '../../src/operations/all.js'
 import { createTenant } from '../../src/operations/tenant/tenant-create.js'
 import type { App } from '../../src/vault/app.js'
 import { openEphemeral } from './ephemeral.js'
-import { checkOutput } from './outputs.js'
 
 export const START = Date.parse('2030-01-15T12:00:00Z')
 
@@ -121,4 +124,21 @@ export function requireOperation(name: string) {
   const definition = registry.find(name)
   if (definition === undefined) throw new Error(`there is no operation "${name}"`)
   return definition
+}
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+formats.default(ajv, ['uuid', 'date-time'])
+const validators = new Map<string, ValidateFunction>()
+
+/** @throws Error when `result` is not what `operation` declares */
+export function checkOutput({ name, output }: RegisteredOperation, result: unknown): void {
+  if (output === undefined) {
+    if (result !== undefined) throw new Error(`${name} answers with something that it does not declare`)
+    return
+  }
+  const components = { schemas: describeComponents([output]) }
+  const validate = validators.get(name) ?? ajv.compile({ components, ...toJsonSchema(output) })
+  validators.set(name, validate)
+  if (!validate(JSON.parse(JSON.stringify(result))))
+    throw new Error(`${name} breaks its output: ${ajv.errorsText(validate.errors)}`)
 }
