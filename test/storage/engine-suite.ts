@@ -198,7 +198,10 @@ interface Model {
 
 const small = fc.nat({ max: 11 })
 const tenant = fc.constantFrom(1, 1, 1, 2)
+const kind = fc.constantFrom(KIND, LOG_KIND)
 const key = fc.nat({ max: 4 })
+/** One may be there twice. */
+const keys = fc.array(key, { maxLength: 4 })
 /** Of the rows and of the clock, so that they often meet. */
 const moment = fc.constantFrom(0, 1_000, 1_099, 1_100, 1_101, 1_200, 1_300)
 const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
@@ -220,21 +223,8 @@ const { condition } = fc.letrec<{ condition: Condition }>((tie) => ({
 const its = <T extends Step['do']>(name: T) => fc.constant(name)
 const [page, size] = [fc.integer({ min: 1, max: 3 }), fc.integer({ min: 1, max: 6 })]
 const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      ...{ do: its('put'), name: small, tenant, expires: moment },
-      // One may be there twice.
-      keys: fc.array(key, { maxLength: 4 }),
-    }),
-  },
-  {
-    weight: 6,
-    arbitrary: fc.record({
-      ...{ do: its('find'), where: condition, tenant, page, size },
-      kind: fc.constantFrom(KIND, LOG_KIND),
-    }),
-  },
+  { weight: 6, arbitrary: fc.record({ do: its('put'), name: small, tenant, expires: moment, keys }) },
+  { weight: 6, arbitrary: fc.record({ do: its('find'), where: condition, kind, tenant, page, size }) },
   { weight: 2, arbitrary: fc.record({ do: its('remove'), name: small, tenant }) },
   { weight: 2, arbitrary: fc.record({ do: its('log'), tenant, key }) },
   { weight: 2, arbitrary: fc.record({ do: its('time'), by: fc.constantFrom(-30, -1, 1, 99, 100) }) },

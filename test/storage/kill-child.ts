@@ -7,14 +7,14 @@ import { writeSync } from 'node:fs'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
 import { readHeader } from '../../src/storage/vault-file.js'
-import { allOf, draftOf, type FileEngine, idOf, KIND, logOf, openFileEngine } from './engines.js'
+import { remove, replace } from './disk.js'
+import { allOf, draftOf, type FileEngine, KIND, logOf, openFileEngine } from './engines.js'
 import { engineKeys } from './powers.js'
 
 const [directory = '', self = '', task = ''] = process.argv.slice(2)
 const random = { bytes: (count: number) => new Uint8Array(randomBytes(count)) }
 const files = nodeFiles()
 const keys = engineKeys(random)
-const facts = readProcessIdentity(process.pid)
 const wait = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms))
 const say = (line: string) => writeSync(1, `${line}\n`)
 
@@ -31,47 +31,28 @@ async function work(engine: FileEngine, name: string): Promise<void> {
     }),
   )
   const chance = randomInt(8)
-  if (chance < 2) {
-    await act('replace', () =>
-      engine.write(async (writer) => {
-        const row = await writer.get(3, 1, idOf(name))
-        await writer.put({
-          ...draftOf({ name, text: `${name} second` }),
-          seq: row!.seq,
-          created: row!.created,
-        })
-      }),
-    )
-  }
-  if (chance === 2) await act('remove', () => engine.write((writer) => writer.remove(3, 1, idOf(name))))
+  if (chance < 2) await act('replace', () => replace(engine, name, `${name} second`))
+  if (chance === 2) await act('remove', () => remove(engine, name))
   if (chance === 3) await engine.flush()
   if (chance === 4) await engine.compact()
 }
 
 for (let turn = 0; ; turn++) {
   const asked = Date.now()
+  const shape = { files, directory, random, clock: Date.now }
   const lock = await acquireLock({
-    files,
-    directory,
-    identity: facts,
-    random,
-    clock: Date.now,
+    ...shape,
+    identity: readProcessIdentity(process.pid),
     wait,
     timeoutMs: 10_000,
   })
   say(`waited ${Date.now() - asked}`)
   const header = await readHeader(files, directory)
-  const options = { files, directory, header, keys, random, clock: Date.now, role: 'command' as const }
-  const engine = await openFileEngine({ ...options, notice: (text) => say(`notice ${text}`) })
+  const notice = (text: string) => say(`notice ${text}`)
+  const engine = await openFileEngine({ ...shape, header, keys, role: 'command', notice })
   if (task === 'write') await work(engine, `${self}-${turn}`)
   else {
-    const query = {
-      kind: 3,
-      tenant: 1,
-      all: allOf(KIND),
-      page: 1,
-      size: 5,
-    } as const
+    const query = { kind: KIND, tenant: 1, all: allOf(KIND), page: 1, size: 5 }
     const { total } = await engine.read((reader) => reader.find(query))
     say(`read ${total}`)
   }

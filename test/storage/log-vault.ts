@@ -25,21 +25,11 @@ export interface LogVault {
 }
 
 export function newTenant(keyring: Keyring, number: number): TenantRecord {
-  const shape = { owner_id: 'owner', settings: {}, created_at: formatDate(0) }
-  return {
-    ...shape,
-    number,
-    id: `tenant-${number}`,
-    name: `tenant ${number}`,
-    keys: keyring.generateTenant(),
-  }
+  const shape = { owner_id: 'owner', settings: {}, created_at: formatDate(0), keys: keyring.generateTenant() }
+  return { ...shape, number, id: `tenant-${number}`, name: `tenant ${number}` }
 }
 
-async function fill(
-  engine: Engine,
-  keyring: Keyring,
-  tenants: number,
-): Promise<{ store: Store; keys: TenantRecord['keys'] }> {
+async function fill(engine: Engine, keyring: Keyring, tenants: number) {
   const store = createSealedStore(engine, keyring)
   const records = Array.from({ length: tenants }, (_, index) => newTenant(keyring, index + 1))
   await store.write(async (writer) => {

@@ -29,10 +29,8 @@ function copy(changed: (rows: Row[]) => Row[], progress = (_: number, __: number
 
 t.test('what arrived is told, in whatever order it is', async (t) => {
   const steps: number[][] = []
-  const arrived = await copy(
-    (all) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) })),
-    (...step) => steps.push(step),
-  )
+  const turned = (all: Row[]) => all.toReversed().map((row) => ({ ...row, keys: new Uint8Array(0) }))
+  const arrived = await copy(turned, (...step) => steps.push(step))
   t.equal(arrived.count, 3)
   t.match(arrived.digest, /^[0-9a-f]{32}$/)
   t.strictSame(steps, [[3, 3]])
