@@ -60,11 +60,7 @@ t.test('workers share a port; one that is killed is replaced, and one signal sto
   await until(() => children().length === 2)
   const [first = ''] = children()
   t.equal(await ask(), 200)
-  process.kill(Number(first), 'SIGSTOP')
-  const asked = [ask(), ask()]
-  await setTimeout(200)
   process.kill(Number(first), 'SIGKILL')
-  t.ok((await Promise.all(asked)).includes(undefined), 'a connection that it had not taken fails at once')
   await until(() => children().length === 2 && !children().includes(first))
   await until(async () => (await ask()) === 200)
   for (let count = 0; count < 10; count++) t.equal(await ask(), 200)

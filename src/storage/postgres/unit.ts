@@ -82,9 +82,9 @@ export class Unit implements port.EngineWriter {
     const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     rows.sort((one, other) => one.written - other.written)
     const opened = rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed))
-    const found = (await Promise.all(opened)).flatMap((entries): (port.LogEntry | undefined)[] => [
-      ...(entries ?? [undefined]),
-    ])
+    const found = (await Promise.all(opened)).flatMap<port.LogEntry | undefined>(
+      (entries) => entries ?? [undefined],
+    )
     // Those of one server are in order; what is undefined is sorted behind all.
     return found.sort((one, other) => one!.time - other!.time)
   }

@@ -71,7 +71,6 @@ export async function runWorkers(
   const start = (): Worker => {
     const worker = cluster.fork()
     workers.add(worker)
-    closeUntaken(worker)
     worker.once('message', () => {
       worker.send({ typed: secrets, port })
       if (signal.aborted) worker.send(STOP)
@@ -100,26 +99,4 @@ export async function runWorkers(
   const ends = [...workers].map((worker) => once(worker, 'exit'))
   for (const worker of workers) if (worker.isConnected()) worker.send(STOP)
   await Promise.all(ends)
-}
-
-/** Connections that a worker was given and has not taken when it ends: `node:cluster` forgets them, and their clients wait. */
-function closeUntaken({ process }: Worker): void {
-  const untaken = new Set<{ close(): void }>()
-  const given = process.send.bind(process) as (...args: unknown[]) => boolean
-  const send = (message: unknown, handle?: { close(): void } | null, ...rest: unknown[]) => {
-    if (handle) {
-      const { close } = handle
-      // `node:cluster` closes its copy when the worker has taken the connection.
-      handle.close = () => {
-        untaken.delete(handle)
-        close.call(handle)
-      }
-      untaken.add(handle)
-    }
-    return given(message, handle, ...rest)
-  }
-  Object.assign(process, { send })
-  process.once('exit', () => {
-    for (const handle of untaken) handle.close()
-  })
 }
