@@ -82,26 +82,23 @@ t.test('every secret and volume is declared, and secrets are files', async (t) =
   for (const name of paths) t.ok(name in secrets, name)
 })
 
-t.test(
-  'the program takes its commands and settings, and the way to the store is fully checked',
-  async (t) => {
-    const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
-    for (const [name, { command, environment }] of ours) {
-      for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
-      const { warning, hasPassword, caFile } = parseStoreAddress(environment.COFFER_STORE!)
-      t.strictSame([warning, hasPassword, caFile], [undefined, false, '/run/secrets/ca'])
-      const line =
-        command[0] === 'coffer'
-          ? command
-          : /coffer [^;]*/.exec(command.at(-1)!.replace(/\$\$\([^)]*\)/, 'x'))![0].split(' ')
-      t.notOk('text' in parseLine(line.slice(1), registry, 80), name)
-    }
-    t.equal(ours.map(([name]) => name).join(), 'init,coffer,backup')
-    const wordsOf = (name: string) => services[name]!.command.join(' ')
-    t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database speaks TLS')
-    t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'and so does a server')
-    t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
-    t.strictSame(services.backup!.volumes, ['./backups:/backups'])
-    t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'a flag that is not there')
-  },
-)
+t.test('the program takes its commands and settings, and checks the way to the store', async (t) => {
+  const known = Object.values(SETTINGS).map(({ variable }) => variable as string)
+  for (const [name, { command, environment }] of ours) {
+    for (const variable of Object.keys(environment)) t.ok(known.includes(variable), variable)
+    const { warning, hasPassword, caFile } = parseStoreAddress(environment.COFFER_STORE!)
+    t.strictSame([warning, hasPassword, caFile], [undefined, false, '/run/secrets/ca'])
+    const line =
+      command[0] === 'coffer'
+        ? command
+        : /coffer [^;]*/.exec(command.at(-1)!.replace(/\$\$\([^)]*\)/, 'x'))![0].split(' ')
+    t.notOk('text' in parseLine(line.slice(1), registry, 80), name)
+  }
+  t.equal(ours.map(([name]) => name).join(), 'init,coffer,backup')
+  const wordsOf = (name: string) => services[name]!.command.join(' ')
+  t.match(wordsOf('db'), /-c ssl=on -c ssl_cert_file=\S+ -c ssl_key_file=/, 'the database speaks TLS')
+  t.match(wordsOf('coffer'), /--tls-cert \S+ --tls-key /, 'and so does a server')
+  t.match(wordsOf('backup'), /coffer vault backup \/backups\//)
+  t.strictSame(services.backup!.volumes, ['./backups:/backups'])
+  t.throws(() => parseLine(['serve', '--tls-certificate', 'x'], registry, 80), 'a flag that is not there')
+})

@@ -4,23 +4,17 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { open as openFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { startProgram } from '../start-program.js'
-import { createMachine, type Machine, PROGRAM, waitFor } from './binary.js'
+import { createMachine, PROGRAM, waitFor } from './binary.js'
 import { killCommands } from './kill.js'
 
 const CARD = '{"type":"card","data":{"number":"4242424242424242"}}'
 
 t.setTimeout(400_000)
 
-async function open(t: Test): Promise<Machine> {
-  const machine = await createMachine()
-  t.teardown(() => machine.remove())
-  return machine
-}
-
 t.test('streams that are closed, empty, full or left early', async (t) => {
-  const machine = await open(t)
+  const machine = await createMachine(t)
   const body = JSON.stringify({ type: 'token', data: 'x'.repeat(200_000), mask: '{{ data }}', id: 'large' })
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], body)).code, 0)
   const missing = /^error: Missing: --type, --data\. Give them as flags, as --file, or as JSON/m
@@ -41,7 +35,7 @@ t.test('streams that are closed, empty, full or left early', async (t) => {
 })
 
 t.test('a command of tokens reads one part of the bundle, and no standard input', async (t) => {
-  const machine = await open(t)
+  const machine = await createMachine(t)
   const stdin = CARD.replace('{', '{"id":"one",')
   t.equal((await machine.coffer(['token', 'create', '--output', 'id'], stdin)).code, 0)
   const probe = join(machine.place, 'probe.cjs')
@@ -78,7 +72,7 @@ t.test('a command of tokens reads one part of the bundle, and no standard input'
 })
 
 t.test('a signal ends a command at once, also one that draws or waits for its reader', async (t) => {
-  const machine = await open(t)
+  const machine = await createMachine(t)
   const dataOf = (at: number) => (at === 7 ? 'x'.repeat(300_000) : 'y')
   const tokens = Array.from({ length: 20 }, (_, at) => ({
     type: 'token',
@@ -107,7 +101,7 @@ t.test('a signal ends a command at once, also one that draws or waits for its re
 })
 
 t.test('a signal ends a command that waits for more of its input', async (t) => {
-  const machine = await open(t)
+  const machine = await createMachine(t)
   const end = async (child: ChildProcess) => {
     const ended = waitFor(child)
     child.kill('SIGTERM')
@@ -136,7 +130,7 @@ t.test('a signal ends a command that waits for more of its input', async (t) => 
 })
 
 t.test('a server leaves no core dump, or doctor says that it cannot help it', async (t) => {
-  const machine = await open(t)
+  const machine = await createMachine(t)
   const most = 'ulimit -c $(ulimit -Hc)'
   const words = `'${process.execPath}' '${PROGRAM}' serve --ephemeral --port 0 --log none`
   const options = { cwd: machine.place, env: machine.env }

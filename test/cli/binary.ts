@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import type { Test } from 'tap'
 import { startProgram } from '../start-program.js'
 
 export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))
@@ -19,10 +20,8 @@ export interface Ended {
   stderr: string
 }
 
-export type Machine = Awaited<ReturnType<typeof createMachine>>
-
-/** A home with a vault in it; the caller removes it. */
-export async function createMachine() {
+/** A home with a vault in it, gone when the test ends; without a test the caller removes it. */
+export async function createMachine(t?: Test) {
   const place = mkdtempSync(join(tmpdir(), 'coffer-machine-'))
   const env = { PATH: process.env.PATH ?? '', HOME: place, TMPDIR: place, NO_COLOR: '1' }
   const options = { cwd: place, env }
@@ -42,9 +41,11 @@ export async function createMachine() {
     const words = ['--norc', '-c', `coffer() { '${process.execPath}' '${PROGRAM}' "$@"; }; ${line}`]
     return waitFor(startProgram('bash', words, options))
   }
+  const remove = () => rmSync(place, { recursive: true, force: true })
+  t?.teardown(remove)
   const { code, stderr } = await coffer(['init'])
   if (code !== 0) throw new Error(`coffer init failed: ${stderr}`)
-  return { place, env, start, coffer, bash, remove: () => rmSync(place, { recursive: true, force: true }) }
+  return { place, env, start, coffer, bash, remove }
 }
 
 /** Resolves when the process has ended and everything it wrote was read; `printed` is what it has written so far. */

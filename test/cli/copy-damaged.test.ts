@@ -87,36 +87,33 @@ t.test('a young vault with one broken byte: nearly all is readable, and becomes 
   t.match(await home.run(['vault', 'copy', '--skip-damaged', '--to', vault]), { code: 5 }, 'over no vault')
 })
 
-t.test(
-  'broken tables give what of them can be read, and records that others need are made anew',
-  async (t) => {
-    const bench = await createBench(t, true)
-    const { vault, after, home, key } = bench
-    const folder = join(vault, 'segments')
-    const path = join(folder, readdirSync(folder)[0]!)
-    const sound = readFileSync(path)
-    const totals: number[] = []
-    for (let at = 20; at < sound.length - 700; at += Math.floor(sound.length / 12)) {
-      breakByte(path, at)
-      const { report } = await copy(bench)
-      const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
-      t.match(await after('vault verify'), { ok: true }, `broken at ${at}`)
-      if (tenant === 0 && report.skipped.unknown === undefined) {
-        t.match(await after('token list'), { pagination: { total_items: 5 - token } })
-        t.match(await after('log verify'), { is_whole: true })
-        const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
-          env: { COFFER_API_KEY: key },
-        })
-        if (token === 0)
-          t.equal(code, settings + application + api_key === 0 ? 0 : 4, 'a key works, or it is told')
-        totals.push(5 - token)
-      }
-      rmSync(join(home.place, 'new'), { recursive: true })
-      writeFileSync(path, sound)
+t.test('broken tables give what can be read, and records that others need are made anew', async (t) => {
+  const bench = await createBench(t, true)
+  const { vault, after, home, key } = bench
+  const folder = join(vault, 'segments')
+  const path = join(folder, readdirSync(folder)[0]!)
+  const sound = readFileSync(path)
+  const totals: number[] = []
+  for (let at = 20; at < sound.length - 700; at += Math.floor(sound.length / 12)) {
+    breakByte(path, at)
+    const { report } = await copy(bench)
+    const { token = 0, tenant = 0, settings = 0, application = 0, api_key = 0 } = report.skipped
+    t.match(await after('vault verify'), { ok: true }, `broken at ${at}`)
+    if (tenant === 0 && report.skipped.unknown === undefined) {
+      t.match(await after('token list'), { pagination: { total_items: 5 - token } })
+      t.match(await after('log verify'), { is_whole: true })
+      const { code } = await home.run(['token', 'get', 'tok-1', '--vault', 'new'], {
+        env: { COFFER_API_KEY: key },
+      })
+      if (token === 0)
+        t.equal(code, settings + application + api_key === 0 ? 0 : 4, 'a key works, or it is told')
+      totals.push(5 - token)
     }
-    t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
-  },
-)
+    rmSync(join(home.place, 'new'), { recursive: true })
+    writeFileSync(path, sound)
+  }
+  t.ok(totals.length > 6 && totals.every((count) => count >= 4), `${totals}`)
+})
 
 t.test('without state or head', async (t) => {
   const young = await createBench(t)

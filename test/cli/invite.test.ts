@@ -86,10 +86,7 @@ testVault('with a mail server the mail is sent before the command ends', async (
   const { key } = await home.createApp({ type: 'management', permissions: ['tenant:invitation:create'] })
   const asApplication = await home.run(second, { env: { COFFER_API_KEY: key } })
   t.match(asApplication, { code: 0, stderr: /^$/ }, 'who is not the owner is told nothing of the mail')
-  t.same(
-    server.received.map(({ to }) => to),
-    [['ada@example.com'], ['eve@example.com']],
-  )
+  t.equal(server.received.map(({ to }) => to).join(), 'ada@example.com,eve@example.com')
   const text = server.received[0]?.text.replaceAll('=\r\n', '')
   t.match(text, 'https://vault.example.com/invitations/accept?token=3D')
   const [sent] = (await home.json('invite outbox')).data
@@ -107,10 +104,7 @@ testVault('a mail that cannot be sent says so, and goes with the next', async (t
   const server = await startServer(t)
   await home.json(['config', 'set', 'mail.url', `smtp://localhost:${server.port}`], { clock: () => now })
   await home.json(second, { clock: () => now + 30_000 })
-  t.same(
-    server.received.map(({ to }) => to),
-    [['ada@example.com'], ['eve@example.com']],
-  )
+  t.equal(server.received.map(({ to }) => to).join(), 'ada@example.com,eve@example.com')
 })
 
 testVault('settings are set, shown, and forgotten', async (t, home) => {

@@ -54,9 +54,8 @@ testHome('no secret is in a file of the vault, an output, an error or a temporar
   const printed: Haystack[] = []
   const run = async (words: readonly string[], options: Omit<Run, 'words'> = {}): Promise<Outcome> => {
     const outcome = await home.run(words, { ...options, env: { COFFER_KEY_FILE: keyFile, ...options.env } })
-    const text = `${outcome.stdout}\n${outcome.stderr}`
     const name = `${printed.length}: coffer ${words.join(' ').slice(0, 60)}`
-    printed.push({ name, bytes: Buffer.from(text) })
+    printed.push({ name, bytes: Buffer.from(`${outcome.stdout}\n${outcome.stderr}`) })
     return outcome
   }
   const keyFile = join(home.place, 'the.key')

@@ -5,14 +5,9 @@ import type { Task } from '../../src/cli/task.js'
 import { createTerminal } from './fake-process.js'
 import { ruleOf, testVault } from './home.js'
 
-interface Line {
-  entity_id: string
-  message: string
-}
-
 testVault('tail shows the newest records, oldest first', async (t, home) => {
   for (const id of ['one', 'two', 'three']) await home.createToken({ id: id })
-  const ids = (lines: Line[]) => lines.map(({ entity_id }) => entity_id)
+  const ids = (lines: { entity_id: string }[]) => lines.map(({ entity_id }) => entity_id)
   t.same(ids(await home.json('log tail -n 2')), ['two', 'three'])
   t.same(ids(await home.json('log tail --number 3')), ['one', 'two', 'three'])
   t.equal((await home.json('log tail')).length, 4, 'with the tenant’s own beginning')

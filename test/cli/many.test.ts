@@ -7,70 +7,52 @@ import { createHome, type Home, testVault } from './home.js'
 const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
+/** A command of several ids has ended at one that there is not. */
+const stopped = (next: string) => new RegExp(`no-such: .*\\(done before: 1; next: ${next}\\)`)
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
 testVault('NDJSON on standard input or in a file creates each, under the flags of all', async (t, home) => {
-  const made = await home.run('token create --metadata a=b --fields id,metadata', {
-    stdin: `${BODIES}\n`,
-  })
+  const create = (more: string, stdin = '') => home.run(`token create${more}`, { stdin })
+  const made = await create(' --metadata a=b --fields id,metadata', `${BODIES}\n`)
   t.equal(made.stdout, ['one', 'two', 'three'].map((id) => `{"id":"${id}","metadata":{"a":"b"}}\n`).join(''))
   home.write('apps.ndjson', '{"name":"a","type":"private"}\n{"name":"b","type":"public"}')
   const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
   t.equal(apps.stdout.trim().split('\n').length, 2)
-  const refused = await home.run('token create', {
-    stdin: `{"type":"token","data":1}\n{"type":"x","data":2}\n{"type":"token","data":3}`,
-  })
+  const body = '{"type":"token","data":1}\n'
+  const refused = await create('', `${body}{"type":"x","data":2}\n${body}`)
   t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1; next: body 3\)/ })
-  t.equal((await ids(home)).split('\n').length - 1, 4, 'the first that fails ends the command')
-  const invalid = await home.run('token create', { stdin: '{"type":"token","data":1}\n{"type":' })
-  t.equal(invalid.code, 2)
-  t.equal((await ids(home)).split('\n').length - 1, 4, 'and nothing is created of what is not JSON')
-  t.equal(
-    (await home.run('token create', { stdin: '{"type":\n"token","data":{\n}\n}' })).code,
-    0,
-    'one body may have lines',
-  )
+  t.equal((await create('', `${body}{"type":`)).code, 2)
+  t.equal((await ids(home)).split('\n').length - 1, 4, 'nothing is created of what is not JSON')
+  t.equal((await create('', '{"type":\n"token","data":{\n}\n}')).code, 0, 'one body may have lines')
 })
 
 testVault('a verb that takes an id takes several, and lines of standard input', async (t, home) => {
-  await home.run('token create', { stdin: BODIES })
-  const get = (words: string[], stdin = '') => home.run(['token', 'get', ...words], { stdin })
-  t.equal(
-    (await get(['three', 'one', '--reveal', '--fields', 'data'])).stdout,
-    '{"data":"d-three"}\n{"data":"d-one"}\n',
-  )
-  t.equal((await get(['-', '--fields', 'id'], '\n two\r\none')).stdout, '{"id":"two"}\n{"id":"one"}\n')
-  const table = await get(['one', 'two', '--output', 'table', '--fields', 'id'])
-  t.match(table.stdout, /^id\s*\none\s*\ntwo\s*\n$/)
-  t.match(await get(['one', 'no-such', 'two', '--fields', 'id']), {
-    code: 3,
-    stdout: '{"id":"one"}\n',
-    stderr: /no-such: .*\(done before: 1; next: two\)/,
-  })
-  await home.run('token create', { stdin: BODIES.replace(/"id":"/g, '"id":"gone-') })
-  t.match(await home.run('token delete gone-one no-such gone-two --yes'), {
-    code: 3,
-    stdout: '',
-    stderr: /no-such: .*\(done before: 1; next: gone-two\)/,
-  })
-  t.equal(await ids(home), 'gone-three\ngone-two\nthree\ntwo\none\n')
-  t.equal((await home.run('token delete gone-two gone-three --yes')).code, 0)
-  const changed = await home.run('token update one two --metadata a=b --output id')
-  t.equal(changed.stdout, 'one\ntwo\n')
-  t.equal((await home.run('token link one two three')).code, 0)
-  t.equal((await home.json('token children one')).pagination.total_items, 2)
-  t.match(await home.run('token delete -', { stdin: 'one\n' }), { code: 2, stderr: /--yes/ })
-  const asked = await home.run('token delete one two', {
-    columns: 100,
-    answers: [['Go on?', 'n\n']],
-  })
-  t.match(asked, { code: 130, stderr: /token one two\. Go on/ })
-  t.equal((await home.run('token delete - --yes', { stdin: 'one\ntwo\n' })).code, 0)
-  t.equal(await ids(home), 'three\n')
-  t.match(await get(['-'], ''), { code: 0, stdout: '' })
-  for (const flag of ['--explain', '--curl']) t.equal((await get(['one', 'two', flag])).code, 2)
-  const key = ['token', 'update', 'a', 'b', '--metadata', 'a=b', '--idempotency-key', 'k']
-  t.match(await home.run(key), { code: 2, stderr: /one id or body at a time/ })
+  await home.run('token create', { stdin: BODIES + BODIES.replace(/"id":"/g, '"id":"gone-') })
+  const asked = { columns: 100, answers: [['Go on?', 'n\n']] } as const
+  for (const [line, expected, options] of [
+    [
+      'get three one --reveal --fields data',
+      { code: 0, stdout: /^\{"data":"d-three"\}\n\{"data":"d-one"\}\n$/ },
+    ],
+    ['get - --fields id', { stdout: /^\{"id":"two"\}\n\{"id":"one"\}\n$/ }, { stdin: '\n two\r\none' }],
+    ['get one two --output table --fields id', { stdout: /^id\s*\none\s*\ntwo\s*\n$/ }],
+    ['get one no-such two --fields id', { code: 3, stdout: /^\{"id":"one"\}\n$/, stderr: stopped('two') }],
+    ['delete gone-one no-such gone-two --yes', { code: 3, stdout: /^$/, stderr: stopped('gone-two') }],
+    ['get gone-two --fields id', { code: 0 }],
+    ['delete gone-two gone-three --yes', { code: 0 }],
+    ['update one two --metadata a=b --output id', { stdout: /^one\ntwo\n$/ }],
+    ['link one two three', { code: 0 }],
+    ['children one', { stdout: '"total_items":2' }],
+    ['delete -', { code: 2, stderr: /--yes/ }, { stdin: 'one\n' }],
+    ['delete one two', { code: 130, stderr: /token one two\. Go on/ }, asked],
+    ['delete - --yes', { code: 0 }, { stdin: 'one\ntwo\n' }],
+    ['list --output id', { stdout: /^three\n$/ }],
+    ['get -', { code: 0, stdout: /^$/ }],
+    ['get one two --explain', { code: 2 }],
+    ['get one two --curl', { code: 2 }],
+    ['update a b --metadata a=b --idempotency-key k', { code: 2, stderr: /one id or body at a time/ }],
+  ] as const)
+    t.match(await home.run(`token ${line}`, options), expected, line)
 })
 
 testVault('names stand for several ids too', async (t, home) => {

@@ -114,11 +114,8 @@ testVault('--vault names a vault or its directory; a key file beside it is found
   const status = await home.json('vault status --vault .coffer-demo', elsewhere)
   t.match(status, { vault, directory: join(home.place, 'demo/.coffer-demo/vault') })
   rmSync(join(home.place, '.coffer'), { recursive: true })
-  t.equal(
-    (await home.json('vault status', elsewhere)).vault,
-    vault,
-    'without another, the demo vault is used',
-  )
+  const used = await home.json('vault status', elsewhere)
+  t.equal(used.vault, vault, 'without another, the demo vault is used')
   const told = 'This is the demo vault in .coffer-demo. Create yours: coffer init\n'
   t.equal((await home.run('token list', elsewhere)).stderr, told, 'and told of')
   t.equal((await home.run('token list --quiet', elsewhere)).stderr, '')
@@ -165,12 +162,7 @@ const ROWS = [
   { type: 'card', data: { number: '378282246310005' } },
   { type: 'bank', data: { routing_number: '021000021', account_number: '1234567890' } },
   { type: 'social_security_number', data: '078-05-1120' },
-  {
-    id: 'ada',
-    type: 'token',
-    data: { name: 'Ada', n: 1 },
-    mask: { n: '{{ data.n }}', name: '{{ data.name }}' },
-  },
+  { id: 'ada', data: { name: 'Ada', n: 1 }, mask: { n: '{{ data.n }}', name: '{{ data.name }}' } },
   { id: 'none', type: 'token', data: 'secret', containers: ['/pii/low/'] },
   { id: 'card-1', type: 'card', data: { number: CARD } },
 ]
@@ -180,25 +172,15 @@ testVault('a table shows the digits that one looks for, at every width', async (
   for (const columns of [60, 80, 100]) {
     const { stdout } = await home.run('token list', { columns })
     for (const line of stdout.split('\n')) t.ok(measureWidth(line) <= columns, line)
-    for (const shown of [
-      'visa •••• 4242',
-      'amex •••• 0005',
-      '021000021 •••• 7890',
-      'XXX-XX-1120',
-      'Ada',
-      '(no mask)',
-    ])
-      t.match(stdout, shown, `${columns} columns`)
-    t.match(stdout, '/pii/low/')
+    const shown = ['visa •••• 4242', 'amex •••• 0005', '021000021 •••• 7890', 'XXX-XX-1120', '(no mask)']
+    for (const text of [...shown, 'Ada', '/pii/low/']) t.match(stdout, text, `${columns} columns`)
     t.notMatch(stdout, '/pci/high/', 'the usual ones of a type say nothing')
     t.match(stdout, /^card-1 +card +visa •••• 4242 .*\d s ago$/m)
   }
   t.match((await home.run('token list --reveal', { columns: 80 })).stdout, `visa ${CARD}`)
   t.match((await home.run('token search type:bank', { columns: 80 })).stdout, '021000021 •••• 7890')
-  t.match(
-    (await home.run('token list --after --size 2', { columns: 80 })).stderr,
-    /^2 items · more: --all, or --after\s+\S/,
-  )
+  const page = await home.run('token list --after --size 2', { columns: 80 })
+  t.match(page.stderr, /^2 items · more: --all, or --after\s+\S/)
   const permissions: Permission[] = ['token:read', 'token:search']
   for (const rights of [{ permissions }, { rules: [ruleOf('mask', { permissions })] }]) {
     const { key } = await home.createApp(rights)
@@ -233,12 +215,8 @@ t.test('an age has the longest unit that fits, and is a date for what is old or 
 
 t.test('ids are shortened as far as they differ; those that somebody chose are not', async (t) => {
   const near = UUID.replace('0f4c', '0f4d')
-  t.same(shortenIds([UUID, near, 'customer-42', UUID.replace('1e', '2e')]), [
-    '1ec69a3f-0f4c',
-    '1ec69a3f-0f4d',
-    'customer-42',
-    '2ec69a3f',
-  ])
+  const short = ['1ec69a3f-0f4c', '1ec69a3f-0f4d', 'customer-42', '2ec69a3f']
+  t.same(shortenIds([UUID, near, 'customer-42', UUID.replace('1e', '2e')]), short)
 })
 
 testVault('the beginning of an id stands for a token wherever an id does', async (t, home) => {

@@ -114,25 +114,22 @@ t.test('reactor results and stored answers are without what was put in', async (
   t.match((await react(used, once)).stdout, 'withheld', 'the stored answer of a run without the mode')
 })
 
-t.test(
-  'the setting of the vault holds for every command; a person on a terminal takes it back',
-  async (t) => {
-    const { home, key } = await open(t)
-    await home.json('config set no_reveal true')
-    const reveal = () => home.run('token get card-1 --reveal')
-    t.equal((await reveal()).code, 4)
-    t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
-    for (const line of ['set no_reveal false', 'unset no_reveal', 'unset no_reveal --yes'])
-      t.equal((await home.run(`config ${line}`)).code, 4, line)
-    t.match(await findMode(home), 'setting no_reveal')
-    const unset = (keys: string) =>
-      home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
-    t.equal((await unset('n\r')).code, 130)
-    t.equal((await reveal()).code, 4)
-    t.equal((await unset('y\r')).code, 0)
-    t.match((await reveal()).stdout, NUMBER)
-  },
-)
+t.test('the setting of the vault holds for all; a person on a terminal takes it back', async (t) => {
+  const { home, key } = await open(t)
+  await home.json('config set no_reveal true')
+  const reveal = () => home.run('token get card-1 --reveal')
+  t.equal((await reveal()).code, 4)
+  t.notMatch((await home.run('token get card-1', { env: { COFFER_API_KEY: key } })).stdout, NUMBER)
+  for (const line of ['set no_reveal false', 'unset no_reveal', 'unset no_reveal --yes'])
+    t.equal((await home.run(`config ${line}`)).code, 4, line)
+  t.match(await findMode(home), 'setting no_reveal')
+  const unset = (keys: string) =>
+    home.run('config unset no_reveal', { columns: 100, answers: [['Go on?', keys]] })
+  t.equal((await unset('n\r')).code, 130)
+  t.equal((await reveal()).code, 4)
+  t.equal((await unset('y\r')).code, 0)
+  t.match((await reveal()).stdout, NUMBER)
+})
 
 t.test('a profile turns it on, and doctor says what did', async (t) => {
   const { home } = await open(t)

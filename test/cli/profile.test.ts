@@ -1,12 +1,12 @@
 /** What config.json remembers: profiles, which are settings under a name, and the tenant of a vault. */
 import { chmodSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createVaultHome, type Home, testVault } from './home.js'
 
 const fileOf = ({ place }: Home) => join(place, 'config', 'coffer', 'config.json')
 
-async function open(t: Parameters<typeof createVaultHome>[0]) {
+async function open(t: Test) {
   const home = await createVaultHome(t)
   await home.createToken({ id: 'note', mask: 'm' })
   const { key, id } = await home.createApp({ permissions: ['token:read'] })

@@ -1,19 +1,17 @@
 /** One run of the program: what it prints and where, what it asks, how it fails, and as whom it acts. */
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type Run, runProcess } from './fake-process.js'
-import { type createHome, createVaultHome, type Home, testHome, testVault } from './home.js'
+import { createVaultHome, type Home, testHome, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 
 /** A vault with `count` tokens, `tok-1` the oldest. */
-async function createFilledHome(t: Parameters<typeof createHome>[0], count: number): Promise<Home> {
+async function createFilledHome(t: Test, count: number): Promise<Home> {
   const home = await createVaultHome(t)
-  const bodies = Array.from({ length: count }, (_, at) => at + 1).map((n) =>
-    JSON.stringify({ id: `tok-${n}`, type: 'card', data: { number: CARD }, metadata: { n: String(n) } }),
-  )
-  await home.run('token import', { stdin: bodies.join('\n') })
+  for (let n = 1; n <= count; n++)
+    await home.createToken({ id: `tok-${n}`, type: 'card', data: { number: CARD } })
   return home
 }
 
@@ -48,20 +46,17 @@ t.test('lines of a first page say that there is more, unless nobody wants to kno
   }
 })
 
-t.test(
-  'on a terminal --quiet prints ids, but what was asked for whole and keys that are shown once',
-  async (t) => {
-    const home = await createFilledHome(t, 2)
-    const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
-    const ids = (await home.run('token list -o id')).stdout
-    t.equal(await print('token list -q'), ids)
-    t.equal(await print('token search -q'), ids)
-    t.equal(await print('token create --type token --data 1 --id one-more -q'), 'one-more\n')
-    t.match(await print('token get one-more -q'), /type: +token/)
-    t.match(await print('token list -q -o table'), 'token')
-    t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
-  },
-)
+t.test('on a terminal --quiet prints ids, but whole what was asked for and keys', async (t) => {
+  const home = await createFilledHome(t, 2)
+  const print = async (line: string) => (await home.run(line, { columns: 80 })).stdout
+  const ids = (await home.run('token list -o id')).stdout
+  t.equal(await print('token list -q'), ids)
+  t.equal(await print('token search -q'), ids)
+  t.equal(await print('token create --type token --data 1 --id one-more -q'), 'one-more\n')
+  t.match(await print('token get one-more -q'), /type: +token/)
+  t.match(await print('token list -q -o table'), 'token')
+  t.match(await print('app create --name a --type private --permission token:read -q'), 'key:')
+})
 
 t.test('an empty list says what to do next, and speaks only of filters that were given', async (t) => {
   const home = await createVaultHome(t)

@@ -38,8 +38,7 @@ testVault('help --json has every command with its flags, types, examples and out
 })
 
 t.test('who has a vault to itself is told to those who need it, at once', async (t) => {
-  const machine = await createMachine()
-  t.teardown(() => machine.remove())
+  const machine = await createMachine(t)
   const server = machine.start(['serve', '--port', '0', '--quiet'])
   await once(server.stdout!, 'data')
   const begin = Date.now()
@@ -53,9 +52,8 @@ t.test('who has a vault to itself is told to those who need it, at once', async 
 })
 
 testVault('completion offers words, flags, values, names and ids', async (t, home) => {
-  const { place, json } = home
-  const create = (name: string) =>
-    json(['app', 'create', '--name', name, '--type', 'private', '--permission', 'token:read'])
+  const { place } = home
+  const create = (name: string) => home.createApp({ name, permissions: ['token:read'] })
   const { id } = await create('support')
   const described: string[] = []
   const offered = async (line: string, env: Record<string, string> = {}) => {
@@ -102,14 +100,11 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   const path = [place, dirname(process.execPath), process.env.PATH].join(':')
   const options = { encoding: 'utf8', env: { ...home.env, PATH: path }, cwd: place } as const
   const scriptOf = async (shell: string) => (await home.run(['completion', shell])).stdout
+  const ofFish = ['app get s', 'completion ', 'scan coff'].map((line) => `complete -C 'coffer ${line}'`)
   for (const [shell, flags, probe] of [
     ['bash', '--norc', 'COMP_WORDS=(coffer app get s); COMP_CWORD=3; _coffer; echo "${COMPREPLY[@]}"'],
     ['zsh', '-f', 'words=(coffer app get s); CURRENT=4; _coffer'],
-    [
-      'fish',
-      '-N',
-      "complete -C 'coffer app get s'; complete -C 'coffer completion '; complete -C 'coffer scan coff'",
-    ],
+    ['fish', '-N', ofFish.join('; ')],
   ] as const) {
     const script = await scriptOf(shell)
     t.match(script, 'coffer completion words --', shell)
@@ -134,8 +129,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
 })
 
 t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {
-  const machine = await createMachine()
-  t.teardown(() => machine.remove())
+  const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
   const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}' | coffer`
   const load = 'token import - --quiet | jq .created'

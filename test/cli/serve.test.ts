@@ -69,36 +69,30 @@ t.test('an ephemeral server writes nothing, warns where others reach it, and kee
   t.same(findLeaks(secrets, [{ name: 'standard error', bytes: Buffer.from(stderr) }]), [])
 })
 
-t.test(
-  'a vault keeps what was acknowledged; hanging up means nothing, the first signal ends it',
-  async (t) => {
-    const place = workplaceFor(t)
-    t.equal((await runCommand(place, ['init'])).code, 0)
-    const first = await startProcess(place, ['--starter-apps'])
-    const key = first.announcement.applications.private?.key
-    const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
-    first.child.kill('SIGHUP')
-    t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
-    first.child.kill('SIGINT')
-    t.equal((await first.ended).code, 0)
+t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal ends it', async (t) => {
+  const place = workplaceFor(t)
+  t.equal((await runCommand(place, ['init'])).code, 0)
+  const first = await startProcess(place, ['--starter-apps'])
+  const key = first.announcement.applications.private?.key
+  const made = await request(first.announcement, key, 'POST /tokens', { type: 'token', data: 'kept' })
+  first.child.kill('SIGHUP')
+  t.equal((await request(first.announcement, key, `GET /tokens/${made.json.id}`)).status, 200)
+  first.child.kill('SIGINT')
+  t.equal((await first.ended).code, 0)
 
-    const second = await startProcess(place, ['--prefix', 'bt'])
-    t.equal(second.announcement.prefix, 'bt')
-    const { id } = first.announcement.applications.private!
-    t.same(
-      second.announcement.applications.private,
-      { id, name: 'starter private' },
-      'its key is not repeated',
-    )
-    const headers = { 'BT-API-KEY': key ?? '' }
-    const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
-    t.equal(response.status, 200)
-    t.match(await response.json(), { data: 'kept' })
-    t.ok(response.headers.get('bt-trace-id'))
-    second.child.kill('SIGTERM')
-    t.equal((await second.ended).code, 0)
-  },
-)
+  const second = await startProcess(place, ['--prefix', 'bt'])
+  t.equal(second.announcement.prefix, 'bt')
+  const { id } = first.announcement.applications.private!
+  // Its key is not repeated.
+  t.same(second.announcement.applications.private, { id, name: 'starter private' })
+  const headers = { 'BT-API-KEY': key ?? '' }
+  const response = await fetch(`${second.announcement.url}/tokens/${made.json.id}`, { headers })
+  t.equal(response.status, 200)
+  t.match(await response.json(), { data: 'kept' })
+  t.ok(response.headers.get('bt-trace-id'))
+  second.child.kill('SIGTERM')
+  t.equal((await second.ended).code, 0)
+})
 
 t.test('a second signal ends it at once, without damage', async (t) => {
   const place = workplaceFor(t)
@@ -187,23 +181,20 @@ t.test('the demo vault is made once, filled, and served again as it was', async 
   }
 })
 
-t.test(
-  'a start that is killed while it makes the demo vault leaves nothing that stops the next',
-  async (t) => {
-    const place = workplaceFor(t)
-    const isStaging = (name: string) => /^\.coffer-demo\.new-.{6}$/.test(name)
-    const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
-    const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
-    while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
-    killed.child.kill('SIGKILL')
-    await killed.ended
-    const { child, ended } = await startProcess(place, ['--demo'])
-    child.kill('SIGTERM')
-    t.equal((await ended).code, 0)
-    const left = readdirSync(place.directory).filter((name) => !isStaging(name))
-    t.strictSame(left.sort(), ['.coffer-demo'])
-  },
-)
+t.test('a start that is killed while it makes the demo vault does not stop the next', async (t) => {
+  const place = workplaceFor(t)
+  const isStaging = (name: string) => /^\.coffer-demo\.new-.{6}$/.test(name)
+  const killed = startCommand(place, ['serve', '--demo', '--port', '0'])
+  const hasBegun = (name: string) => isStaging(name) || name === '.coffer-demo'
+  while (!readdirSync(place.directory).some(hasBegun)) await sleep(1)
+  killed.child.kill('SIGKILL')
+  await killed.ended
+  const { child, ended } = await startProcess(place, ['--demo'])
+  child.kill('SIGTERM')
+  t.equal((await ended).code, 0)
+  const left = readdirSync(place.directory).filter((name) => !isStaging(name))
+  t.strictSame(left.sort(), ['.coffer-demo'])
+})
 
 t.test('what cannot be served is said, with the exit code that goes with it', async (t) => {
   const taken = createServer().listen(0, 'localhost')
@@ -231,11 +222,8 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
     ['--ephemeral --seed keyed.json --host 0.0.0.0 --allow-remote'.split(' '), 2, /loopback addresses only/],
     [['--ephemeral', '--seed', 'wrong.json'], 2, /seed\.tokens\[0\]\.data\.number/],
   ]
-  for (const [words, exit, message] of cases) {
-    const { code, stderr } = await home.run(['serve', ...words])
-    t.equal(code, exit, words.join(' '))
-    t.match(stderr, message)
-  }
+  for (const [words, exit, message] of cases)
+    t.match(await home.run(['serve', ...words]), { code: exit, stderr: message }, words.join(' '))
 })
 
 t.test('other machines are let in only on purpose', async (t) => {

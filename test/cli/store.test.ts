@@ -134,8 +134,7 @@ t.test('a password is never shown, and a server that is not there is 9', async (
 })
 
 t.test('a server over a store, whose line other users see without its password', async (t) => {
-  const machine = await createMachine()
-  t.teardown(() => machine.remove())
+  const machine = await createMachine(t)
   const mine = `${address.replace('test@', 'test:topsecret@')}&schema=public`
   const keys = join(place, 'config', 'coffer', 'keys')
   const [key] = readdirSync(keys)
@@ -171,32 +170,29 @@ async function startAsking(t: Test): Promise<{ port: number; told: string[] }> {
   return { port: (server.address() as AddressInfo).port, told }
 }
 
-t.test(
-  'the password comes from a file, a PGPASSFILE or the environment, and goes to the store alone',
-  async (t) => {
-    const { port, told } = await startAsking(t)
-    const bare = `postgres://bob@127.0.0.1:${port}/v`
-    const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
-    home.write('password', 'of-file-pw\n')
-    home.write('pgpass', `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`)
-    const env = { ...home.env, PATH: process.env.PATH ?? '' }
-    const passFile = { PGPASSFILE: join(place, 'pgpass') }
-    const cases: [words: string[], more: Record<string, string>, password?: string][] = [
-      [['--store', bare], {}],
-      [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
-      [['--store', bare], passFile, 'of-pgpass-pw'],
-      [['--store', bare], { PGPASSWORD: 'of-variable-pw', ...passFile }, 'of-variable-pw'],
-      [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
-    ]
-    for (const [words, more, password] of cases) {
-      const options = { cwd: place, env: { ...env, ...more } }
-      const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
-      const { code, stdout, stderr } = await waitFor(child)
-      t.equal(code, password === undefined ? 1 : 9, stderr)
-      if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
-      t.equal(told.pop(), password)
-      t.notMatch(stdout + stderr, /-pw/)
-      t.notMatch(stderr, /Warning/, 'nor do the packages say anything')
-    }
-  },
-)
+t.test('a password comes from a file, PGPASSFILE or environment, and goes to the store alone', async (t) => {
+  const { port, told } = await startAsking(t)
+  const bare = `postgres://bob@127.0.0.1:${port}/v`
+  const withPassword = bare.replace('bob@', 'bob:of-address-pw@')
+  home.write('password', 'of-file-pw\n')
+  home.write('pgpass', `127.0.0.1:${port}:v:bob:of-pgpass-pw\n`)
+  const env = { ...home.env, PATH: process.env.PATH ?? '' }
+  const passFile = { PGPASSFILE: join(place, 'pgpass') }
+  const cases: [words: string[], more: Record<string, string>, password?: string][] = [
+    [['--store', bare], {}],
+    [['--store', bare, '--store-password-file', 'password'], passFile, 'of-file-pw'],
+    [['--store', bare], passFile, 'of-pgpass-pw'],
+    [['--store', bare], { PGPASSWORD: 'of-variable-pw', ...passFile }, 'of-variable-pw'],
+    [[], { COFFER_STORE: withPassword, ...passFile }, 'of-address-pw'],
+  ]
+  for (const [words, more, password] of cases) {
+    const options = { cwd: place, env: { ...env, ...more } }
+    const child = startProgram(process.execPath, [PROGRAM, 'vault', 'status', ...words], options)
+    const { code, stdout, stderr } = await waitFor(child)
+    t.equal(code, password === undefined ? 1 : 9, stderr)
+    if (password === undefined) t.match(stderr, /asks for a password.*--store-password-file.*PGPASSFILE/)
+    t.equal(told.pop(), password)
+    t.notMatch(stdout + stderr, /-pw/)
+    t.notMatch(stderr, /Warning/, 'nor do the packages say anything')
+  }
+})
