@@ -1,8 +1,8 @@
 /** Runs the real program, as a process of its own, in a throw-away home. It knows nothing of what is inside. */
 import { type ChildProcess, spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
 import { startProgram } from '../start-program.js'
@@ -11,6 +11,14 @@ export const PROGRAM = fileURLToPath(new URL('../../../bin/coffer.js', import.me
 
 export function isInstalled(program: string): boolean {
   return spawnSync('sh', ['-c', `command -v ${program}`]).status === 0
+}
+
+/** The path of a shell for which `coffer` is the program; makes a folder for it in `place`. */
+export function createPath(place: string): string {
+  const bin = join(place, '.bin')
+  mkdirSync(bin)
+  symlinkSync(PROGRAM, join(bin, 'coffer'))
+  return [bin, dirname(process.execPath), process.env.PATH].join(':')
 }
 
 export interface Ended {

@@ -46,7 +46,7 @@ t.test('one write under a clock a year ahead costs nothing once the clock is rig
   t.equal(await asKey(), 4, 'a key is judged by the clock')
   t.same(await ids(), ['keep'], 'so is a token: it is hidden at once')
   await create({ id: 'ahead' })
-  t.match(await run('token list'), { stderr: '' }, 'no notice while the clock is ahead')
+  t.match(await run('token list'), { stderr: /^$/ }, 'no notice while the clock is ahead')
 
   clock.now = START + 5 * MINUTE
   for (let start = 0; start < 2; start++)
@@ -60,7 +60,7 @@ t.test('one write under a clock a year ahead costs nothing once the clock is rig
   const { data } = (await json('token search', JSON.stringify({ query }))) as Listed
   t.equal(data.map(({ id }) => id).join(), 'month,this-year,keep', 'and found by their dates')
   await json('vault compact')
-  t.match(await run('token list'), { code: 0, stderr: '' }, 'who confirms the clock hears no more of it')
+  t.match(await run('token list'), { code: 0, stderr: /^$/ }, 'who confirms the clock hears no more of it')
   t.match(await json('vault verify'), { ok: true })
   t.match(await json('log verify'), { is_whole: true })
 })

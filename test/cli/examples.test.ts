@@ -1,8 +1,8 @@
 /** Runs every example of every help page, each in a folder of its own with the demo vault that `npm start` makes. */
 import { once } from 'node:events'
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import t from 'tap'
 import { describeTopic } from '../../src/cli/commands/help/help.js'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
@@ -11,7 +11,7 @@ import { main } from '../../src/cli/main.js'
 import { listCommands } from '../../src/cli/program.js'
 import { registry } from '../../src/operations/all.js'
 import { startProgram } from '../start-program.js'
-import { PROGRAM, waitFor } from './binary.js'
+import { createPath, PROGRAM, waitFor } from './binary.js'
 import { runProcess } from './fake-process.js'
 
 t.setTimeout(500_000)
@@ -23,9 +23,7 @@ const MOST_MS = 20_000
 
 const place = mkdtempSync(join(tmpdir(), 'coffer-examples-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
-mkdirSync(join(place, 'bin'))
-symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
-const PATH = [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':')
+const PATH = createPath(place)
 
 /** A command alone: words, or text between apostrophes, that no shell changes. */
 const ALONE = /^coffer((?: (?:'[^']*'|[^\s'"\\|&;<>$`(){}*?!~#]+))*)$/

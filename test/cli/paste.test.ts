@@ -1,11 +1,11 @@
 /** Pastes the commands of docs/cli.md into every shell that is installed, in a pseudo-terminal, and compares what they print. */
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import t from 'tap'
 import { parseBlocks, readDocument, settle } from '../docs/document.js'
 import { startProgram } from '../start-program.js'
-import { isInstalled, PROGRAM, waitFor } from './binary.js'
+import { createPath, isInstalled, waitFor } from './binary.js'
 import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)
@@ -27,17 +27,9 @@ for (const [shell, line] of Object.entries(SHELLS)) {
   t.test(`the commands paste into ${shell}`, { skip }, async (t) => {
     const place = mkdtempSync(join(tmpdir(), 'coffer-paste-'))
     t.teardown(() => rmSync(place, { recursive: true, force: true }))
-    mkdirSync(join(place, 'bin'))
-    symlinkSync(PROGRAM, join(place, 'bin', 'coffer'))
     const child = startProgram('script', ['-qfec', `stty cols 110 -echo; ${line}`, '/dev/null'], {
       cwd: place,
-      env: {
-        PATH: [join(place, 'bin'), dirname(process.execPath), process.env.PATH].join(':'),
-        HOME: place,
-        TERM: 'dumb',
-        PS1: '$ ',
-        LC_ALL: 'C.UTF-8',
-      },
+      env: { PATH: createPath(place), HOME: place, TERM: 'dumb', PS1: '$ ', LC_ALL: 'C.UTF-8' },
     })
     const ended = waitFor(child)
     child.stdin.write(`${commands}exit\n`)

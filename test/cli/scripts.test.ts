@@ -1,13 +1,13 @@
 /** What scripts and shells use: errors as JSON, the tree of commands as JSON, completion, variables of `serve`. */
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, symlinkSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import t from 'tap'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
-import { createMachine, PROGRAM } from './binary.js'
+import { createMachine, createPath } from './binary.js'
 import { testVault } from './home.js'
 
 t.setTimeout(400_000)
@@ -96,10 +96,9 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   t.same(await offered('app get s', asking), [''])
   t.notOk(existsSync(join(place, 'asked')), 'no passphrase is asked for')
 
-  symlinkSync(PROGRAM, join(place, 'coffer'))
-  const path = [place, dirname(process.execPath), process.env.PATH].join(':')
-  const options = { encoding: 'utf8', env: { ...home.env, PATH: path }, cwd: place } as const
+  const options = { encoding: 'utf8', env: { ...home.env, PATH: createPath(place) }, cwd: place } as const
   const scriptOf = async (shell: string) => (await home.run(['completion', shell])).stdout
+  home.write('coffer', 'a file')
   const ofFish = ['app get s', 'completion ', 'scan coff'].map((line) => `complete -C 'coffer ${line}'`)
   for (const [shell, flags, probe] of [
     ['bash', '--norc', 'COMP_WORDS=(coffer app get s); COMP_CWORD=3; _coffer; echo "${COMPREPLY[@]}"'],

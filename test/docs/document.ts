@@ -6,11 +6,11 @@
  * `<!-- sh … -->` commands that run without being shown; `<!-- js … -->` the same for the module;
  * `<!-- vitest -->` the block is a file of tests; `<!-- vitest setup -->` a file for `globalSetup`; `<!-- not run: REASON -->` its commands are only parsed.
  */
-import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
+import { createPath, type Ended, waitFor } from '../cli/binary.js'
 import { startProgram } from '../start-program.js'
 
 export interface Block {
@@ -118,11 +118,8 @@ export async function runShell(
   { place, port, term = 'dumb' }: { place: string; port: string; term?: string },
   after: () => Promise<void> = async () => {},
 ): Promise<Printed[]> {
-  const bin = join(place, '.bin')
   const home = join(place, 'shop')
-  mkdirSync(bin)
   mkdirSync(home)
-  symlinkSync(PROGRAM, join(bin, 'coffer'))
   // Gives a server the port, unless its line has one.
   const start = `coffer() { [ "$1" = serve ] && shift && set -- serve --port ${port} "$@"; command coffer "$@"; }\n`
   const parts = blocks.map(
@@ -134,13 +131,7 @@ export async function runShell(
   const line = `stty cols 110 -onlcr; exec bash --norc ${join(place, '.script')}`
   const child = startProgram('script', ['-qec', line, '/dev/null'], {
     cwd: home,
-    env: {
-      PATH: [bin, dirname(process.execPath), process.env.PATH].join(':'),
-      HOME: place,
-      TMPDIR: place,
-      TERM: term,
-      LC_ALL: 'C.UTF-8',
-    },
+    env: { PATH: createPath(place), HOME: place, TMPDIR: place, TERM: term, LC_ALL: 'C.UTF-8' },
   })
   const ended = waitFor(child)
   const finish = async () => {
