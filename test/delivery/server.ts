@@ -13,18 +13,6 @@ export interface Received {
   isSecure: boolean
 }
 
-export interface MailServerProcess {
-  port: number
-  received: Received[]
-  /** How many connections there were. */
-  connections(): number
-  /** Passwords that were tried, right or wrong. */
-  passwords: string[]
-  /** Resolves when so many mails have come. */
-  waitFor(count: number): Promise<void>
-  close(): Promise<void>
-}
-
 export interface MailServerSettings {
   /** TLS from the first byte; else STARTTLS is offered, unless `isPlain`. */
   secure?: boolean
@@ -37,7 +25,7 @@ export interface MailServerSettings {
   refuse?(recipient: string): number | undefined
 }
 
-export async function startMailServer(settings: MailServerSettings = {}): Promise<MailServerProcess> {
+export async function startMailServer(settings: MailServerSettings = {}) {
   const { secure = false, isPlain = false, user, greet, refuse } = settings
   const received: Received[] = []
   const passwords: string[] = []
@@ -90,14 +78,15 @@ export async function startMailServer(settings: MailServerSettings = {}): Promis
   return {
     port: (server.server.address() as AddressInfo).port,
     received,
+    /** Passwords that were tried, right or wrong. */
     passwords,
+    /** How many connections there were. */
     connections: () => connections,
-    waitFor: async (count) => {
-      while (received.length < count) {
+    waitFor: async (count: number) => {
+      while (received.length < count)
         await new Promise<void>((resolve) => {
           tell = resolve
         })
-      }
     },
     close: () => new Promise<void>((resolve) => server.close(resolve)),
   }

@@ -46,14 +46,10 @@ async function fill(address: string, tokens = 40) {
     { id: `many-${index}`, type: 'token', data: `data of ${index}` },
   ])
   await ask(app, 'token tokenize', { payload: Object.fromEntries(many) })
-  await ask(app, 'token create', {
-    id: 'needle-id',
-    type: 'card',
-    data: { number: '4242424242424242' },
-    metadata: { order: 'one' },
-    search_indexes: ['{{ data.number | last4 }}'],
-  })
-  await ask(app, 'token update', { id: 'needle-id', metadata: { order: 'two' } })
+  const search_indexes = ['{{ data.number | last4 }}']
+  const card = { id: 'card', type: 'card', data: { number: '4242424242424242' }, search_indexes }
+  await ask(app, 'token create', { ...card, metadata: { order: 'one' } })
+  await ask(app, 'token update', { id: 'card', metadata: { order: 'two' } })
   await ask(app, 'token create', { id: 'gone', type: 'token', data: 'x' })
   await ask(app, 'token delete', { id: 'gone' })
   await ask(app, 'app create', { name: 'app', type: 'private', permissions: ['token:read'] })
@@ -126,11 +122,8 @@ t.test('log records that are in no log yet go along, whoever writes meanwhile', 
     const copy = await openVault(locate(to), key.choose)
     const { tokens, logs } = await look(copy)
     const created = logs.filter(({ message }) => message === 'Token created')
-    t.strictSame(
-      created.map(({ entity_id }) => entity_id).sort(),
-      [...tokens.map(({ id }) => id), 'gone'].sort(),
-      'each token has its log record, and each record its token',
-    )
+    const named = created.map(({ entity_id }) => entity_id)
+    t.strictSame(named.sort(), [...tokens.map(({ id }) => id), 'gone'].sort(), 'each has its log record')
     t.strictSame((await copy.maintenance().verify()).findings, [])
     await copy.close()
   }
