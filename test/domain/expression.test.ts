@@ -79,15 +79,6 @@ t.test('an expression has at most 400 characters, however many units they are', 
   t.equal(detokenization.render({ tokens: new Map([['token:abc', { data: 1 }]]) }), `${'x'.repeat(500)}1`)
 })
 
-t.test('a compiled expression is kept for its place, and only the newest are', async (t) => {
-  const expressions = new Expressions(countingRandom(), computeHmac)
-  const first = await expressions.compile('{{ data }}', 'fingerprint')
-  t.equal(await expressions.compile('{{ data }}', 'fingerprint'), first)
-  t.not(await expressions.compile('{{ data }}', 'mask'), first)
-  for (let index = 0; index < 999; index++) await expressions.compile(`text ${index}`, 'mask')
-  t.not(await expressions.compile('{{ data }}', 'fingerprint'), first)
-})
-
 t.test('rendering changes nothing of the data and shares nothing with it', async (t) => {
   const expressions = new Expressions(countingRandom(), computeHmac)
   const data = { list: [{ n: 2 }, { n: 1 }] }

@@ -195,15 +195,11 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
     conflict: { id: 'other' },
   },
   'token children': { good: { parent_id: 'open' }, input: PAGE, container: { parent_id: 'closed' } },
-  'intent create': {
-    good: { type: 'token', data: 1 },
-    input: [{ type: 'card' }, { data: null }],
-  },
+  'intent create': { good: { type: 'token', data: 1 }, input: [{ type: 'card' }, { data: null }] },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
     input: [...WRONG_GRANTS, { permissions: ['log:read'] }],
   },
-  'app list': { input: PAGE },
   'app update': { good: { id: '$app', name: 'a', permissions: ['token:read'] }, input: WRONG_GRANTS },
   'app key create': { good: { application_id: '$app' }, conflict: { application_id: '$full' } },
   'app key list': { good: { application_id: '$app' }, input: [{ id: [''] }] },
@@ -221,7 +217,6 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'app permissions': { input: [{ application_type: '' }] },
   'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
-  'formula list': { input: PAGE },
   'formula update': {
     good: { ...FORMULA, id: '$formula' },
     input: WRONG_FORMULAS,
@@ -229,38 +224,26 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   },
   'formula delete': { good: { id: '$unused' } },
   'reactor create': { good: { name: 'r', formula: { id: '$formula' } }, input: WRONG_REACTORS },
-  'reactor list': { input: PAGE },
   'reactor update': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
   'reactor patch': { good: { id: '$reactor', name: 'r' }, input: WRONG_REACTORS },
   'reactor react': REACT,
   'reactor react-async': REACT,
   'reactor result': { good: { id: '$reactor', request_id: '$result' } },
   'proxy create': { good: PROXY, input: WRONG_PROXIES },
-  'proxy list': { input: PAGE },
   'proxy update': { good: { id: '$proxy', ...PROXY }, input: WRONG_PROXIES },
   'proxy patch': { good: { id: '$proxy' }, input: WRONG_PROXIES },
   'webhook create': { good: WEBHOOK, input: WRONG_WEBHOOKS },
   'webhook update': { good: { id: '$webhook', ...WEBHOOK }, input: WRONG_WEBHOOKS },
   'log list': { input: [...PAGE, { start_date: 'soon' }] },
-  'tenant update': {
-    good: { name: 't' },
-    input: [{ name: ' ' }, { settings: { x: '1' } }],
-  },
-  'member list': { input: PAGE },
-  'member update': {
-    good: { id: '$member', role: 'READ_ONLY' },
-    input: [{ role: 'USER' }],
-  },
-  'invite create': {
-    good: { email: 'ada@example.com' },
-    input: [{ email: 'ada' }],
-  },
-  'invite list': { input: PAGE },
+  'tenant update': { good: { name: 't' }, input: [{ name: ' ' }, { settings: { x: '1' } }] },
+  'member update': { good: { id: '$member', role: 'READ_ONLY' }, input: [{ role: 'USER' }] },
+  'invite create': { good: { email: 'ada@example.com' }, input: [{ email: 'ada' }] },
 }
 
 export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation): FaultyInputs & { good: Input } {
   const good = Object.fromEntries(endpoint.parameters.map((parameter) => [parameter, `$${noun}`]))
-  return { good, ...FAULTY_INPUTS[name] }
+  const paged = / list$/.test(name) && 'size' in endpoint.query ? { input: PAGE } : {}
+  return { good, ...paged, ...FAULTY_INPUTS[name] }
 }
 
 function manyTokens(): Input {

@@ -161,15 +161,13 @@ t.test('an export is masked, made up or in the clear, and never has keys', async
 t.test('tokens are generated, the same data for the same seed', async (t) => {
   const vault = await openLibraryVault()
   t.teardown(() => vault.stop())
-  const dataOf = async (input: object) => {
-    const tokens = await vault.ask('token generate', { ...input })
+  const dataOf = async (seed: number) => {
+    const tokens = await vault.ask('token generate', { type: 'card', count: 40, seed })
     const read = ({ id }: { id: string }) => vault.ask('token get', { id }, { reveal: true })
     return (await Promise.all(tokens.map(read))).map(({ data }) => data)
   }
-  const first = await dataOf({ type: 'card', count: 120, seed: 3 })
-  t.equal(first.length, 120)
-  t.same(first, await dataOf({ type: 'card', count: 120, seed: 3 }))
-  t.notSame(first, await dataOf({ type: 'card', count: 120, seed: 4 }))
+  t.same(await dataOf(3), await dataOf(3))
+  t.notSame(await dataOf(3), await dataOf(4))
   await t.rejects(vault.ask('token generate', { count: 10_001 }), { code: 'validation' })
   await t.rejects(vault.ask('token generate', {}, { key: vault.keys.management! }), { code: 'forbidden' })
 })
