@@ -81,10 +81,9 @@ export class Unit implements port.EngineWriter {
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     rows.sort((one, other) => one.written - other.written)
-    const opened = rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed))
-    const found = (await Promise.all(opened)).flatMap<port.LogEntry | undefined>(
-      (entries) => entries ?? [undefined],
-    )
+    const { sealer } = this.#logs
+    const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
+    const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
     // Those of one server are in order; what is undefined is sorted behind all.
     return found.sort((one, other) => one!.time - other!.time)
   }
@@ -95,14 +94,18 @@ export class Unit implements port.EngineWriter {
 
   /** Removes pending entries, which the unit puts into a chain. */
   endPending(pending: readonly port.PendingEntries[]): void {
-    for (const each of pending) this.#write(pendingName(each), writes.changePending(each, true))
+    for (const each of pending)
+      this.#write(rowName('pending', each.tenant, each.id), writes.changePending(each, true))
   }
 
   async storePending(batch: Batch, chain: number): Promise<void> {
     const { entries, ...pending } = batch
     const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
     if (sealed === undefined) return // The tenant was deleted.
-    this.#write(pendingName(batch), writes.changePending({ ...pending, chain, sealed }))
+    this.#write(
+      rowName('pending', batch.tenant, batch.id),
+      writes.changePending({ ...pending, chain, sealed }),
+    )
   }
 
   changeCounter(kind: number): number | undefined {
@@ -293,10 +296,6 @@ export class Unit implements port.EngineWriter {
   }
 }
 
-function pendingName({ tenant, id }: port.PendingBatch): string {
-  return `pending/${tenant}/${toText(id)}`
-}
-
-function rowName(kind: number, tenant: number, id: port.RowId): string {
+function rowName(kind: number | 'pending', tenant: number, id: port.RowId): string {
   return `${kind}/${tenant}/${toText(id)}`
 }
