@@ -81,8 +81,7 @@ export class Unit implements port.EngineWriter {
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
     rows.sort((one, other) => one.written - other.written)
-    const { sealer } = this.#logs
-    const opened = await Promise.all(rows.map((row) => sealer.openPending(this, row, row.sealed)))
+    const opened = await Promise.all(rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
     // Those of one server are in order; what is undefined is sorted behind all.
     return found.sort((one, other) => one!.time - other!.time)
