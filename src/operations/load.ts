@@ -1,4 +1,5 @@
 /** Loads the operations of one noun without those of the others, so that a command starts quickly. */
+import { CofferError } from '../errors.js'
 import { createRegistry, type Noun, type RegisteredOperation, type Registry } from '../framework/registry.js'
 
 export async function loadNounOf(name: string): Promise<Registry | undefined> {
@@ -21,4 +22,15 @@ export async function loadRegistryFor(name: string): Promise<Registry> {
 
 export async function loadOperation(name: string): Promise<RegisteredOperation | undefined> {
   return (await loadRegistryFor(name)).find(name)
+}
+
+/** {@link loadOperation} that registers an operation once. It throws CofferError `not_found`. */
+export function rememberOperations(): (name: string) => Promise<RegisteredOperation> {
+  const known = new Map<string, RegisteredOperation>()
+  return async (name) => {
+    const found = known.get(name) ?? (await loadOperation(name))
+    if (found === undefined) throw new CofferError('not_found', `There is no operation "${name}".`)
+    known.set(name, found)
+    return found
+  }
 }

@@ -19,9 +19,10 @@ import type { Host, Outcome } from '../framework/operation.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
 import type { ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
+import type { RegisteredOperation } from '../framework/registry.js'
 import { validateInput } from '../framework/validate.js'
 import type { ResultOf } from '../operations/all.js'
-import { loadOperation } from '../operations/load.js'
+import { rememberOperations } from '../operations/load.js'
 import {
   createTenant,
   createVaultRecords,
@@ -93,6 +94,7 @@ export function createApp(parts: AppParts): App {
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
+  const findOperation = rememberOperations()
   const hashSecret: Host['hashSecret'] = async (text, reader) => {
     secretsMac ??= createMac(primitives, fromBase64((await readSettings(reader)).secrets_key))
     return Buffer.from(secretsMac(Buffer.from(text), SECRET_HASH_BYTES)).toString('hex')
@@ -124,7 +126,7 @@ export function createApp(parts: AppParts): App {
       const began = Date.now()
       return sweepExpired(app, SWEPT_AT_ONCE, () => Math.abs(Date.now() - began) > ms)
     },
-    ask: (request) => answerRequest(app, request),
+    ask: async (request) => answerRequest(app, request, await findOperation(request.operation)),
     validate: validateInput,
     expressions: () => (expressions ??= loadExpressions(random)),
     turns: new Turns(),
@@ -211,10 +213,9 @@ function createRuntime(base?: App) {
 
 async function answerRequest<Name extends string>(
   app: App,
-  { operation, input, as, explain, idempotencyKey, noReveal }: OperationRequest<Name>,
+  { input, as, explain, idempotencyKey, noReveal }: OperationRequest<Name>,
+  definition: RegisteredOperation,
 ): Promise<Outcome<ResultOf<Name>>> {
-  const definition = await loadOperation(operation)
-  if (definition === undefined) throw new CofferError('not_found', `There is no operation "${operation}".`)
   const isNoReveal = noReveal === true || settingOf((await app.store.read(readSettings)).values, 'no_reveal')
   if (isNoReveal && (explain?.reveal === true || (!('key' in as) && as.reveal)))
     throw noRevealError('--reveal')
