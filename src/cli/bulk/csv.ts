@@ -73,15 +73,12 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   const map = new Map(
     given.map((text) => {
       const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-      if (column === '') throw usage('--map takes column=path, such as --map number=data.number.')
-      if (!names.includes(column)) {
-        const nearest =
-          suggestName(
-            column,
-            names.filter((name) => !VALUE.test(name)),
-          ) || '.'
-        throw usage(`--map: the file has no column "${display(column)}"${nearest}`)
-      }
+      const near = suggestName(
+        column,
+        names.filter((name) => !VALUE.test(name)),
+      )
+      if (!names.includes(column))
+        throw usage(`--map takes column=path, and the file has no column "${display(column)}"${near || '.'}`)
       return [column, path]
     }),
   )

@@ -90,7 +90,7 @@ async function openAgent(
   if (unknown !== undefined) throw usage(`--tools takes nouns such as token,proxy; there is no "${unknown}".`)
   const wanted = { application, nouns, isReadOnly: options.readOnly === true, isNoReveal, isRemote }
   const tools = registry.operations.filter((each) => isOffered(each, wanted))
-  const confirm = options.confirm === true ? await createConfirm(ask) : undefined
+  const confirm = options.confirm === true ? createConfirm(ask) : undefined
   return {
     tools,
     /** Errors of the operation are results. @throws ProtocolError for an unknown tool */
@@ -133,17 +133,15 @@ function createServer(open: () => Promise<Agent>): Server {
 }
 
 /** Asks the person, unless they have allowed exactly this call. It throws CofferError `interrupted` if they refused. */
-async function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
-  const { createHash, randomBytes } = await import('node:crypto')
-  // Binds the consent of a person to the call that they saw.
-  const seal = randomBytes(32)
+function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
+  // The calls that the person was shown: an answer is for one of these, once.
+  const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { relay, destroys, log, name } = tool
     const isHarmless = relay === undefined && destroys === undefined && log?.operation !== 'react'
     if (isHarmless || input.dry_run === true) return undefined
     const call = JSON.stringify([name, input])
-    const state = createHash('sha256').update(seal).update(call).digest('hex')
-    if (mcpReq.inputResponses !== undefined && mcpReq.requestState() === state) {
+    if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
       throw new CofferError('interrupted', 'The person did not allow this call. Do not repeat it.')
     }
@@ -152,8 +150,8 @@ async function createConfirm(ask: (operation: string, input: OperationInput) => 
     const message = `Allow ${name}?\n${cut(JSON.stringify(shown, undefined, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
-    const confirm = inputRequired.elicit({ message, requestedSchema })
-    return inputRequired({ inputRequests: { confirm }, requestState: state })
+    asked.add(call)
+    return inputRequired({ inputRequests: { confirm: inputRequired.elicit({ message, requestedSchema }) } })
   }
 }
 
