@@ -171,13 +171,8 @@ export class Secrets {
 /** The words of a text, in one spelling: runs of letters and digits. */
 function wordsOf(text: string): string[] {
   if (/^[\0-\x7f]*$/.test(text)) return text.toLowerCase().match(/[a-z\d]+/g) ?? []
-  const letters = text.replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ')
-  return (
-    letters
-      .normalize('NFKC')
-      .toLowerCase()
-      .match(/[\p{L}\p{N}]+/gu) ?? []
-  )
+  const letters = text.replaceAll(/[\0-/:-@[-`{-\x7f\ufffd]+/g, ' ').normalize('NFKC')
+  return letters.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
 /** Of `latin1`. */
@@ -194,9 +189,8 @@ function textOf(bytes: string): string {
 }
 
 function isBinary(run: string): boolean {
-  return (
-    !/^[\da-f]+$/i.test(run) && /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(run, 'base64').toString('latin1'))
-  )
+  if (/^[\da-f]+$/i.test(run)) return false
+  return /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(run, 'base64').toString('latin1'))
 }
 
 function* decode(bytes: string): Generator<string> {
