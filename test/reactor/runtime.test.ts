@@ -230,11 +230,8 @@ const CRYPTO = [
 /** What is the same here and there: expressions, for their JSON. */
 const ALIKE = [
   ...CRYPTO,
-  '[typeof Date.now(), new Date() instanceof Date, Math.random() < 1, Math.max(1, 2), new Date().constructor.name, Error.name]',
   '[(1234.5).toLocaleString("de-DE"), new Intl.NumberFormat("en", { style: "currency", currency: "EUR" }).format(2)]',
-  'require("util").promisify((x, done) => done(null, x + 1))(1)',
   '[require("node:url").URL === URL, require("url").URLSearchParams === URLSearchParams, require("buffer").Buffer === Buffer]',
-  '(async () => { const order = []; queueMicrotask(() => order.push(2)); order.push(1); await null; return order })()',
   '(() => { const h = new Headers({ B: "2", a: 1 }); h.append("a", "x"); return [[...h], h.get("A"), h.has("c")] })()',
   '(() => { const d = { a: [1, new Date(0), { b: null }], m: new Map([["k", new Set([2])]]), f: new Float64Array([1.5]), e: new TypeError("t") }; d.self = d; const c = structuredClone(d); return [c !== d && c.self === c, c.a, c.m.get("k").has(2), c.f[0], c.f !== d.f, c.e.name] })()',
   '(() => { const seen = []; const t = new EventTarget(); t.addEventListener("a", (e) => seen.push(e.type), { once: true }); t.addEventListener("a", { handleEvent: (e) => e.preventDefault() }); return [t.dispatchEvent(new Event("a", { cancelable: true })), t.dispatchEvent(new Event("a")), seen] })()',
@@ -248,14 +245,11 @@ const ALIKE = [
     ],
   ),
   '[...Buffer.from(new Uint16Array([257, 2]))]',
-  'Buffer.from({ type: "Buffer", data: [7] })[0]',
   'Buffer.from({ length: 2, 0: 5, 1: 6 })',
-  'Buffer.from(new ArrayBuffer(8), 2, 3).length',
   'new Buffer("old").toString() + new Buffer(2).length + Buffer("old")',
   '[Object.keys(Buffer).includes("concat"), Buffer.copyBytesFrom(new Uint16Array([1, 2, 3]), 1, 1)]',
   'Buffer.alloc(5, "ab").toString() + Buffer.alloc(3, 1).toString("hex") + Buffer.alloc(2, "/w==", "base64")[0]',
   'Buffer.concat([Buffer.from("a"), new Uint8Array([98])], 4).toString("hex")',
-  '[Buffer.compare(Buffer.from("a"), Buffer.from("b")), Buffer.from("b").compare(Buffer.from("xbz"), 1, 2)]',
   '(() => { const b = Buffer.from("abcdef"); b.slice(1, 3)[0] = 65; b.subarray(-1)[0] = 90; return b.toString() })()',
   '(() => { const b = Buffer.from("abcdef"); return [b.map((x) => x + 1).toString(), b.filter((x) => x > 98) instanceof Buffer, b.slice(-2).toString()] })()',
   '(() => { const b = Buffer.alloc(24); b.writeUInt32BE(1, 0); b.writeInt16LE(-2, 4); b.writeDoubleLE(1.5, 6); b.writeUIntBE(0x123456, 14, 3); b.writeBigInt64BE(-3n, 16); return [b.toString("hex"), b.readUInt32BE(), b.readInt16LE(4), b.readDoubleLE(6), b.readUintBE(14, 3), String(b.readBigInt64BE(16)), b.readInt8(4), b.readFloatLE(1)] })()',
@@ -282,7 +276,6 @@ const ALIKE = [
   '[URL.canParse("x"), URL.canParse("/x", "http://a"), new URL("/x", new URL("http://a/b")).href, new URL("http://é.example").href]',
   '(() => { const p = new URLSearchParams("b=2&a=1&a=3"); p.sort(); p.delete("b"); const seen = []; p.forEach((v, k, q) => seen.push(k + v + (q === p))); return [p.toString(), seen, p.getAll("a"), p.has("a"), [...p], [...p.keys()], [...p.values()], p.size, p.get("z")] })()',
   '[new URLSearchParams({ a: 1, b: "x y" }), new URLSearchParams([["c", 2]]), new URLSearchParams(new Map([["d", "e"]])), new URLSearchParams("?f=g")].map(String)',
-  'Object.prototype.toString.call(new URL("http://a")) + Object.prototype.toString.call(new URLSearchParams()) + Object.prototype.toString.call(new TextDecoder())',
   ...['utf-8', 'utf-16le', 'utf-16be', 'gbk', 'shift_jis', 'latin1'].map(
     (label) =>
       `(() => { const d = new TextDecoder('${label}'); return [d.encoding, d.fatal, d.ignoreBOM, d.decode(new Uint8Array([0x82, 0xa0, 65, 0]), { stream: true }) + d.decode(new Uint8Array([66, 0x81]).buffer) + d.decode()] })()`,
@@ -298,7 +291,6 @@ const ALIKE = [
     '[new (class Thing { a = 1 })(), Object.create(null), [undefined, , 3], { get a() { return 1 }, set b(v) {} }]',
     '[Object.assign([1], { k: 2 }), { [Symbol("k")]: 1, "a-b": 2 }, "b"]',
     '[(() => { const a = { b: {} }; a.b.c = a; return a })()]',
-    '[Array(150).fill(7)]',
     '[{ s: "x\'y", t: `multi\nline` }]',
     '["100%", 1]',
   ].map((values) => `require('util').format(...${values})`),
