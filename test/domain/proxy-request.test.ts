@@ -97,13 +97,7 @@ t.test('a value in a URL or a form is percent-encoded, and decodes to itself', a
     t.equal(new URLSearchParams(query).get('b'), value)
     t.ok(query.endsWith('&d=e%20f'))
     const form = textOf(fill(body('a=%7B%7Bx%7D%7D&b={{y}}', 'application/x-www-form-urlencoded'), value))
-    t.same(
-      [...new URLSearchParams(form)],
-      [
-        ['a', value],
-        ['b', value],
-      ],
-    )
+    t.same(Object.fromEntries(new URLSearchParams(form)), { a: value, b: value })
   })
   fc.assert(property, { numRuns: 200 })
   t.throws(() => fill(request({ path: '/{{a}}' }), '\ud800'), { code: 'validation' })
@@ -129,13 +123,7 @@ t.test('what is read as an expression', async (t) => {
 
 t.test('values of headers are one line of ASCII', async (t) => {
   const header = (value: unknown) => fill(request({ headers: { a: '{{ x }}' } }), value).headers.a
-  for (const [value, text] of [
-    ['x', 'x'],
-    [1, '1'],
-    [null, ''],
-    [{ b: [1] }, '{"b":[1]}'],
-  ] as const)
-    t.equal(header(value), text)
+  t.strictSame(['x', 1, null, { b: [1] }].map(header), ['x', '1', '', '{"b":[1]}'])
   for (const value of ['a\nb', 'a\rb', 'a\0b', 'ü', '\u2028', { a: 'ü' }])
     t.throws(() => header(value), { code: 'validation' })
 })

@@ -20,19 +20,8 @@ t.test('what was taken is known, in whatever order, and nothing else', async (t)
     }),
     { numRuns: 50 },
   )
-  const { by } = takeBatches(
-    NONE,
-    [3, 1, 2, 7].map((number) => name(1, number)),
-  )
-  t.strictSame(Object.values(by), [
-    {
-      at: 7,
-      ranges: [
-        [1, 3],
-        [7, 7],
-      ],
-    },
-  ])
+  const { by } = takeBatches(NONE, [name(1, 3), name(1, 1), name(1, 2), name(1, 7)])
+  t.equal(JSON.stringify(Object.values(by)), '[{"at":7,"ranges":[[1,3],[7,7]]}]')
   t.equal(isTaken([takeBatches(NONE, [name(1, 2 ** 40 - 1, 2 ** 41)])], name(1, 2 ** 40 - 1, 2 ** 41)), true)
 })
 
