@@ -130,23 +130,26 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
 t.test('pipelines with jq end well, and fail when a command in them does', async (t) => {
   const machine = await createMachine(t)
   if ((await machine.bash('command -v jq')).code !== 0) return t.comment('jq is not installed')
-  const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}' | coffer`
+  const rowsOf = (program: string) => `jq -nc --arg long "$(printf %0350d 1)" '${program}'`
+  const many = rowsOf('range(2100) | {id: "\\($long)\\(.)", type: "token", data: $long}')
+  const beside = 'echo 1 | coffer token create --type token --data - --id beside --quiet >/dev/null'
   const load = 'token import - --quiet | jq .created'
   const told = 'These are the first 20 of 300: --all has all.\n'
   const first =
     "token list --all -o id | { read -r id; coffer token get $id | jq '.id | length'; cat >/dev/null; }"
   for (const [line, stdout, stderr = '', code = 0] of [
-    [`${rowsOf('range(300) | {id: "row-\\(.)", type: "token", data: {n: .}}')} ${load}`, '300\n'],
+    [`${rowsOf('range(300) | {id: "row-\\(.)", type: "token", data: {n: .}}')} | coffer ${load}`, '300\n'],
     ['coffer token list --all -o ndjson | jq -r .id | sort | uniq | wc -l', '300\n'],
     ['coffer token list -o id | head -1 | xargs -n1 echo', 'row-299\n', told],
     ["coffer token list --size 3 | jq -r '.data[].id' | coffer token delete - --yes --quiet", ''],
     // What reads ids does not keep the vault from what writes them.
     ['{ sleep 1; coffer token list --size 1 -o id; } | coffer token delete - --yes --quiet', ''],
     ['coffer token export | jq -s length', '296\n'],
-    [`${rowsOf('range(2100) | {id: "\\($long)\\(.)", type: "token", data: $long}')} ${load}`, '2100\n'],
+    // Nor does an import that waits for more rows, once it has sent some.
+    [`{ ${many}; sleep 1; ${beside}; } | coffer ${load}`, '2100\n'],
     // A list that waits for its reader keeps no other command from the vault, nor does an export keep an import of it.
     [`coffer ${first}`, '354\n'],
-    [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2396\n'],
+    [`coffer token export --reveal | jq -c --unbuffered '.id |= "again" + .' | coffer ${load}`, '2397\n'],
     ['coffer token get nobody 2>/dev/null | jq -r .id', '', '', 3],
   ] as const)
     t.match(

@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openVault } from '../../src/vault/open.js'
@@ -152,10 +161,14 @@ t.test('while somebody has the vault open, commands go through them and give the
   t.match(await bench.ask('vault status --vault copy'), { tokens: 6 })
 })
 
-t.test('what stands in the place of a file of the vault is refused, never waited for', async (t) => {
+t.test('what stands in the place of a part of the vault is refused, never waited for', async (t) => {
   const bench = await createBench(t)
   const head = join(bench.vault, readdirSync(bench.vault).find((name) => name.startsWith('head-'))!)
   rmSync(head)
   execFileSync('mkfifo', ['-m', '600', head])
   t.match(await bench.run('token list'), { code: 1, stderr: /head-\w+: it is no file/ })
+  const other = await createBench(t)
+  renameSync(join(other.vault, 'segments'), join(other.place, 'elsewhere'))
+  symlinkSync(join(other.place, 'elsewhere'), join(other.vault, 'segments'))
+  t.match(await other.run('token list'), { code: 6, stderr: /segments is not a plain directory/ })
 })
