@@ -3,12 +3,12 @@
  * get there within 25 ms. Each row names the chain that its server leases. The server moves its rows into that chain, oldest
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
-import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { batchKey } from '../../domain/records/taken-batches.js'
 import type { EngineWriter, LogEntry, LogSealer, PendingBatch, PendingEntries } from '../engine.js'
 import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
-import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
+import { Collision, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
+import type { Shared } from './session.js'
 
 /** How long entries of reads wait for others. */
 const GATHER_MS = 25
@@ -33,10 +33,7 @@ interface PendingUnit extends EngineWriter {
   endPending(pending: readonly PendingEntries[]): void
 }
 
-interface PendingLogsOptions {
-  pool: ConnectionPool
-  random: RandomSource
-  clock: Clock
+interface PendingLogsOptions extends Pick<Shared, 'pool' | 'random' | 'clock'> {
   write<T>(work: (unit: PendingUnit) => Promise<T>): Promise<T>
   /** Tells the operator. */
   notice?: ((text: string) => void) | undefined
@@ -62,7 +59,9 @@ export class PendingLogs {
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
-  #sending: Promise<unknown> = Promise.resolve()
+  readonly #sendInTurn = createTurns()
+  /** Two at once would add to the same end of a chain. */
+  readonly #chainInTurn = createTurns()
   #isReported = false
   /** Why entries could not be stored, the last time. */
   #reason = ''
@@ -132,30 +131,28 @@ export class PendingLogs {
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
-    const sent = this.#sending.then(() => this.#sendAll())
-    this.#sending = sent.catch(() => undefined)
-    return sent
-  }
-
-  async #sendAll(): Promise<void> {
-    this.#open = new Map()
-    const batches = [...this.unsent]
-    if (batches.length === 0) return
-    await this.#options.write(async (unit) => {
-      const chain = await this.claim()
-      for (const batch of batches) await unit.storePending(batch, chain)
+    return this.#sendInTurn(async () => {
+      this.#open = new Map()
+      const batches = [...this.unsent]
+      if (batches.length === 0) return
+      await this.#options.write(async (unit) => {
+        const chain = await this.claim()
+        for (const batch of batches) await unit.storePending(batch, chain)
+      })
+      this.end(this.unsent.splice(0, batches.length))
     })
-    this.end(this.unsent.splice(0, batches.length))
   }
 
   /** Moves all rows into their chains, also those of other servers; with `isDue` those alone whose time has come. */
-  async chainPending(isDue = false): Promise<void> {
-    await this.#chainOwn()
-    if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
-    this.#lookedAt = performance.now()
-    const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
-    const { rows } = await this.#options.pool.query({ text })
-    for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
+  chainPending(isDue = false): Promise<void> {
+    return this.#chainInTurn(async () => {
+      await this.#chainOwn()
+      if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
+      this.#lookedAt = performance.now()
+      const text = `select distinct chain from coffer_waiting w ${isDue ? UNLEASED : ''} order by chain`
+      const { rows } = await this.#options.pool.query({ text })
+      for (const { chain } of rows) await this.#moveAll(chain, Number.MAX_SAFE_INTEGER)
+    })
   }
 
   /** Moves the rows that no entry of this server can precede any more. */
@@ -171,7 +168,7 @@ export class PendingLogs {
     })
   }
 
-  /** Two that move rows of one chain collide. A row that does not open stays where it is: verifying the vault reports it. */
+  /** A row that does not open stays where it is: verifying the vault reports it. */
   async #moveAll(chain: number, below: number): Promise<void> {
     let after: PendingEntries | undefined
     do
@@ -180,12 +177,8 @@ export class PendingLogs {
         const opened = await Promise.all(page.map((row) => this.sealer.openPending(unit, row, row.sealed)))
         const moved = page.filter((_, at) => opened[at] !== undefined)
         if (moved.length > 0) {
-          await this.sealer.seal(
-            unit,
-            opened.flatMap((found) => found ?? []),
-            chain,
-            moved,
-          )
+          const entries = opened.flatMap((found) => found ?? [])
+          await this.sealer.seal(unit, entries, chain, moved)
           unit.endPending(moved)
         }
         return page.at(-1)
@@ -233,8 +226,8 @@ export class PendingLogs {
     if (this.#lease === undefined) return
     // Other servers move the rows if this does not succeed.
     const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
-    const moving = this.#chainOwn().then(() => this.#options.pool.query(ending))
-    await moving.catch(() => undefined)
+    const moving = this.#chainInTurn(() => this.#chainOwn())
+    await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
   }
 
   #tick(): number {
@@ -253,6 +246,16 @@ export class PendingLogs {
       this.#isReported = true
       this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
     }
+  }
+}
+
+/** Runs works one after the other. */
+function createTurns(): (work: () => Promise<void>) => Promise<void> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (work) => {
+    const turn = last.then(work)
+    last = turn.catch(() => undefined)
+    return turn
   }
 }
 

@@ -198,10 +198,10 @@ function condition(where: Where, parameter: Parameter, seq: string): string {
   return `(${[none, ...parts.map((part) => condition(part, parameter, seq))].join(word)})`
 }
 
-/** Entries of a tenant that are in no chain yet, in no order. */
-export function readPendingStatement(tenant: number, limit: number): Statement {
-  const found = 'select * from coffer_waiting where tenant = $1 limit $2'
-  return { name: 'pending', text: withState('r.*', found), values: [tenant, limit] }
+/** Entries of a tenant that are in no chain yet, in no order, and not more than a list may read. */
+export function readPendingStatement(tenant: number): Statement {
+  const found = 'select * from coffer_waiting where tenant = $1 limit 10000'
+  return { name: 'pending', text: withState('r.*', found), values: [tenant] }
 }
 
 /** At most `limit` rows of a chain `after` one and below a time, oldest first, and no more once they have `bytes`. */

@@ -13,9 +13,6 @@ import { Session, type Shared, type UnitOptions } from './session.js'
 import { HIGHEST_REV, MOST_STEP, randomNumber } from './tables.js'
 import * as writes from './write-sql.js'
 
-/** The most pending entries that a list reads. */
-const MOST_PENDING = 10_000
-
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
@@ -79,7 +76,7 @@ export class Unit implements port.EngineWriter {
       // It may have read before they were stored.
       throw this.#session.collide('stale')
     }
-    const rows = await this.readPending(sql.readPendingStatement(tenant, MOST_PENDING))
+    const rows = await this.readPending(sql.readPendingStatement(tenant))
     rows.sort((one, other) => one.written - other.written)
     const opened = await Promise.all(rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
@@ -219,8 +216,8 @@ export class Unit implements port.EngineWriter {
     const read = () => this.#read(sql.searchStatement(query, this.now), `${kind}/${tenant}/`, kind)
     if (keys.length === 0) return read()
     const counting = keys.map(async (id) => {
-      const name = rowName(kind, tenant, id)
-      const known = this.#changedKinds.has(kind) ? undefined : this.#unchanged.get(name)
+      const isChanged = this.#changedKinds.has(kind)
+      const known = isChanged ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
       const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
       this.#keep(writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
       return count
