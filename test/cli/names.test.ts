@@ -210,7 +210,7 @@ t.test('an age has the longest unit that fits, and is a date for what is old or 
   ] as const)
     t.equal(formatAge(date, now), age)
   const redacted = { id: 'x', type: 'card', mask: {}, containers: ['/pci/high/'], created_at: '2029-01-01' }
-  t.match(summarizeTokens([redacted], now).rows, [{ shows: '(redacted)', containers: '' }])
+  t.match(summarizeTokens([redacted], now).rows, [{ shows: '(redacted)', containers: /^$/ }])
 })
 
 t.test('ids are shortened as far as they differ; those that somebody chose are not', async (t) => {
