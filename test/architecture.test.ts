@@ -228,21 +228,21 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 474,
-  cli: 7199,
+  cli: 7194,
   client: 576,
   control: 1315,
   crypto: 673,
   delivery: 545,
-  domain: 5381,
+  domain: 5375,
   framework: 2836,
   http: 2201,
   ipc: 214,
   library: 400,
-  operations: 7342,
+  operations: 7354,
   page: 3323,
   reactor: 3673,
-  storage: 8855,
-  vault: 1701,
+  storage: 8854,
+  vault: 1702,
 }
 
 t.test('each folder keeps its budget of lines', async (t) => {
