@@ -162,7 +162,7 @@ export interface Operation<
   readonly positionals?: readonly string[]
   /** With `flag`, the command of another operation performs this one. That command has the flags of both. */
   readonly form?: { readonly command: string; readonly flag: string }
-  /** No command and no help: performed by other parts of the program only. Requires `audience: 'owner'`. */
+  /** No command and no help: performed by other parts of the program only. Requires an audience. */
   readonly isInternal?: true
   readonly input: I
   /** The schema of the answer; absent without one. For a list, made by `listOutput`. */

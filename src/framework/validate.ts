@@ -46,8 +46,10 @@ const MESSAGES: Record<string, (params: Record<string, unknown>, value: unknown)
   required: () => 'is required',
   additionalProperties: () => 'is not known here',
   type: ({ type }) => `must be ${[type].flat().map(withArticle).join(' or ')}`,
-  enum: ({ allowedValues: all }, value) =>
-    `must be one of ${(all as unknown[]).join(', ')}${suggestName(String(value), (all as unknown[]).map(String))}`,
+  enum: ({ allowedValues }, value) => {
+    const names = (allowedValues as unknown[]).map(String)
+    return `must be one of ${names.join(', ')}${typeof value === 'string' ? suggestName(value, names) : ''}`
+  },
   minLength: ({ limit }) => `must have at least ${limit} ${limit === 1 ? 'character' : 'characters'}`,
   maxLength: ({ limit }) => `must have at most ${limit} characters`,
   minimum: ({ limit }) => `must be at least ${limit}`,

@@ -107,6 +107,8 @@ export interface FaultyInputs {
 const PAGE = [{ size: 0 }]
 const CREATE = { type: 'token', data: 'new', containers: ['/open/'] }
 const WRONG_TOKENS = [
+  // No text can be made of it.
+  { type: { toString: 1 } },
   { type: 'card', data: { number: '1' } },
   { mask: '{{ data | no_such_filter }}' },
   { search_indexes: ['{{ data.missing }}'] },
