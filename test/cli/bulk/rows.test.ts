@@ -96,7 +96,7 @@ t.test('CSV is rows by the paths of its columns', async (t) => {
 t.test('a column without a place, and what is no CSV, is refused without quoting cells', async (t) => {
   const refused: [string, string[], RegExp][] = [
     ['type,secret\n', [], /of a token: "secret"\. .*:\n {2}--map secret=data.secret true$/],
-    ['type,data\n', ['typ=type'], /column of the file/],
+    ['type,data\n', ['typ=type'], /no column "typ"; did you mean type\?$/],
     ['type,a\n', ['a=type'], /Two columns give the same/],
     ['data,data.x\n', [], /one gives a part of the other/],
     ['type,a\n', ['a=data.__proto__.x'], /No path/],
