@@ -48,6 +48,9 @@ const ENCODED: Record<string, (text: string) => unknown> = {
   'octal escapes': (text) => bytesOf(text, 8, 3, '\\'),
   octal: (text) => bytesOf(text, 8, 3, ' '),
   decimal: (text) => bytesOf(text, 10, 1, ', '),
+  'a line for each byte': (text) => hex(text).replaceAll(/../g, '$&\n'),
+  'decimal with dashes': (text) => [...Buffer.from(text)].join('-'),
+  'an object for each byte': (text) => [...Buffer.from(text)].map((code) => ({ code })),
   binary: (text) => bytesOf(text, 2, 8, ' '),
   'code points': (text) => [...text].map((each) => `\\u{${each.codePointAt(0)?.toString(16)}}`).join(''),
   reversed,
@@ -96,6 +99,12 @@ t.test('what tells nothing is unchanged', async (t) => {
   }
   t.same(secretsOf({ number: NUMBER }, KEY, 'ada@example.org').scrub(answer), answer)
   t.same(new Secrets().scrub({ number: NUMBER }), { number: NUMBER })
+})
+
+t.test('an answer that nests deeper than any JSON that is read is withheld, at once', async (t) => {
+  const nested = (depth: number) => JSON.parse('['.repeat(depth) + ']'.repeat(depth))
+  t.same(secretsOf(KEY).scrub(nested(64)), nested(64))
+  for (const depth of [66, 16_000]) t.equal(secretsOf(KEY).scrub(nested(depth)), WITHHELD)
 })
 
 t.test('what a mask shows is no secret', async (t) => {

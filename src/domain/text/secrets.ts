@@ -1,5 +1,5 @@
 /** Finds what was put into a call in what came back, whole or in part, as it is and encoded, and replaces it. */
-import { isObject } from '../json/json.js'
+import { isObject, MAX_JSON_DEPTH } from '../json/json.js'
 import { decodeBase64, MOST_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: this tells data of a token]'
@@ -26,10 +26,10 @@ const ESCAPE =
   /(?:[%=]|\\x|0x)([\da-f]{2})|(?:&#x|\\u\{)([\da-f]{1,6})[;}]?|&#(\d{1,7});?|\\([0-3]?[0-7]{2})/gi
 /** Bytes one after the other: what they look like, what one looks like, and its base. */
 const ROWS = [
-  [/(?:[\da-f]{2}[ :,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
-  [/(?:\d{2,3}[ ,;]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
-  [/(?:[0-7]{3}[ ,;]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
-  [/(?:[01]{8}[ ,;]{0,2}){6,}/g, /[01]{8}/g, 2],
+  [/(?:[\da-f]{2}[\s:,-]{0,2}){6,}/gi, /[\da-f]{2}/gi, 16],
+  [/(?:\d{2,3}[\s:,;-]{1,2}){5,}\d{2,3}/g, /\d+/g, 10],
+  [/(?:[0-7]{3}[\s:,;-]{1,2}){5,}[0-7]{3}/g, /[0-7]{3}/g, 8],
+  [/(?:[01]{8}[\s:,;-]{0,2}){6,}/g, /[01]{8}/g, 2],
 ] as const
 /** Only ASCII can be decoded again, also between the zeros of UTF-16. */
 const VALID = /[^\ufffd]{6,}/g
@@ -65,6 +65,7 @@ export class Secrets {
   /** `value` without what tells a secret. */
   scrub<T>(value: T): T | string {
     if (this.#size === 0) return value
+    if (isDeep(value)) return WITHHELD
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
     if (text.length > MOST_EXAMINED || this.#size > MOST_SECRET) return WITHHELD
     this.#decoded = 0
@@ -72,7 +73,7 @@ export class Secrets {
     const scrubbed = this.#scrub(value, leaves)
     // A secret, or its encoding, may be in pieces: of values, of names, or of both in turn.
     const lists = [leaves.values, leaves.names].filter(({ length }) => length > 1)
-    const texts = lists.map((pieces) => bytesOf(pieces.join('')))
+    const texts = lists.flatMap((pieces) => ['', ' '].map((gap) => bytesOf(pieces.join(gap))))
     const whole = bytesOf(JSON.stringify(scrubbed) ?? '')
     for (const each of [whole, ...texts, ...texts.flatMap((text) => [...decode(text)])])
       if (this.#hasPart(each, wordsOf(textOf(each)))) return WITHHELD
@@ -166,6 +167,11 @@ export class Secrets {
     const runs = others.match(RUN) ?? []
     return runs.some((run) => run.length >= this.#run && run.replaceAll(/\D/g, '').length >= this.#run)
   }
+}
+
+function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth === 0 || Object.values(value).some((inner) => isDeep(inner, depth - 1))
 }
 
 /** The words of a text, in one spelling: runs of letters and digits. */
