@@ -53,6 +53,15 @@ t.test('a value in JSON is one value, and the rest of the text stays', async (t)
   fc.assert(property, { numRuns: 200 })
 })
 
+t.test('an expression is found in JSON of 64 levels; a deeper body is refused', async (t) => {
+  const nested = (depth: number) =>
+    body(`${'['.repeat(depth)}"{{ x }}"${']'.repeat(depth)}`, 'application/json')
+  t.match(textOf(fill(nested(64), 'v')), '[["v"]]')
+  const errors = { body: ['is nested more than 64 levels deep'] }
+  for (const depth of [65, 16_000])
+    t.throws(() => findTemplate(nested(depth)), { code: 'validation', errors })
+})
+
 t.test('braces of an expression in JSON may be escaped; names of properties stay', async (t) => {
   const escaped = '"\\u007b\\u007B x \\u007d\\u007D"'
   const text = `{"a":[${escaped},"{\\u007b x }}","\\\\u007b{ x }}","\\u007b"],${escaped}:1}`

@@ -1,5 +1,5 @@
 import { CofferError, validationError } from '../../errors.js'
-import { findFault } from './json-scan.js'
+import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 export { exactNumber, MAX_JSON_DEPTH } from './json-scan.js'
 
@@ -89,4 +89,10 @@ export function mergePatch(target: unknown, patch: unknown): unknown {
     else merged.set(name, mergePatch(merged.get(name), member))
   }
   return Object.fromEntries(merged)
+}
+
+/** Whether the value of JSON nests beyond `MAX_JSON_DEPTH`: what recurs over it could overflow the stack. */
+export function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  return depth === 0 || Object.values(value).some((inner) => isDeep(inner, depth - 1))
 }

@@ -3,6 +3,7 @@ import { invalid } from '../../errors.js'
 import { checkCount, checkOutputs } from '../expression/budget.js'
 import { textOf } from '../expression/filter.js'
 import { findTexts } from '../json/find-texts.js'
+import { isDeep, MAX_JSON_DEPTH } from '../json/json.js'
 import { type HeaderMap, isJsonType, mediaTypeOf, readJsonBody, textOfBody } from './code-answer.js'
 
 /** `path` after that of the call, and `query` without the question mark, as sent; names of `headers` in lower case. */
@@ -83,6 +84,7 @@ function splitBody(
     if (isJsonType(type)) throw invalid('body', 'is not valid JSON')
     return [text.includes('{{') ? [{ expression: text, at: 'body' }] : [], textOf]
   }
+  if (isDeep(parsed)) throw invalid('body', `is nested more than ${MAX_JSON_DEPTH} levels deep`)
   const found = findTexts(parsed, 'body', new Map())
   checkOutputs(found.keys())
   return [splitJson(text, found), (value) => JSON.stringify(value)]

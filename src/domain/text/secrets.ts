@@ -1,5 +1,5 @@
 /** Finds what was put into a call in what came back, whole or in part, as it is and encoded, and replaces it. */
-import { isObject, MAX_JSON_DEPTH } from '../json/json.js'
+import { isDeep, isObject } from '../json/json.js'
 import { decodeBase64, MOST_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: this tells data of a token]'
@@ -164,14 +164,8 @@ export class Secrets {
   #hasNumber(text: string): boolean {
     if (this.#run === Number.POSITIVE_INFINITY || !NUMBER.test(text)) return false
     const others = (this.#hasDate ? text : text.replaceAll(DATE, ' ')).replaceAll(UUID, ' ')
-    const runs = others.match(RUN) ?? []
-    return runs.some((run) => run.length >= this.#run && run.replaceAll(/\D/g, '').length >= this.#run)
+    return (others.match(RUN) ?? []).some((run) => run.replaceAll(/\D/g, '').length >= this.#run)
   }
-}
-
-function isDeep(value: unknown, depth = MAX_JSON_DEPTH): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  return depth === 0 || Object.values(value).some((inner) => isDeep(inner, depth - 1))
 }
 
 /** The words of a text, in one spelling: runs of letters and digits. */
@@ -195,8 +189,9 @@ function textOf(bytes: string): string {
 }
 
 function isBinary(run: string): boolean {
-  if (/^[\da-f]+$/i.test(run)) return false
-  return /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(run, 'base64').toString('latin1'))
+  return (
+    !/^[\da-f]+$/i.test(run) && /[\x00-\x08\x0e-\x1f]/.test(Buffer.from(run, 'base64').toString('latin1'))
+  )
 }
 
 function* decode(bytes: string): Generator<string> {
