@@ -35,7 +35,7 @@ export function parseLine(
   return tree.parsed ?? { text: tree.text }
 }
 
-/** What people type for a verb, or for a command. */
+/** Words that people type for a verb, or for a command. */
 const SYNONYMS: Readonly<Record<string, string>> = {
   ...{ rm: 'delete', remove: 'delete', ls: 'list', show: 'get', read: 'get', find: 'search', add: 'create' },
   ...{ new: 'create', edit: 'update', rotate: 'rekey', audit: 'log list', users: 'member list' },

@@ -49,7 +49,7 @@ export async function applyProfile(flags: Options, env: Environment): Promise<En
   return { ...defaults, ...Object.fromEntries(given) }
 }
 
-/** What turns on no-reveal mode: profiles, and that the one in use does. */
+/** The profiles that turn on no-reveal mode, and whether the one in use does. */
 function hidesBy({ profile = '', profiles }: UserSettings): string[] {
   const names = Object.keys(profiles).filter((name) => isTrue(profiles[name]![NO_REVEAL]))
   return names.includes(profile) ? [...names, IN_USE] : names

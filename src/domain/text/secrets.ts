@@ -175,7 +175,7 @@ function wordsOf(text: string): string[] {
   return letters.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? []
 }
 
-/** Of `latin1`. */
+/** For text of `latin1`. */
 function reverse(bytes: string): string {
   return Buffer.from(bytes, 'latin1').reverse().toString('latin1')
 }

@@ -97,7 +97,7 @@ class QueryParser {
     const [, prefix = '', quoted, plain] = this.#take(FIELD) ?? []
     const field = prefix + (unquote(quoted) ?? plain ?? '')
     const isRange = RANGE_FIELDS.includes(field)
-    // What is longer may be a whole value, which no message repeats.
+    // A longer text may be a whole value, which no message repeats.
     const example = /^[A-Za-z\d]{1,8}$/.test(this.#text) ? this.#text : EXAMPLE
     if (this.#text[this.#at++] !== ':') throw refuse(TERMS(example), column)
     if (!isRange && !FIELDS.includes(field) && !(field.startsWith(METADATA) && field !== METADATA)) {

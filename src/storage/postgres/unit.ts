@@ -229,7 +229,7 @@ export class Unit implements port.EngineWriter {
     return found
   }
 
-  /** What was found first is compared when the unit commits. */
+  /** The state that was found first is compared when the unit commits. */
   #keep(check: writes.Change): void {
     const name = rowName(check.kind, check.tenant, check.id)
     if (!this.#unchanged.has(name)) this.#unchanged.set(name, check)
