@@ -228,7 +228,7 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 474,
-  cli: 7194,
+  cli: 7196,
   client: 576,
   control: 1315,
   crypto: 673,

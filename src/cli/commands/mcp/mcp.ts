@@ -25,6 +25,7 @@ import { shareVault } from './shared-vault.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MOST_TEXT = 4000
+const MOST_ASKED = 100
 /** JSON-RPC: invalid parameters. */
 const NO_SUCH = -32602
 const CREATE_ONE = 'Create one: coffer app create --agent NAME'
@@ -134,7 +135,7 @@ function createServer(open: () => Promise<Agent>): Server {
 
 /** Asks the person, unless they have allowed exactly this call. It throws CofferError `interrupted` if they refused. */
 function createConfirm(ask: (operation: string, input: OperationInput) => Promise<unknown>) {
-  // The calls that the person was shown: an answer is for one of these, once.
+  // The calls that the person was shown: an answer is for one of these, once. A call that was forgotten is asked again.
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { relay, destroys, log, name } = tool
@@ -150,6 +151,7 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
     const message = `Allow ${name}?\n${cut(JSON.stringify(shown, undefined, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
+    if (asked.size >= MOST_ASKED) asked.clear()
     asked.add(call)
     return inputRequired({ inputRequests: { confirm: inputRequired.elicit({ message, requestedSchema }) } })
   }
