@@ -35,12 +35,14 @@ const UNUSED =
 /** The beginning of the name of a validator's chunk. */
 const VALIDATOR = 'validator-'
 
-/** Always loaded: the chunks of commands of tokens; then those that frequent commands need too; all others. */
+/** Always loaded: the chunks of commands of tokens; those that frequent commands need too, and requests; all others. */
 const MAIN = 'coffer.cjs'
 const MORE = 'coffer-more.cjs'
+const SERVER = 'coffer-server.cjs'
 const REST = 'coffer-rest.cjs'
 /** The chunk of `coffer mcp`, which is large. */
 const AGENT = 'coffer-mcp.cjs'
+const OTHERS = [MORE, SERVER, REST, AGENT]
 /** In characters. */
 const SHORT = 250
 const isForAgents = (name: string) => name.startsWith('mcp-')
@@ -57,6 +59,8 @@ const FREQUENT = [
   ['log', 'list'],
   ['serve', '--ephemeral', '--port', '0'],
 ]
+/** It is sent `REQUESTS` when it is ready. */
+const SERVED = [['serve', '--ephemeral', '--port', '0', '-o', 'json']]
 
 export async function bundleCommandLine(places: Bundled): Promise<void> {
   const { distribution } = places
@@ -72,8 +76,9 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
     const { bundle: whole } = openBundle(distribution)
     for (const at of ['1', '2']) await runAll(whole, at, [['init']])
     const { bundle: first } = openBundle(distribution)
-    const usual = await runAll(first, '1', USUAL)
-    writeBundle(distribution, chunks, [usual, await runAll(first, '1', FREQUENT)])
+    const used = []
+    for (const commands of [USUAL, FREQUENT, SERVED]) used.push(await runAll(first, '1', commands))
+    writeBundle(distribution, chunks, used)
     const { bundle, scripts } = openBundle(distribution)
     // What V8 compiled is of use to this version of Node alone.
     const keep = (part: string) =>
@@ -82,6 +87,8 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
     keep(MAIN)
     await runAll(bundle, '2', FREQUENT)
     for (const part of [MORE, AGENT]) keep(part)
+    await runAll(bundle, '2', SERVED)
+    keep(SERVER)
     await runAll(bundle, '2', [['--help']])
     keep(REST)
   } finally {
@@ -89,23 +96,26 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
 }
 
-/** `used`: the names of the chunks of MAIN and of MORE; without them, MAIN has all. */
-function writeBundle(directory: string, chunks: readonly Chunk[], [usual, frequent]: string[][]): void {
+/** `used`: the names of the chunks of MAIN, of MORE, of SERVER, each with those before; without them, MAIN has all. */
+function writeBundle(directory: string, chunks: readonly Chunk[], used: readonly string[][]): void {
   const partOf = ({ name, text }: Chunk) => {
-    if (usual === undefined || usual.includes(name)) return MAIN
-    if (isForAgents(name)) return AGENT
+    if (isForAgents(name)) return used.length === 0 ? MAIN : AGENT
     // No second file is loaded for a chunk that only passes on what is in the first.
-    if (text.length < SHORT) return MAIN
-    return frequent!.includes(name) ? MORE : REST
+    if (used.length === 0 || text.length < SHORT) return MAIN
+    return [MAIN, MORE, SERVER][used.findIndex((names) => names.includes(name))] ?? REST
   }
   const tableOf = (part: string) =>
     `{${chunks
       .filter((chunk) => partOf(chunk) === part)
       .map(({ name, text }) => `\n"${name}":${text}`)
       .join()}\n}`
-  const main = `(function(require,__filename){const chunks=${tableOf(MAIN)};\n${RUNTIME}})`
+  const others = chunks
+    .map((chunk) => [chunk.name, OTHERS.indexOf(partOf(chunk))])
+    .filter(([, at]) => at !== -1)
+  const places = JSON.stringify(Object.fromEntries(others))
+  const main = `(function(require,__filename){const chunks=${tableOf(MAIN)},others=${places};\n${RUNTIME}})`
   writeFileSync(join(directory, MAIN), `${RESULT}${main};\n`)
-  for (const part of [MORE, REST, AGENT]) writeFileSync(join(directory, part), `${RESULT}${tableOf(part)};\n`)
+  for (const part of OTHERS) writeFileSync(join(directory, part), `${RESULT}${tableOf(part)};\n`)
 }
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
@@ -242,10 +252,8 @@ const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
 const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
 const ready=Object.create(null);
-const parts=["./${MORE}","./${REST}"];
-const find=(name)=>{
-while(!(name in chunks))Object.assign(chunks,require(name.startsWith("mcp-")?"./${AGENT}":parts.shift()));
-return chunks[name]};
+const files=${JSON.stringify(OTHERS.map((part) => `./${part}`))};
+const find=(name)=>{if(!(name in chunks))Object.assign(chunks,require(files[others[name]]));return chunks[name]};
 const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
 return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};`
 
@@ -285,8 +293,9 @@ async function runCommand(
   const stops: (() => void)[] = []
   let used: string[] | undefined
   const stdout = new PassThrough().resume()
-  stdout.once('data', () => {
+  stdout.once('data', async (line: Buffer) => {
     if (words[0] !== 'serve') return
+    if (words.includes('json')) await sendRequests(JSON.parse(line.toString('utf8')))
     used = Object.keys(ready)
     stops[0]!()
   })
@@ -308,4 +317,32 @@ async function runCommand(
   // A server sets flags of V8, under which compiled code would be refused.
   setFlagsFromString('--allocation-site-pretenuring')
   return used ?? Object.keys(ready)
+}
+
+/** Sends what test suites send, so often that V8 has compiled what answers it. */
+async function sendRequests({
+  url,
+  applications,
+}: {
+  url: string
+  applications: Record<string, { key: string }>
+}) {
+  const send = async (method: string, path: string, body?: object) => {
+    const headers = {
+      'svc-api-key': applications.private!.key,
+      'content-type': `application/${method === 'PATCH' ? 'merge-patch+' : ''}json`,
+    }
+    const response = await fetch(url + path, { method, headers, body: JSON.stringify(body) ?? null })
+    if (!response.ok) throw new Error(`${method} ${path} gave ${response.status} while it was being built.`)
+    return response.status === 204 ? { id: '' } : ((await response.json()) as { id: string })
+  }
+  for (let round = 0; round < 20; round++) {
+    const { id } = await send('POST', '/tokens', { type: 'token', data: 'Ada', metadata: { n: `${round}` } })
+    await send('GET', `/tokens/${id}`)
+    await send('PATCH', `/tokens/${id}`, { metadata: { n: 'x' } })
+    await send('GET', '/tokens?metadata.n=x')
+    await send('POST', '/tokenize', { name: 'Ada', type: 'token' })
+    await send('POST', '/detokenize', { name: `{{ ${id} }}` })
+    await send('DELETE', `/tokens/${id}`)
+  }
 }

@@ -27,8 +27,7 @@ export async function serveVault(control: ControlState, options: ServeOptions) {
   const about = { prefix, isSecure: tls !== undefined, ...omitUndefined({ place: options.place }) }
   const dashboard = isRemote || !hasDashboard ? undefined : new Dashboard(control, about)
   const { answerer, begin } = answerLater(async () => {
-    await prepare?.()
-    const { createVaultAnswerer } = await import('./middleware.js')
+    const [{ createVaultAnswerer }] = await Promise.all([import('./middleware.js'), prepare?.()])
     return createVaultAnswerer(options, { control, key, dashboard, prefix }, [hostName, ...allowHosts])
   })
   const sockets = { ...omitUndefined({ port, tls }), addresses }

@@ -30,11 +30,9 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   const outer = options.exitsWithParent ? withParent(given) : given
   const ended = new AbortController()
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
-  const hardening = hardenHost(context)
-  // An empty vault in memory has nothing yet that a core dump could show, so it is made meanwhile.
-  const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
-  // A file that cannot be read is told before anything is done.
-  if (!isEmpty || context.config.ca !== undefined) await hardening
+  const hardenOnce = await hardenLater(context)
+  // An empty vault in memory has nothing yet that a core dump could show: its first request waits for this.
+  if (options.vault !== 'ephemeral' || options.seed !== undefined) await hardenOnce()
   const { run: line } = options
   const runBeside: RunBeside | undefined =
     line === undefined
@@ -43,7 +41,7 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
           const { runLine } = await import('./run-beside.js')
           await runLine(context, line, variables).finally(() => ended.abort())
         }
-  const run = (opened: Opened) => serveOpened(context, options, hardening, opened, runBeside)
+  const run = (opened: Opened) => serveOpened(context, options, hardenOnce, opened, runBeside)
   if (options.vault === 'found')
     return context.withVault(await openThisVault(context, 'server', openVault), async (app) =>
       run(await describeFound(context, options, app)),
@@ -62,8 +60,9 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   requireShared(given, options)
   if (isWorker()) {
     const { context, port } = await joinWorkers(given)
+    const hardenOnce = await hardenLater(context)
     await context.withVault(await openThisVault(context, 'server', openVault), (app) =>
-      serveOpened(context, { ...options, port }, hardenHost(context), { control: new ControlState(app) }),
+      serveOpened(context, { ...options, port }, hardenOnce, { control: new ControlState(app) }),
     )
     return leaveWorkers()
   }
@@ -78,11 +77,19 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   })
 }
 
-/** Hardens this process, which will have a vault open. Resolves to the options of reactors when that is done. */
-async function hardenHost(context: CommandContext) {
+/**
+ * Hardens this process, which will have a vault open, when the result is first called; that resolves to the options of
+ * reactors. A file that cannot be read is told at once.
+ */
+async function hardenLater(context: CommandContext) {
   const { pid, env } = context
   const options = await reactorOptions(context)
-  return { ...options, confinement: await harden({ pid, path: env.PATH }, options.modulesDirectory) }
+  const start = async () => ({
+    ...options,
+    confinement: await harden({ pid, path: env.PATH }, options.modulesDirectory),
+  })
+  let hardening: ReturnType<typeof start> | undefined
+  return () => (hardening ??= start())
 }
 
 /** The context in which the end of standard input stops the server too. @throws CofferError `usage` */
@@ -128,7 +135,7 @@ type RunBeside = (variables: Readonly<Record<string, string | undefined>>) => Pr
 async function serveOpened(
   context: CommandContext,
   options: ServeOptions,
-  hardening: ReturnType<typeof hardenHost>,
+  hardenOnce: Awaited<ReturnType<typeof hardenLater>>,
   opened: Opened | Pick<Opened, 'control'>,
   runBeside?: RunBeside,
 ): Promise<void> {
@@ -158,7 +165,7 @@ async function serveOpened(
     ...omitUndefined({ rate, tls: pem, place: 'flags' in opened ? opened.flags?.[1] : undefined }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
-      app.configureReactors(await hardening)
+      app.configureReactors(await hardenOnce())
       disablePretenuring()
     },
   })
@@ -168,7 +175,8 @@ async function serveOpened(
     notice: (text) => void printNotice(terminal, text),
     fault: (error) => report(error, 'deliveries'),
   })
-  app.configureReactors(await hardening)
+  // Its announcement tells how reactors are confined.
+  if (config.output === 'json') app.configureReactors(await hardenOnce())
   const { url, pageUrl } = server
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
