@@ -228,9 +228,9 @@ t.test('no folder has more than 20 files beside each other', async (t) => {
  */
 const BUDGETS: Record<string, number> = {
   '.': 474,
-  cli: 7196,
+  cli: 7204,
   client: 576,
-  control: 1315,
+  control: 1314,
   crypto: 673,
   delivery: 545,
   domain: 5384,
