@@ -2,7 +2,7 @@ import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { interrupted, usage } from '../../errors.js'
-import type { TokenView } from '../../operations/token/token-attributes.js'
+import { exportedAttributes, type TokenView } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/options.js'
 import { findMasked, type IsMasked } from '../masked.js'
 import { countOf, displayLines, toJson } from '../output/display.js'
@@ -16,9 +16,8 @@ import { openOwn } from './import-log.js'
 import { MASKED, ROW_FORMATS } from './rows.js'
 
 const PAGE = 100
-/** The columns that `token import` takes. */
-const COLUMNS =
-  'id,type,data,mask,containers,metadata,search_indexes,fingerprint_expression,expires_at'.split(',')
+/** The columns that `token import` takes. No answer has `deduplicate_token`. */
+const COLUMNS = exportedAttributes.filter((name) => name !== 'deduplicate_token')
 
 /** Exports as the operation that lists by cursor. @throws CofferError those of it, `conflict` for a file that exists */
 export const exportTokens: TerminalCommand['run'] = (context, [path], options) =>

@@ -9,7 +9,7 @@ import { anyJson } from '../../framework/output.js'
 import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
 import { logTokenUse } from '../token/token-access.js'
-import { viewToken } from '../token/token-attributes.js'
+import { exportedAttributes, viewToken } from '../token/token-attributes.js'
 import { applySeed, type ListName, MOST_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
 
 const exportSeed = operation({
@@ -76,10 +76,8 @@ async function exportToken(context: Context, record: TokenRecord, synthesize: bo
   const data = synthesize
     ? replaceData(record.type as TokenTypeName, record.data, createDraw(record.id))
     : viewToken(record, transform).data
-  const { id, type, mask = null, containers, deduplicate_token } = record
-  const { metadata, search_indexes, fingerprint_expression, expires_at } = record
-  const rest = { metadata, search_indexes, fingerprint_expression, expires_at, deduplicate_token }
-  return { id, type, mask, containers, ...omitUndefined({ data, ...rest }) }
+  const stored: Record<string, unknown> = { ...record, mask: record.mask ?? null, data }
+  return omitUndefined(Object.fromEntries(exportedAttributes.map((name) => [name, stored[name]])))
 }
 
 async function exportMembers({ store, caller }: Context): Promise<object[]> {

@@ -102,6 +102,9 @@ export const createAttributes = {
   expires_at,
 } as const
 
+/** From these a token can be created again. */
+export const exportedAttributes = Object.keys(createAttributes).filter((name) => name !== 'token_intent_id')
+
 export const updateAttributes = patchOf(
   {
     ...contents,
