@@ -32,7 +32,9 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
   const context = { ...outer, signal: AbortSignal.any([outer.signal, ended.signal]) }
   const hardenOnce = await hardenLater(context)
   // An empty vault in memory has nothing yet that a core dump could show: its first request waits for this.
-  if (options.vault !== 'ephemeral' || options.seed !== undefined) await hardenOnce()
+  const isEmpty = options.vault === 'ephemeral' && options.seed === undefined
+  const hardening = isEmpty && context.config.output !== 'json' ? undefined : hardenOnce()
+  if (!isEmpty) await hardening
   const { run: line } = options
   const runBeside: RunBeside | undefined =
     line === undefined
@@ -61,6 +63,7 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
   if (isWorker()) {
     const { context, port } = await joinWorkers(given)
     const hardenOnce = await hardenLater(context)
+    await hardenOnce()
     await context.withVault(await openThisVault(context, 'server', openVault), (app) =>
       serveOpened(context, { ...options, port }, hardenOnce, { control: new ControlState(app) }),
     )
