@@ -97,7 +97,7 @@ export interface FaultyInputs {
   good?: Input
   /** Each wrong in itself, whatever is stored. */
   input?: Input[]
-  /** By default, and with a path that has parameters: nobody has the id of the last one. */
+  /** Default, of a path with parameters: an id for the last one that nobody has. */
   missing?: Input
   container?: Input
   conflict?: Input
@@ -242,10 +242,13 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'invite create': { good: { email: 'ada@example.com' }, input: [{ email: 'ada' }] },
 }
 
-export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation): FaultyInputs & { good: Input } {
-  const good = Object.fromEntries(endpoint.parameters.map((parameter) => [parameter, `$${noun}`]))
-  const paged = / list$/.test(name) && 'size' in endpoint.query ? { input: PAGE } : {}
-  return { good, ...paged, ...FAULTY_INPUTS[name] }
+export function faultyInputsOf({ name, noun, endpoint }: RoutedOperation) {
+  const { parameters, query } = endpoint
+  const good: Input = Object.fromEntries(parameters.map((parameter) => [parameter, `$${noun}`]))
+  const input = / list$/.test(name) && 'size' in query ? PAGE : []
+  const nobody = '00000000-0000-4000-8000-000000000000'
+  const missing = parameters.slice(-1).map((last) => ({ [last]: nobody }))[0]
+  return { good, input, ...(missing && { missing }), ...FAULTY_INPUTS[name] }
 }
 
 function manyTokens(): Input {
@@ -258,13 +261,16 @@ export function serve({ app }: TestVault): Handler {
   return handlerOf(completeService(service))
 }
 
+/** What a request has besides its input; `filler` follows the body, and `suffix` the address. */
+export type Sent = { key: string | undefined; type?: string; filler?: string; suffix?: string }
+
 export function toRequest(
   definition: RoutedOperation,
   input: Input,
-  { key, type, filler = '' }: { key: string | undefined; type?: string | undefined; filler?: string },
+  { key, type, filler = '', suffix = '' }: Sent,
 ): Request {
   const { target, body } = formatRequest(definition, input)
-  return new Request(`http://localhost${target}`, {
+  return new Request(`http://localhost${target}${suffix}`, {
     method: definition.endpoint.method,
     headers: {
       'content-type': type ?? definition.contentType ?? 'application/json',
