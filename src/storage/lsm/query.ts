@@ -83,16 +83,21 @@ export class Reader implements EngineReader {
     const { memtables, sstables } = view
     const inMemory = memtables.flatMap((_, depth) => [...matchesInMemtable(memtables, depth, query, now)])
     inMemory.sort((left, right) => left.seq - right.seq)
-    const found: Matches[] = [{ count: inMemory.length, match: (index) => inMemory[index]! }]
+    const newest = inMemory.at(-1)?.seq ?? -1
+    const found: Matches[] = [{ count: inMemory.length, most: newest, match: (index) => inMemory[index]! }]
     for (const live of sstables) {
       const { count, row } = search(live, memtables, query, now)
-      if (count > 0) found.push({ count, match: (index) => matchOf(live, row(index)) })
+      const most = live.sstable.meta.to
+      if (count > 0) found.push({ count, most, match: (index) => matchOf(live, row(index)) })
     }
     const total = found.reduce((sum, { count }) => sum + count, 0)
     const skip = (query.page - 1) * query.size
     if (skip >= total) return { rows: [], total }
     const first = skip === 0 ? Number.POSITIVE_INFINITY : seqAfter(found, skip)
-    const cursors = found.map((matches) => ({ most: first, matches: descend(matches, first) }))
+    const cursors = found.map((matches) => ({
+      most: Math.min(first, matches.most),
+      matches: descend(matches, first),
+    }))
     return { rows: readNewest(cursors, query.size, query.mostBytes), total }
   }
 
@@ -170,6 +175,8 @@ interface Match {
 /** All matches of the memtables, or of one table, ascending by `seq`. */
 interface Matches {
   count: number
+  /** No match has a higher `seq`. */
+  most: number
   match(index: number): Match
 }
 
@@ -190,14 +197,14 @@ function matchOf({ sstable }: LiveSSTable, row: number): Match {
 }
 
 function* descend(matches: Matches, first: number): Generator<Match> {
-  for (let index = matches.count - rank(matches, first + 1) - 1; index >= 0; index--)
-    yield matches.match(index)
+  const skipped = first < matches.most ? rank(matches, first + 1) : 0
+  for (let index = matches.count - skipped - 1; index >= 0; index--) yield matches.match(index)
 }
 
 /** The `seq` of the match after the `skip` newest, by a binary search, because all numbers are different. */
 function seqAfter(found: readonly Matches[], skip: number): number {
   let low = 0
-  let high = Math.max(...found.map(({ count, match }) => (count === 0 ? 0 : match(count - 1).seq))) + 1
+  let high = Math.max(...found.map(({ most }) => most)) + 1
   while (low + 1 < high) {
     const middle = Math.floor((low + high) / 2)
     const newer = found.reduce((sum, matches) => sum + rank(matches, middle), 0)
