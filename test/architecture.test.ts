@@ -41,10 +41,9 @@ const LEAVES = ['errors.ts', 'bounded-map.ts']
 
 /** The files that may import a package. */
 const IMPORTERS: Record<string, string[]> = {
-  commander: ['cli/program.ts', 'cli/input/options.ts'],
+  commander: ['cli/program.ts', 'cli/command-tree.ts'],
   inquirer: ['cli/input/prompt.ts'],
   chalk: ['cli/output/output.ts'],
-  'cli-table3': ['cli/output/table.ts'],
   'csv-parse': ['cli/bulk/csv.ts'],
   '@modelcontextprotocol/server': ['cli/commands/mcp/mcp.ts'],
   '@modelcontextprotocol/server/stdio': ['cli/commands/mcp/mcp.ts'],

@@ -75,8 +75,6 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly signal: AbortSignal
   /** The command ends by itself when `signal` is aborted: from then on nothing interrupts it, not SIGHUP either. */
   handlesSignals(): void
-  /** Runs `work` on the vault of this run, through a server that has it open or opened here; then closes it. */
-  reachVault<T>(work: (vault: Vault) => Promise<T>, role?: 'command' | 'server'): Promise<T>
-  /** Gives `vault` the options of this run for reactors, runs `work` on it, and closes it. */
-  withVault<V extends Vault, T>(vault: V, work: (vault: V) => Promise<T>): Promise<T>
+  /** The vaults that this run has open, which an interrupt closes. */
+  readonly opened: Set<Vault>
 }

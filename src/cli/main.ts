@@ -5,6 +5,7 @@ import { createRegistry } from '../framework/registry.js'
 import type { Format } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
+import type { ParsedLine } from './command-tree.js'
 import type { CommandContext, Commands, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
 import { DEFAULT_COLUMNS, detectTerminal, type Terminal } from './output/terminal.js'
@@ -66,7 +67,7 @@ class CommandLine {
       await printHelpText(this.#process, this.#env, parsed.text, listSummaries)
       return
     }
-    const context = await this.#createContext(parsed.flags, {
+    const context = await this.#createContext(parsed.options, {
       registry,
       listSummaries,
       listCommands: () => program.listCommands(registry),
@@ -82,7 +83,7 @@ class CommandLine {
       signal.addEventListener('abort', interrupt, { once: true })
     })
     try {
-      await Promise.race([parsed.run(context), end])
+      await Promise.race([perform(context, parsed), end])
     } finally {
       // After an interrupt: closing completes and syncs what is in progress.
       for (const vault of this.#opened) await vault.close()
@@ -129,7 +130,7 @@ class CommandLine {
     if (config.store?.includes('@')) process.title = 'coffer'
     this.#terminal = detectTerminal(process, this.#env, config)
     const [node = '', script = ''] = process.argv
-    const context: CommandContext = {
+    return {
       ...commands,
       terminal: this.#terminal,
       config,
@@ -148,40 +149,16 @@ class CommandLine {
         process.on('SIGHUP', ignore)
       },
       ...(process.fetch && { fetch: process.fetch }),
-      reachVault: async (work, role = 'command') => {
-        const { url, noReveal } = config
-        const use = (vault: Vault) => {
-          const ask: Vault['ask'] = (request) => vault.ask({ ...request, noReveal })
-          return context.withVault(noReveal ? { ...vault, ask } : vault, work)
-        }
-        if (url !== undefined)
-          return use(await (await import('./target/server.js')).reachServer(context, url))
-        const { openThisVault } = await import('./target/credentials.js')
-        const { reachVault } = await import('../vault/open.js')
-        return use(await openThisVault(context, role, reachVault))
-      },
-      withVault: (vault, work) => this.#use(context, vault, work),
+      opened: this.#opened,
     }
-    return context
   }
+}
 
-  async #use<V extends Vault, T>(
-    context: CommandContext,
-    vault: V,
-    work: (vault: V) => Promise<T>,
-  ): Promise<T> {
-    this.#opened.add(vault)
-    try {
-      const { reactorOptions } = await import('./target/credentials.js')
-      vault.configureReactors?.(await reactorOptions(context))
-      const result = await work(vault)
-      await vault.settle?.()
-      return result
-    } finally {
-      this.#opened.delete(vault)
-      await vault.close()
-    }
-  }
+async function perform(context: CommandContext, { command, args, options }: ParsedLine): Promise<void> {
+  if (!('run' in command)) return (await import('./run.js')).runCommand(context, command, args, options)
+  const { completeArgs } = await import('./input/gather.js')
+  const { name, arguments: specs = [] } = command
+  return command.run(context, await completeArgs(context, name, specs, args), options)
 }
 
 function ignore(): void {}

@@ -1,31 +1,48 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
-import { CofferError, interrupted, noRevealError, usage } from '../errors.js'
-import type { Explanation } from '../framework/caller/explain.js'
+import { CofferError, interrupted, usage } from '../errors.js'
 import { itemOutput, type List } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
-import { findUnknownName } from '../framework/schema.js'
-import { loadOperation } from '../operations/load.js'
 import type { TokenView } from '../operations/token/token-attributes.js'
 import { findPresentation } from './commands/presentations.js'
 import type { Args, CommandContext, Options } from './context.js'
+import { keyOf, listArgs, listFlags } from './input/flags.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
-import { keyOf, listArgs } from './input/options.js'
 import { isList } from './output/fields.js'
 import { chooseFormat, printForRun } from './output/output.js'
 import { createProgress } from './output/progress.js'
 import { isTerminal } from './output/terminal.js'
 import { listAll, printPages } from './pages.js'
-import { findTenantChoice, readApiKey, requireVault, warnOfStore } from './target/credentials.js'
-import { createTasks, type Hooks, type Task } from './task.js'
+import { checkTarget } from './target/check.js'
+import { type Hooks, Run, type Task } from './task.js'
 
 /** Flags that are refused with several inputs. */
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
 const MOST_SILENT = 100
+
+/** Runs the form of an operation that the flags choose. @throws CofferError `usage` for a flag of another form */
+export function runCommand(
+  context: CommandContext,
+  forms: readonly RegisteredOperation[],
+  given: Args,
+  options: Options,
+): Promise<void> {
+  const chosen = forms.find(({ form }) => form && options[form.flag] !== undefined) ?? forms[0]!
+  const known = listFlags(chosen).map(({ name }) => name)
+  for (const each of forms)
+    for (const { name, key } of listFlags(each))
+      if (options[key] !== undefined && !known.includes(name)) {
+        const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
+        throw usage(`${name} ${problem}.`)
+      }
+  // The flag of a form may have no value.
+  const own = Object.entries(options).filter(([key, value]) => key !== chosen.form?.flag || value !== true)
+  return runOperation(context, chosen, given, Object.fromEntries(own))
+}
 
 export async function runOperation(
   context: CommandContext,
@@ -42,10 +59,10 @@ export async function runOperation(
     const args = await completeArgs(context, definition.name, specs, given)
     return (await import('./commands/curl.js')).printCurl(context, definition, args, options)
   }
-  const key = await checkTarget(context, definition, options)
+  const key = await checkTarget(context, definition, options, isExplained(options))
   const hooks = ownHooks ?? (await load?.()) ?? {}
-  const createTask = createTasks({ context, definition, options, format, key, presentation })
-  const list = createNounList(createTask({}, given))
+  const run = new Run({ context, definition, options, format, key, presentation })
+  const list = createNounList(run.createTask({}, given))
   const form = terminal.mayPrompt
     ? new (await import('./input/form.js')).Form({ ...context, list }, definition)
     : undefined
@@ -53,8 +70,8 @@ export async function runOperation(
   const args = await completeArgs({ terminal, form }, definition.name, specs, given)
   const own = await hooks.gather?.(context, args, options)
   const { inputs, names } = await gatherInputs({ ...context, form, list }, definition, args, options, own)
-  const tasks = inputs.map((input) => createTask(input, args))
-  const [task = createTask({}, args)] = tasks
+  const tasks = inputs.map((input) => run.createTask(input, args))
+  const [task = run.createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
     return explainTask(task, application)
@@ -93,69 +110,15 @@ function isExplained({ explain, explainAs }: Options): boolean {
 
 /** Explains the operation for an application, or else for the caller. @throws CofferError `not_found` */
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
-  const { context, definition, input, key, options } = task
-  const { name: operation } = definition
-  const reveal = options.reveal === true
-  const tenant = await findTenantChoice(context)
-  const as = application !== undefined || key === undefined ? { reveal, tenant } : { key }
-  const { result } = await context.reachVault((vault) =>
-    vault.ask({ operation, input, as, explain: { reveal, application } }),
-  )
-  const explanation = result as Explanation
-  await printForRun(context, explanation)
+  const explanation = await task.explain(application)
+  await printForRun(task.context, explanation)
   const isPlaintext = explanation.decisions.some(
     ({ permission, transform, decided_by }) =>
       permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner',
   )
   const hidden = 'The caller would see the data in the clear; it is masked here. Show it with --reveal.'
-  if (!reveal && isPlaintext) await task.notice(hidden)
+  if (task.options.reveal !== true && isPlaintext) await task.notice(hidden)
   await task.notice('The operation was not performed.')
-}
-
-/** Checks what can be checked before anything is asked. Resolves to the API key of the caller; undefined for the owner. */
-async function checkTarget(
-  context: CommandContext,
-  definition: RegisteredOperation,
-  options: Options,
-): Promise<string | undefined> {
-  const { terminal, config } = context
-  if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
-  await warnOfStore(context)
-  const isOwners = definition.audience === 'owner' && definition.control === undefined
-  const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY
-  if (isOwners && config.url === undefined) refuseApiKey(config)
-  const key = isOwners ? undefined : controlKey || (await readApiKey(context))
-  if (config.url !== undefined) {
-    const { servedBy } = findPresentation(definition)
-    const served = servedBy === undefined ? definition : await loadOperation(servedBy)
-    const { requireServed } = await import('./target/server.js')
-    requireServed(config, served!, key, isExplained(options))
-  } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
-  // Fields that a variable or a profile sets for all commands may fit only some of them.
-  if (options.fields !== undefined && !isExplained(options)) requireFields(definition, config.fields ?? [])
-  return key
-}
-
-/** For the owner's operations: a key that was ignored would give its caller the owner's rights. @throws CofferError `forbidden` */
-function refuseApiKey({ apiKey, apiKeyStdin }: CommandContext['config']): void {
-  if (apiKey === undefined && !apiKeyStdin) return
-  const how =
-    'Run it without a key: unset COFFER_API_KEY, and give neither --api-key-stdin nor a profile with a key.'
-  throw new CofferError(
-    'forbidden',
-    `Only the owner of the vault can do this, and an API key was given. ${how}`,
-  )
-}
-
-/** @throws CofferError `usage` for an unknown field, naming the existing ones */
-function requireFields({ output }: RegisteredOperation, fields: readonly string[]): void {
-  for (const field of output === undefined ? [] : fields) {
-    const { level, names } = findUnknownName(itemOutput(output!), field) ?? {}
-    if (names === undefined) continue
-    const above = field.split('.').slice(0, level).join('.')
-    const there = names.length === 0 ? 'no fields' : names.join(', ')
-    throw usage(`There is no field "${field}". ${above ? `Below ${above} there` : 'There'} are: ${there}.`)
-  }
 }
 
 function createNounList(task: Task): ListNoun {

@@ -1,5 +1,6 @@
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
+import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
@@ -8,7 +9,7 @@ import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { ArgSpecs, Args, CommandContext, CommandOption, Options } from './context.js'
 import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
-import { findTenantChoice } from './target/credentials.js'
+import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
 export interface Hooks {
@@ -51,7 +52,7 @@ export interface TerminalCommand {
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }
 
-interface Run {
+interface RunOptions {
   readonly context: CommandContext
   readonly definition: RegisteredOperation
   readonly options: Options
@@ -61,28 +62,97 @@ interface Run {
   readonly presentation: Presentation
 }
 
-export type Task = ReturnType<ReturnType<typeof createTasks>>
+export type Task = ReturnType<Run['createTask']>
 
 const REPLAYED = 'Nothing was done: this is the answer to the first command with this idempotency key.'
 /** How long a command that only reads purges expired tokens. */
 const SWEEP_BY_READING_MS = 20
 
-/** Creates the tasks of one run, one for each input: they share the vault while it is open. */
-export function createTasks(run: Run) {
-  const { context, definition, options, format, key, presentation } = run
-  const { terminal, config } = context
-  const { endpoint, name, runOffline } = definition
-  let opened: Vault | undefined
-  let tenantChoice: Promise<string | undefined> | undefined
+/** One run of a command. Its tasks, one for each input, share the vault while it is open. */
+export class Run {
+  readonly #run: RunOptions
+  #opened: Vault | undefined
+  #tenant: Promise<string | undefined> | undefined
+
+  constructor(run: RunOptions) {
+    this.#run = run
+  }
+
+  /** The operation with one input. */
+  createTask(input: Readonly<OperationInput>, args: Args) {
+    const { context, definition, options, format, presentation, key } = this.#run
+    const { terminal, config } = context
+    const { name, runOffline } = definition
+    const notice = (text: string) => printNotice(terminal, text)
+    const askOffline = async (asked: OperationInput) =>
+      (await import('./target/offline.js')).askOffline(context, definition, asked)
+    return {
+      ...this.#run,
+      input,
+      args,
+      notice,
+      withOpenVault: this.#withOpenVault,
+      /** Performs the operation, or another one, as the same caller. `repeatKey`: the idempotency key for a server. */
+      ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
+        const mayRunOffline = operation === name && runOffline !== undefined
+        // There may be no vault yet.
+        if (mayRunOffline && (definition.run ?? definition.runDetached) === undefined)
+          return askOffline(asked)
+        const idempotencyKey = operation === name ? (options.idempotencyKey as string) : repeatKey
+        const as = key === undefined ? await this.#asOwner() : { key }
+        try {
+          return await this.#send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
+        } catch (error) {
+          const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
+          if (!mayRunOffline || !isDamaged) throw error
+          await notice(`The vault cannot be opened: ${error.message} Reading what is readable…`)
+          return askOffline(asked)
+        }
+      },
+      /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
+      askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
+        this.#send({ operation, input: asked, as: await this.#asOwner(tenant) }),
+      /** Explains the operation for an application, or else for the caller. */
+      explain: async (application?: string): Promise<Explanation> => {
+        const as = application !== undefined || key === undefined ? await this.#asOwner() : { key }
+        const explain = { reveal: options.reveal === true, application }
+        return (await askOnce(context, { operation: name, input, as, explain })) as Explanation
+      },
+      print: async (result: unknown, other = format, more?: Pick<PrintOptions, 'marks' | 'hints'>) => {
+        const { layout, loadSummary } = presentation
+        const summarize = other === 'table' && options.wide !== true ? await loadSummary?.() : undefined
+        await printResult(terminal, result, {
+          ...{ format: other, columns: definition.columns, fields: config.fields, ...layout },
+          summarize: summarize && ((items) => summarize(items, context.clock())),
+          hints: hintsFor(this.#run, input),
+          ...more,
+        })
+      },
+    }
+  }
+
+  async #asOwner(tenant?: string) {
+    const { context, options } = this.#run
+    this.#tenant ??= findTenantChoice(context)
+    return { reveal: options.reveal === true, tenant: tenant ?? (await this.#tenant) }
+  }
+
+  async #send(request: OperationRequest): Promise<unknown> {
+    const { context, options } = this.#run
+    const outcome = await this.#withOpenVault((vault) => vault.ask(request))
+    if (outcome.isReplayed && request.idempotencyKey === options.idempotencyKey)
+      await printNotice(context.terminal, REPLAYED)
+    return resultOf(outcome)
+  }
 
   /** Keeps the vault open while `work` runs, then purges expired tokens; as a server, others can use it meanwhile. */
-  const withOpenVault = async <T>(
-    work: (vault: Vault) => Promise<T>,
-    role?: 'command' | 'server',
-  ): Promise<T> => {
-    if (opened !== undefined) return work(opened)
-    return context.reachVault(async (vault) => {
-      opened = vault
+  readonly #withOpenVault = async <T>(work: (vault: Vault) => Promise<T>, role?: Role): Promise<T> => {
+    if (this.#opened !== undefined) return work(this.#opened)
+    const { context, definition } = this.#run
+    const { endpoint } = definition
+    const opened = await reachThisVault(context, role)
+    return withVault(context, opened, async (vault) => {
+      this.#opened = vault
       try {
         const result = await work(vault)
         const sweepMs = endpoint === undefined || endpoint.method === 'GET' ? SWEEP_BY_READING_MS : undefined
@@ -90,62 +160,13 @@ export function createTasks(run: Run) {
         await vault.sweep(sweepMs).catch(() => 0)
         return result
       } finally {
-        opened = undefined
+        this.#opened = undefined
       }
-    }, role)
+    })
   }
-  const asOwner = async (tenant?: string): Promise<OperationRequest['as']> => {
-    tenantChoice ??= findTenantChoice(context)
-    return { reveal: options.reveal === true, tenant: tenant ?? (await tenantChoice) }
-  }
-  const send = async (request: OperationRequest) => {
-    const outcome = await withOpenVault((vault) => vault.ask(request))
-    if (outcome.isReplayed && request.idempotencyKey === options.idempotencyKey)
-      await printNotice(terminal, REPLAYED)
-    return resultOf(outcome)
-  }
-  const askOffline = async (asked: OperationInput) =>
-    (await import('./target/offline.js')).askOffline(context, definition, asked)
-
-  return (input: Readonly<OperationInput>, args: Args) => ({
-    ...run,
-    input,
-    args,
-    withOpenVault,
-    /** Performs the operation, or another one, as the same caller. `repeatKey`: the idempotency key for a server. */
-    ask: async (asked = input, operation = name, repeatKey?: string): Promise<unknown> => {
-      const isOwn = operation === name
-      const mayRunOffline = isOwn && runOffline !== undefined
-      // There may be no vault yet.
-      if (mayRunOffline && (definition.run ?? definition.runDetached) === undefined) return askOffline(asked)
-      const idempotencyKey = isOwn ? (options.idempotencyKey as string) : repeatKey
-      const as = key === undefined ? await asOwner() : { key }
-      try {
-        return await send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
-      } catch (error) {
-        if (!mayRunOffline || !(error instanceof CofferError) || error.code !== 'vault_damaged') throw error
-        await printNotice(terminal, `The vault cannot be opened: ${error.message} Reading what is readable…`)
-        return askOffline(asked)
-      }
-    },
-    /** Performs an operation as the owner, in `tenant` (default: the tenant of this run). */
-    askAsOwner: async (operation: string, asked: OperationInput, tenant?: string): Promise<unknown> =>
-      send({ operation, input: asked, as: await asOwner(tenant) }),
-    notice: (text: string) => printNotice(terminal, text),
-    print: async (result: unknown, other = format, more?: Pick<PrintOptions, 'marks' | 'hints'>) => {
-      const { layout, loadSummary } = presentation
-      const summarize = other === 'table' && options.wide !== true ? await loadSummary?.() : undefined
-      await printResult(terminal, result, {
-        ...{ format: other, columns: definition.columns, fields: config.fields, ...layout },
-        summarize: summarize && ((items) => summarize(items, context.clock())),
-        hints: hintsFor(run, input),
-        ...more,
-      })
-    },
-  })
 }
 
-function hintsFor({ context, definition, presentation: { empty } }: Run, input: OperationInput) {
+function hintsFor({ context, definition, presentation: { empty } }: RunOptions, input: OperationInput) {
   const { noun, output, destroys, positionals } = definition
   const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
   const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)

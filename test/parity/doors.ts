@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { listFlags } from '../../src/cli/input/options.js'
+import { listFlags } from '../../src/cli/input/flags.js'
 import { main } from '../../src/cli/main.js'
 import { CofferError, toProblem } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'

@@ -11,7 +11,9 @@ import { identifyVault } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { countOf } from '../output/display.js'
 import { printForRun } from '../output/output.js'
-import * as credentials from '../target/credentials.js'
+import { findKeyFile } from '../target/opener.js'
+import { findVaultDirectory, NEEDS_VAULT, placeOf, requireVault } from '../target/place.js'
+import { askOwned } from '../target/vault.js'
 import { userSettingsPath } from '../user-settings.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
@@ -41,12 +43,9 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
 
   /** Everything in the vault, its key file, and the user's settings. */
   permissions: async (context) => {
-    credentials.requireVault(context)
-    const directory = credentials.findVaultDirectory(context)
-    const key = credentials.findKeyFile(
-      context,
-      await identifyVault(credentials.placeOf(context)).catch(() => ''),
-    )
+    requireVault(context)
+    const directory = findVaultDirectory(context)
+    const key = findKeyFile(context, await identifyVault(placeOf(context)).catch(() => ''))
     const isDirectory = context.config.store === undefined
     const names = isDirectory ? ['', ...readdirSync(directory, { recursive: true })] : []
     const others = [userSettingsPath(context.config.directory), ...(key === undefined ? [] : [key])]
@@ -63,7 +62,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   lock: async (context) => {
     if (context.config.store !== undefined)
       return ['ok', 'The vault is in a store, which any number of processes may have open.']
-    const place = credentials.placeOf(context)
+    const place = placeOf(context)
     const { pid, host, since, state } = readHolder(place) ?? {}
     if (state === undefined) return ['ok', 'No process has the vault open.']
     if (state === 'dead')
@@ -127,11 +126,11 @@ export function judgeSandbox(sandbox: Sandbox): Verdict {
 }
 
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
-  credentials.askOwned(context, operation) as Promise<ResultOf<Name>>
+  askOwned(context, operation) as Promise<ResultOf<Name>>
 
 /** @throws CofferError `check_failed` after printing all findings, if something is wrong */
 export async function examine(context: CommandContext): Promise<void> {
-  if (context.config.url !== undefined) throw usage(`coffer doctor ${credentials.NEEDS_VAULT}`)
+  if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
   for (const [check, run] of Object.entries(CHECKS)) {
     const [state, found, advice] = await run(context).catch((error: unknown): Verdict => {

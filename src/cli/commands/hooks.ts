@@ -11,7 +11,8 @@ import { readHolder } from '../../vault/offline.js'
 import { countOf, displayLines } from '../output/display.js'
 import { printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
-import * as credentials from '../target/credentials.js'
+import { describePlace, findVaultDirectory, placeOf } from '../target/place.js'
+import { findTenantChoice, rememberTenant } from '../target/vault.js'
 import type { Hooks, Task } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
@@ -88,7 +89,7 @@ export const createTenant: Hooks = {
 
 export const listTenants: Hooks = {
   run: async ({ context, ask, print, notice }) => {
-    const choice = await credentials.findTenantChoice(context)
+    const choice = await findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
     const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
     await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
@@ -100,7 +101,7 @@ export const listTenants: Hooks = {
 export const useTenant: Hooks = {
   run: async ({ context, ask, print }) => {
     const tenant = (await ask()) as TenantView
-    await credentials.rememberTenant(context, tenant.id)
+    await rememberTenant(context, tenant.id)
     await print(tenant)
   },
 }
@@ -123,11 +124,10 @@ export const deleteTenant: Hooks = {
   run: async ({ context, ask, askAsOwner, print, notice }) => {
     await print(await ask())
     await notice(BACKUPS)
-    const choice = await credentials.findTenantChoice(context)
+    const choice = await findTenantChoice(context)
     if (choice === undefined || context.config.tenant !== undefined) return
     const tenants = (await askAsOwner('tenant list', {})) as TenantView[]
-    if (!tenants.some((tenant) => isNamed(tenant, choice)))
-      await credentials.rememberTenant(context, undefined)
+    if (!tenants.some((tenant) => isNamed(tenant, choice))) await rememberTenant(context, undefined)
   },
 }
 
@@ -182,10 +182,10 @@ const RECOVERING = 'Restore a backup, or copy what can be read: coffer vault cop
 
 export const showStatus: Hooks = {
   run: async ({ context, ask, print }) => {
-    const place = credentials.findVaultDirectory(context)
-    const held_by = context.config.store === undefined ? readHolder(credentials.placeOf(context)) : undefined
+    const place = findVaultDirectory(context)
+    const held_by = context.config.store === undefined ? readHolder(placeOf(context)) : undefined
     const found = omitUndefined({ held_by })
-    await print({ ...credentials.describePlace(place), ...found, ...((await ask()) as object) })
+    await print({ ...describePlace(place), ...found, ...((await ask()) as object) })
   },
 }
 

@@ -9,40 +9,38 @@ import { createVault, type NewOpener } from '../../vault/open.js'
 import { ensureSampleApplications } from '../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
-import * as credentials from '../target/credentials.js'
+import { askNewPassphrase, keyFilePath, readGivenPassphrase, saveKeyFile } from '../target/opener.js'
+import { describePlace, newVaultDirectory, placeOf } from '../target/place.js'
 
 /** @throws CofferError `conflict` if the vault exists, `usage` */
 export async function initVault(context: CommandContext, _: unknown, flags: Options): Promise<void> {
   const { terminal, config, cwd } = context
-  const directory = credentials.newVaultDirectory(context)
+  const directory = newVaultDirectory(context)
   const tenantName = String(flags.name ?? 'default')
   about('--name', () => checkTenantName(tenantName))
   if (config.noReveal && flags.starterApps === true) throw noRevealError('new keys (--starter-apps)')
   const passphrase =
-    (await credentials.readGivenPassphrase(context)) ??
-    (flags.passphrase === true ? await credentials.askNewPassphrase(context) : undefined)
+    (await readGivenPassphrase(context)) ??
+    (flags.passphrase === true ? await askNewPassphrase(context) : undefined)
   let keyFile: string | undefined
   const save = async (vault: string, text: string) => {
-    const path =
-      config.keyFile === undefined ? credentials.keyFilePath(context, vault) : resolve(cwd, config.keyFile)
-    await credentials.saveKeyFile(path, text)
+    const path = config.keyFile === undefined ? keyFilePath(context, vault) : resolve(cwd, config.keyFile)
+    await saveKeyFile(path, text)
     keyFile = path
   }
   const opener: NewOpener =
     passphrase === undefined ? { kind: 'key-file', save } : { kind: 'passphrase', passphrase }
-  const app = await createVault(credentials.placeOf(context, directory), tenantName, opener).catch(
-    async (error) => {
-      // The saved key file opens nothing.
-      if (keyFile !== undefined) await rm(keyFile, { force: true })
-      throw error
-    },
-  )
+  const app = await createVault(placeOf(context, directory), tenantName, opener).catch(async (error) => {
+    // The saved key file opens nothing.
+    if (keyFile !== undefined) await rm(keyFile, { force: true })
+    throw error
+  })
   const { id, name, owner_id } = await app.tenant()
   const applications = flags.starterApps === true ? await ensureSampleApplications(app) : undefined
   await app.close()
   const result = {
     vault: app.header?.vault,
-    ...credentials.describePlace(directory),
+    ...describePlace(directory),
     key_file: keyFile,
     tenant: { id, name, owner_id },
     applications,

@@ -27,20 +27,16 @@ const ACTORS = [
 type Actor = { actor_type?: string; actor_id?: string }
 type Records = List<Record<string, unknown>>
 type Run = ResultOf<'reactor logs'>[number]
-/** Resolves before the next poll, or when the signal is aborted. */
-type Wait = (signal: AbortSignal) => Promise<unknown>
-
 /** `readNew` opens the vault for each poll, so that other commands can run in between. */
 async function follow<R extends object>(
   task: Task,
   first: readonly R[],
   format: (row: R) => string,
   readNew: () => Promise<readonly R[]>,
-  wait: Wait = (signal) => pause(POLL_MS, signal),
 ): Promise<void> {
   const { signal } = task.context
   for (let rows = first; await printRows(task, rows, format); rows = await readNew()) {
-    await wait(signal)
+    await pause(POLL_MS, signal)
     if (signal.aborted) return
   }
 }
@@ -56,37 +52,32 @@ async function printRows<R extends object>(
   return true
 }
 
-export const tail: Hooks = createTail()
-
-/** @internal */
-export function createTail(wait?: Wait): Hooks {
-  return {
-    run: async (task) => {
-      const { ask, withOpenVault, context, definition, notice } = task
-      const first = (await ask({ ...task.input })) as Records
-      if (task.options.follow !== true) return task.print(first.data)
-      const fields = context.config.fields ?? definition.columns
-      const format = (record: Records['data'][number]) => {
-        const cells = fields.map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
-        return `${cells.join('  ').trimEnd()}\n`
-      }
-      let seen = first.pagination.total_items
-      const readNew = async () => {
-        // Records are never removed, so their number tells which are new.
-        const { data, pagination } = await withOpenVault(async () => {
-          const newest = (await ask({ number: USUAL_PAGE })) as Records
-          const isAll = newest.pagination.total_items - seen <= newest.data.length
-          return isAll ? newest : ((await ask({ number: LARGEST_PAGE })) as Records)
-        })
-        const count = pagination.total_items - seen
-        seen = pagination.total_items
-        const skipped = count - data.length
-        if (skipped > 0) await notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
-        return data.slice(Math.max(0, -skipped))
-      }
-      await follow(task, first.data, format, readNew, wait)
-    },
-  }
+export const tail: Hooks = {
+  run: async (task) => {
+    const { ask, withOpenVault, context, definition, notice } = task
+    const first = (await ask({ ...task.input })) as Records
+    if (task.options.follow !== true) return task.print(first.data)
+    const fields = context.config.fields ?? definition.columns
+    const format = (record: Records['data'][number]) => {
+      const cells = fields.map((name) => (cellOf(name, record[name]) || '-').padEnd(WIDTHS[name] ?? 0))
+      return `${cells.join('  ').trimEnd()}\n`
+    }
+    let seen = first.pagination.total_items
+    const readNew = async () => {
+      // Records are never removed, so their number tells which are new.
+      const { data, pagination } = await withOpenVault(async () => {
+        const newest = (await ask({ number: USUAL_PAGE })) as Records
+        const isAll = newest.pagination.total_items - seen <= newest.data.length
+        return isAll ? newest : ((await ask({ number: LARGEST_PAGE })) as Records)
+      })
+      const count = pagination.total_items - seen
+      seen = pagination.total_items
+      const skipped = count - data.length
+      if (skipped > 0) await notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
+      return data.slice(Math.max(0, -skipped))
+    }
+    await follow(task, first.data, format, readNew)
+  },
 }
 
 /** In a table, actors have the names of their applications and the addresses of their users. */

@@ -13,7 +13,7 @@ import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { walkPages } from '../pages.js'
 import { runOperation } from '../run.js'
-import { findTenantChoice } from '../target/credentials.js'
+import { findTenantChoice } from '../target/vault.js'
 import type { Task, TerminalCommand } from '../task.js'
 
 const PAGE = 100

@@ -14,9 +14,9 @@ import { memberOf, type ObjectSchema, type Schema } from '../../framework/schema
 import { validateInput } from '../../framework/validate.js'
 import type { CommandContext, Options } from '../context.js'
 import { printWarning } from '../output/output.js'
+import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './flags.js'
 import { isSource, VALUE_LIMIT_BYTES } from './input.js'
 import { identify, type ListNoun } from './names.js'
-import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './options.js'
 import { ask, type Choice } from './prompt.js'
 
 interface FormIo extends Pick<CommandContext, 'terminal' | 'input' | 'env' | 'clock'> {

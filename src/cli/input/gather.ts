@@ -9,10 +9,10 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import type { ArgSpecs, Args, CommandContext, Options } from '../context.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
+import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './flags.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
 import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
-import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './options.js'
 
 const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/

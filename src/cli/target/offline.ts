@@ -17,7 +17,9 @@ import {
 import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
-import * as credentials from './credentials.js'
+import { askNewPassphrase, chooseOpener, saveKeyFile } from './opener.js'
+import { describePlace, newVaultDirectory, placeOf } from './place.js'
+import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './vault.js'
 
 export async function askOffline(
   context: CommandContext,
@@ -37,17 +39,15 @@ export async function askOffline(
   }
   const session: OfflineSession = {
     vault: createOfflineVault(context, show),
-    reactors: () => (reactors ??= credentials.reactorOptions(context).then(openReactors)),
+    reactors: () => (reactors ??= reactorOptions(context).then(openReactors)),
     notice: async (text) => {
       await endProgress()
       await printNotice(terminal, text)
     },
-    ask: ({ name }) => credentials.askOwned(context, name),
+    ask: ({ name }) => askOwned(context, name),
   }
   try {
-    return await credentials.retryPassphrase(context, () =>
-      performOffline(session, definition, input, validateInput),
-    )
+    return await retryPassphrase(context, () => performOffline(session, definition, input, validateInput))
   } finally {
     await endProgress()
     await (await reactors?.catch(() => undefined))?.close()
@@ -58,34 +58,34 @@ function createOfflineVault(
   context: CommandContext,
   show: (label: string) => (done: number, total: number) => void,
 ): OfflineVault {
-  const choose = (vault: LockedVault) => credentials.chooseOpener(context, vault)
+  const choose = (vault: LockedVault) => chooseOpener(context, vault)
   return {
-    verify: () => verifyAtRest(credentials.placeOf(context), choose),
+    verify: () => verifyAtRest(placeOf(context), choose),
     restore: async (file) => {
-      const target = credentials.placeOf(context, credentials.newVaultDirectory(context))
+      const target = placeOf(context, newVaultDirectory(context))
       const { restoreVault } = await import('../../vault/copy.js')
       await restoreVault(target, file, choose, show('Copying'))
-      return { ...credentials.describePlace(target.directory), restored_from: file }
+      return { ...describePlace(target.directory), restored_from: file }
     },
     copy: async (to, { passwordFile, skipsDamaged }) => {
-      const [source, target] = [credentials.placeOf(context), findTarget(context, to, passwordFile)]
+      const [source, target] = [placeOf(context), findTarget(context, to, passwordFile)]
       const damage: CopyDamage | undefined = skipsDamaged ? { findings: [], skipped: {} } : undefined
       const { copyVault } = await import('../../vault/copy.js')
       const { count, digest } = await copyVault(source, target, choose, show('Copying'), damage)
-      const place = credentials.describePlace(target.directory)
+      const place = describePlace(target.directory)
       return { ...place, copied_from: source.directory, rows: count, digest, ...damage }
     },
     rekey: async () => {
-      const place = credentials.placeOf(context)
+      const place = placeOf(context)
       const { rekey } = await import('../../vault/rekey.js')
       const done = await rekey(place, choose, show('Encrypting'))
-      return { ...credentials.describePlace(place.directory), ...done }
+      return { ...describePlace(place.directory), ...done }
     },
-    listSlots: () => listKeySlots(credentials.placeOf(context)),
+    listSlots: () => listKeySlots(placeOf(context)),
     changeSlots: async (added, chooseSlots) => {
-      const place = credentials.placeOf(context)
+      const place = placeOf(context)
       const opener = added && (await createOpener(context, added))
-      const tenant = await credentials.findTenantChoice(context)
+      const tenant = await findTenantChoice(context)
       return changeKeySlots(place, choose, { added: opener, choose: chooseSlots, tenant })
     },
   }
@@ -94,13 +94,13 @@ function createOfflineVault(
 /** The target of a copy. @throws CofferError `usage` */
 function findTarget(context: CommandContext, to: string, passwordFile: string | undefined): VaultLocation {
   if (!isStore(to)) {
-    if (passwordFile === undefined) return credentials.placeOf(context, resolveDirectory(context.cwd, to))
+    if (passwordFile === undefined) return placeOf(context, resolveDirectory(context.cwd, to))
     throw usage('--to-password-file is for a store, and --to is a directory.')
   }
   const { text, hasPassword, warning } = parseStoreAddress(to)
   if (hasPassword)
     throw usage('--to takes an address without a password. Use --to-password-file, or a PGPASSFILE.')
-  const place = credentials.placeOf(context, text)
+  const place = placeOf(context, text)
   if (warning !== undefined) place.notice(warning)
   const storePassword = async () =>
     passwordFile === undefined ? undefined : context.input.readSecretFile(passwordFile, '--to-password-file')
@@ -112,9 +112,9 @@ async function createOpener(context: CommandContext, { kind, file }: NewSlot): P
   const flag = '--new-passphrase-file'
   if (kind === 'passphrase' && file !== undefined)
     return { kind, passphrase: await context.input.readSecretFile(file, flag) }
-  if (kind === 'passphrase') return { kind, passphrase: await credentials.askNewPassphrase(context, flag) }
+  if (kind === 'passphrase') return { kind, passphrase: await askNewPassphrase(context, flag) }
   const save = async (_: string, text: string) => {
-    await credentials.saveKeyFile(file!, text)
+    await saveKeyFile(file!, text)
     await printNotice(context.terminal, `The new key file is ${file}.`)
   }
   return { kind, save }

@@ -8,7 +8,7 @@ import type { RegisteredOperation, RoutedOperation } from '../../framework/regis
 import { loadOperation } from '../../operations/load.js'
 import type { OperationRequest, Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
-import { NEEDS_VAULT } from './credentials.js'
+import { NEEDS_VAULT } from './place.js'
 
 const KEY_MISSING =
   'A command to a server needs an API key. Set COFFER_API_KEY, give --api-key-stdin, or keep it: coffer profile set NAME api-key'

@@ -9,7 +9,7 @@ import { toJsonSchema } from '../../../framework/schema.js'
 import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
 import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
-import { listFlags } from '../../input/options.js'
+import { listFlags } from '../../input/flags.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, type Terminal, write } from '../../output/terminal.js'
 

@@ -1,9 +1,10 @@
 import type { Outcome } from '../../../framework/operation.js'
 import type { OperationRequest, Vault } from '../../../vault/vault.js'
 import type { CommandContext } from '../../context.js'
+import { reachThisVault, withVault } from '../../target/vault.js'
 
 /** The vault of a run, open while calls are under way, so that other commands reach it in between. */
-export function shareVault({ reachVault }: Pick<CommandContext, 'reachVault'>) {
+export function shareVault(context: CommandContext) {
   let calls = 0
   let opened: Promise<Vault> | undefined
   let closed: Promise<unknown> = Promise.resolve()
@@ -16,7 +17,9 @@ export function shareVault({ reachVault }: Pick<CommandContext, 'reachVault'>) {
           close = end
           resolve(vault)
         })
-      closed = reachVault(work).catch(reject)
+      closed = reachThisVault(context)
+        .then((vault) => withVault(context, vault, work))
+        .catch(reject)
     })
   }
   return {

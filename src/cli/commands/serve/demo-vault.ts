@@ -17,7 +17,7 @@ import {
   type SampleApplications,
 } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'
-import { DEMO_DIRECTORY, placeOf } from '../../target/credentials.js'
+import { DEMO_DIRECTORY, placeOf } from '../../target/place.js'
 
 const KEY_FILE = 'vault.key'
 const SAMPLES = 'applications.json'

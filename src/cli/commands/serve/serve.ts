@@ -14,7 +14,8 @@ import { ensureSampleApplications, findSampleApplications } from '../../../vault
 import type { CommandContext, Options } from '../../context.js'
 import { printNotice } from '../../output/output.js'
 import type { InputStream } from '../../output/terminal.js'
-import { findVaultDirectory, openThisVault, reactorOptions } from '../../target/credentials.js'
+import { findVaultDirectory } from '../../target/place.js'
+import { openThisVault, reactorOptions, withVault } from '../../target/vault.js'
 import { announce, type Opened, STOPPING } from './announcement.js'
 import { readServeFlags, type ServeOptions } from './serve-options.js'
 
@@ -45,7 +46,7 @@ export async function serve(given: CommandContext, _: unknown, flags: Options): 
         }
   const run = (opened: Opened) => serveOpened(context, options, hardenOnce, opened, runBeside)
   if (options.vault === 'found')
-    return context.withVault(await openThisVault(context, 'server', openVault), async (app) =>
+    return withVault(context, await openThisVault(context, 'server', openVault), async (app) =>
       run(await describeFound(context, options, app)),
     )
   const opened = options.vault === 'demo' ? await openDemo(context) : await openInMemory(context, options)
@@ -64,13 +65,13 @@ async function serveShared(given: CommandContext, options: ServeOptions): Promis
     const { context, port } = await joinWorkers(given)
     const hardenOnce = await hardenLater(context)
     await hardenOnce()
-    await context.withVault(await openThisVault(context, 'server', openVault), (app) =>
+    await withVault(context, await openThisVault(context, 'server', openVault), (app) =>
       serveOpened(context, { ...options, port }, hardenOnce, { control: new ControlState(app) }),
     )
     return leaveWorkers()
   }
   const context = options.exitsWithParent ? withParent(given) : given
-  await context.withVault(await openThisVault(context, 'command', openVault), async (app) => {
+  await withVault(context, await openThisVault(context, 'command', openVault), async (app) => {
     const opened = await describeFound(context, options, app)
     context.handlesSignals()
     await runWorkers(context, options, async (port) => {

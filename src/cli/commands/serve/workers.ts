@@ -8,7 +8,7 @@ import { listen } from '../../../http/server.js'
 import { isStore } from '../../../vault/open.js'
 import type { CommandContext } from '../../context.js'
 import { printNotice } from '../../output/output.js'
-import { findVaultDirectory } from '../../target/credentials.js'
+import { findVaultDirectory } from '../../target/place.js'
 import { STOPPING } from './announcement.js'
 import type { ServeOptions } from './serve-options.js'
 

@@ -1,4 +1,3 @@
-import { type Command, Option } from 'commander'
 import { parseJson, tryJson } from '../../domain/json/json.js'
 import { CofferError, usage } from '../../errors.js'
 import { isPaged } from '../../framework/page.js'
@@ -89,66 +88,6 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
 export function takesMany({ endpoint, positionals, input }: RegisteredOperation): boolean {
   if (endpoint === undefined || positionals.length === 0) return false
   return endpoint.parameters.length > 0 || !isPaged(input)
-}
-
-function placeholderOf({ schema, shape }: Flag): string {
-  if (schema.type === 'integer') return '<number>'
-  if (schema.refersTo !== undefined) return schema.refersTo === 'token' ? '<id>' : '<name>'
-  if (schema.type === 'string' && schema.isPath) return '<file>'
-  if (shape === 'map') return '<key=value>'
-  return shape === 'json' ? '<json>' : '<text>'
-}
-
-/** Adds the operation's flags to its command. A repeated flag is refused unless it takes several values. */
-export function addFlags(command: Command, definition: RegisteredOperation): void {
-  for (const flag of listFlags(definition)) {
-    const { name, shape, schema } = flag
-    // A form has flags of the command's own operation too.
-    if (command.options.some(({ long }) => long === name)) continue
-    const description = describeFlag(flag)
-    if (shape === 'boolean') {
-      command.option(name, description)
-      command.addOption(new Option(name.replace('--', '--no-'), description).hideHelp())
-      continue
-    }
-    const placeholder = name === `--${definition.form?.flag}` ? '[text]' : placeholderOf(flag)
-    const short = schema.short === undefined ? '' : `-${schema.short}, `
-    const isRepeatable = shape === 'list' || shape === 'map'
-    command.option(`${short}${name} ${placeholder}`, description, (text, before: string[] | undefined) => {
-      if (before !== undefined && !isRepeatable) throw usage(`${name} may be given only once.`)
-      return [...(before ?? []), text]
-    })
-  }
-}
-
-/** Leaves out a form's flag without a value. @throws CofferError `usage` for a flag of another form */
-export function chooseVariant(
-  definition: RegisteredOperation,
-  forms: readonly RegisteredOperation[],
-  options: Options,
-): { chosen: RegisteredOperation; options: Options } {
-  const chosen = forms.find(({ form }) => options[form!.flag] !== undefined) ?? definition
-  const known = listFlags(chosen).map(({ name }) => name)
-  for (const each of [definition, ...forms])
-    for (const { name, key } of listFlags(each))
-      if (options[key] !== undefined && !known.includes(name)) {
-        const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
-        throw usage(`${name} ${problem}.`)
-      }
-  const given = Object.entries(options).filter(([key, value]) => key !== chosen.form?.flag || value !== true)
-  return { chosen, options: Object.fromEntries(given) }
-}
-
-function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string {
-  const notes = [
-    isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
-    shape === 'list' || shape === 'map' ? 'repeatable' : '',
-    shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
-    schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,
-    'default' in schema ? `default ${schema.default}` : '',
-  ].filter((note) => note !== '')
-  const { description: text = '' } = schema
-  return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
 }
 
 /** Parses the values given to a flag. @throws CofferError `usage` naming the flag */

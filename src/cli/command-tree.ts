@@ -1,0 +1,250 @@
+import { Command, Option } from 'commander'
+import { usage } from '../errors.js'
+import { takesIdempotencyKey } from '../framework/operation.js'
+import { isPaged } from '../framework/page.js'
+import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import { ALL_SETTINGS, SETTINGS } from '../global-flags.js'
+import { VERSION } from '../version.js'
+import { findPresentation } from './commands/presentations.js'
+import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
+import type { Args, CommandOption, Options } from './context.js'
+import { type Flag, listArgs, listFlags, toFlag } from './input/flags.js'
+import { fold, joinLines } from './output/display.js'
+import type { TerminalCommand } from './task.js'
+
+/** A command line as it was given. */
+export interface ParsedLine {
+  /** A command of the terminal alone, or an operation and its other forms. */
+  command: TerminalCommand | readonly RegisteredOperation[]
+  args: Args
+  /** With the global flags. */
+  options: Options
+}
+
+/** Help says which arguments are required. The command asks for those that are missing, or refuses to run. */
+class LenientCommand extends Command {
+  override createCommand(name: string): Command {
+    return new LenientCommand(name)
+  }
+
+  missingArgument(): void {}
+}
+
+/** The commands that a line may mean. Parsing the line sets `parsed`, or `text` to the help or message of commander. */
+export class CommandTree {
+  readonly program = new LenientCommand('coffer')
+  parsed: ParsedLine | undefined
+  text = ''
+  readonly #registry: Registry
+  readonly #columns: number
+
+  constructor(registry: Registry, argv: readonly string[], columns: number) {
+    this.#registry = registry
+    this.#columns = columns
+    const { program } = this
+    // Help is for a command; that of all is written by the caller.
+    program.helpInformation = () => ''
+    const append = (chunk: string) => {
+      this.text += chunk
+    }
+    const width = () => columns
+    // Commander copies these settings to the commands created below.
+    program
+      .description('A token vault in your terminal, and a drop-in local server of the same interface.')
+      .version(VERSION, '-V, --version', 'print the version')
+      .helpOption('-h, --help', 'print help for a command')
+      .helpCommand(false)
+      .configureHelp({ minWidthToWrap: 20, subcommandTerm: describeTerm })
+      .configureOutput({ writeOut: append, writeErr: append, getOutHelpWidth: width, getErrHelpWidth: width })
+      .exitOverride()
+    // Global options are accepted anywhere on the command line.
+    addGlobalFlags(program)
+    const asked = registry.find(argv.slice(0, 2).join(' '))
+    if (asked !== undefined && hasCommand(asked)) this.#addOperation(addGroup(program, asked.noun, ''), asked)
+    else this.#addAll(argv)
+  }
+
+  /** Adds the verbs of nouns in `argv` only, because building all takes most of the time of `--help`. */
+  #addAll(argv: readonly string[]): void {
+    const { program } = this
+    const groups = new Map<string, Command>()
+    for (const { name, summary, groups: inner = {} } of this.#registry.nouns) {
+      const group = addGroup(program, name, summary)
+      groups.set(name, group)
+      if (!argv.includes(name)) continue
+      for (const [word, text] of Object.entries(inner))
+        groups.set(`${name} ${word}`, addGroup(group, word, text))
+    }
+    for (const [name, summary] of Object.entries(TERMINAL_NOUNS))
+      groups.set(name, addGroup(program, name, summary))
+    for (const command of TERMINAL_COMMANDS) {
+      const [noun = '', verb] = command.name.split(' ')
+      const group = argv.includes(noun) ? groups.get(noun) : undefined
+      if (verb === undefined) this.#addTerminalCommand(program, noun, command)
+      else if (group !== undefined) this.#addTerminalCommand(group, verb, command)
+    }
+    for (const definition of this.#registry.operations) {
+      const { noun, group } = definition
+      if (argv.includes(noun) && hasCommand(definition))
+        this.#addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition)
+    }
+  }
+
+  #addTerminalCommand(parent: Command, name: string, definition: TerminalCommand): void {
+    const { summary, arguments: specs = [], options = [] } = definition
+    const command = addCommand(parent, name, summary)
+    for (const [word, description] of specs) command.argument(word, description)
+    addOptions(command, options)
+    this.#finish(command, describeExamples(definition), definition)
+  }
+
+  #addOperation(group: Command, definition: RegisteredOperation): void {
+    const forms = this.#registry.operations.filter(({ form }) => form?.command === definition.name)
+    const command = addCommand(group, definition.verb, definition.summary)
+    const { arguments: words, options = [] } = findPresentation(definition)
+    for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)
+    // A command with its own arguments reads its input from them and its options.
+    if (words === undefined) for (const each of [definition, ...forms]) addFlags(command, each)
+    addOptions(command, [...options, ...listOptions(definition)])
+    const texts = forms.map((other) => {
+      return `\n\nWith --${other.form?.flag}: ${other.summary}\n${describeOperation(other)}`
+    })
+    this.#finish(command, describeOperation(definition) + texts.join(''), [definition, ...forms])
+  }
+
+  #finish(command: Command, details: string, definition: ParsedLine['command']): void {
+    command.addHelpText(
+      'after',
+      () => `\nGlobal options: coffer help flags\n\n${fold(details, this.#columns)}`,
+    )
+    command.action((...given: unknown[]) => {
+      const args = given.slice(0, -2).flat() as (string | undefined)[]
+      this.parsed = { command: definition, args, options: command.optsWithGlobals() }
+    })
+  }
+}
+
+function describeTerm(command: Command): string {
+  return `${command.name()} ${command.usage()}`.replace(/ (<command> )?\[options\]/, '')
+}
+
+function addGroup(program: Command, noun: string, summary: string): Command {
+  return addCommand(program, noun, summary).usage('<command> [options]').helpCommand(true)
+}
+
+function addCommand(parent: Command, name: string, summary: string): Command {
+  return parent.command(name).description(summary).helpOption('-h, --help', 'print help').helpCommand(false)
+}
+
+export function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
+  return isInternal !== true && form === undefined
+}
+
+/** The options that follow from a declaration, besides the flags of its input. */
+function listOptions(definition: RegisteredOperation): CommandOption[] {
+  const isRead = definition.log?.operation === 'read'
+  const options: [isThere: boolean | undefined, ...CommandOption][] = [
+    [
+      definition.endpoint?.takesBody,
+      '--file <file>',
+      'the whole body as JSON; - reads standard input; flags override it',
+    ],
+    // Writes always answer with masked data.
+    [definition.isRevealable && isRead, '--reveal', 'show data in the clear'],
+    // A command that only reads can be repeated anyway.
+    [
+      takesIdempotencyKey(definition) && !isRead,
+      '--idempotency-key <key>',
+      'for 24 hours, a command repeated with the same key answers like the first and does nothing',
+    ],
+    [isPaged(definition.input), '--all', 'all pages'],
+    [
+      definition.endpoint !== undefined,
+      '--curl',
+      'print the call of curl that this command equals, without sending it',
+    ],
+    [
+      definition.isExplainable,
+      '--explain',
+      'print the answer and the deciding access rules without performing it',
+    ],
+    [definition.isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
+  ]
+  return options.flatMap(([isThere, ...option]) => (isThere ? [option] : []))
+}
+
+function addOptions(command: Command, options: readonly CommandOption[]): void {
+  for (const [flag, description, isRepeatable] of options)
+    if (isRepeatable)
+      command.option(flag, description, (text, before?: string[]) => [...(before ?? []), text])
+    else command.option(flag, description)
+}
+
+function addGlobalFlags(command: Command): void {
+  for (const { short, flag, description, choices, isRepeatable } of ALL_SETTINGS) {
+    const option = new Option(short === undefined ? flag : `-${short}, ${flag}`, description)
+    if (choices !== undefined) option.choices(choices)
+    // It is no negation of --reveal, which other commands have.
+    if (option.long === SETTINGS.noReveal.word) option.negate = false
+    if (isRepeatable)
+      option.argParser((text: string, before?: string) => (before === undefined ? text : `${before},${text}`))
+    command.addOption(option)
+  }
+  command.addOption(new Option('--json', 'the same as --output json').implies({ output: 'json' }))
+}
+
+function describeOperation(definition: RegisteredOperation): string {
+  const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
+  const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
+  const held = permissions.join(needsOnePermission ? ' or ' : ', ') || `none; ${key}`
+  const who = audience === 'owner' ? 'For the owner of the vault.' : `Permissions: ${held}`
+  const http = endpoint === undefined ? '' : `\nHTTP:        ${endpoint.method} ${endpoint.path}`
+  return `${describeExamples(definition)}\n\n${who}${http}`
+}
+
+function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string {
+  const text = details === undefined ? '' : `${joinLines(details)}\n\n`
+  return `${text}Examples:\n${examples.map((line) => `  $ ${line}`).join('\n')}`
+}
+
+function placeholderOf({ schema, shape }: Flag): string {
+  if (schema.type === 'integer') return '<number>'
+  if (schema.refersTo !== undefined) return schema.refersTo === 'token' ? '<id>' : '<name>'
+  if (schema.type === 'string' && schema.isPath) return '<file>'
+  if (shape === 'map') return '<key=value>'
+  return shape === 'json' ? '<json>' : '<text>'
+}
+
+/** Adds the operation's flags to its command. A repeated flag is refused unless it takes several values. */
+function addFlags(command: Command, definition: RegisteredOperation): void {
+  for (const flag of listFlags(definition)) {
+    const { name, shape, schema } = flag
+    // A form has flags of the command's own operation too.
+    if (command.options.some(({ long }) => long === name)) continue
+    const description = describeFlag(flag)
+    if (shape === 'boolean') {
+      command.option(name, description)
+      command.addOption(new Option(name.replace('--', '--no-'), description).hideHelp())
+      continue
+    }
+    const placeholder = name === `--${definition.form?.flag}` ? '[text]' : placeholderOf(flag)
+    const short = schema.short === undefined ? '' : `-${schema.short}, `
+    const isRepeatable = shape === 'list' || shape === 'map'
+    command.option(`${short}${name} ${placeholder}`, description, (text, before: string[] | undefined) => {
+      if (before !== undefined && !isRepeatable) throw usage(`${name} may be given only once.`)
+      return [...(before ?? []), text]
+    })
+  }
+}
+
+function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string {
+  const notes = [
+    isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
+    shape === 'list' || shape === 'map' ? 'repeatable' : '',
+    shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
+    schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,
+    'default' in schema ? `default ${schema.default}` : '',
+  ].filter((note) => note !== '')
+  const { description: text = '' } = schema
+  return notes.length === 0 ? text : `${text} (${notes.join(', ')})`
+}

@@ -1,0 +1,87 @@
+/** The key file or the passphrase that opens the vault of a run. */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { CofferError, codeOf, conflict, usage } from '../../errors.js'
+import type { LockedVault, Opener } from '../../vault/open.js'
+import type { CommandContext } from '../context.js'
+import { SECRET_LIMIT_BYTES } from '../input/input.js'
+import { DEMO_VAULT, locateVault } from './place.js'
+
+export function keyFilePath({ config }: CommandContext, vault: string): string {
+  return join(config.directory, 'keys', `${vault}.key`)
+}
+
+/** The key file of the vault `id`: at its default path, or beside a demo vault. */
+export function findKeyFile(context: CommandContext, id: string): string | undefined {
+  const place = locateVault(context) ?? ''
+  const beside = place.endsWith(DEMO_VAULT) ? [join(dirname(place), 'vault.key')] : []
+  return [context.config.keyFile ?? keyFilePath(context, id), ...beside].find((path) => existsSync(path))
+}
+
+/** An existing key file is preferred to a passphrase, because it needs no prompt. */
+export async function chooseOpener(context: CommandContext, { id, slots }: LockedVault): Promise<Opener> {
+  const { config, input } = context
+  const readKeyFile = async (path: string, flag: string): Promise<Opener> => {
+    return { kind: 'key-file', text: await input.readSecretFile(path, flag) }
+  }
+  if (config.keyFile !== undefined) return readKeyFile(config.keyFile, '--key-file')
+  const passphrase = await readGivenPassphrase(context)
+  if (passphrase !== undefined) return { kind: 'passphrase', passphrase }
+  const found = slots.includes('key-file') ? findKeyFile(context, id) : undefined
+  if (found !== undefined) return readKeyFile(found, 'the key file')
+  if (slots.includes('passphrase')) return askPassphrase(context)
+  const where = `The key file of this vault is not at ${keyFilePath(context, id)}.`
+  throw new CofferError('vault_locked', `${where} Give its path with --key-file FILE.`)
+}
+
+export async function readGivenPassphrase({ config, input }: CommandContext): Promise<string | undefined> {
+  const { passphraseFile, passphraseFd, passphraseCommand } = config
+  if (passphraseFile !== undefined) return input.readSecretFile(passphraseFile, '--passphrase-file')
+  if (passphraseFd !== undefined) return input.readDescriptor(passphraseFd, '--passphrase-fd')
+  return passphraseCommand === undefined ? undefined : runPassphraseCommand(passphraseCommand)
+}
+
+async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opener> {
+  if (typed.passphrase === undefined) {
+    const advice = 'Give it with --passphrase-file, --passphrase-fd or --passphrase-command.'
+    if (!terminal.mayPrompt) throw new CofferError('vault_locked', `This vault needs a passphrase. ${advice}`)
+    const { ask } = await import('../input/prompt.js')
+    const again = typed.triesLeft && `Wrong passphrase. Passphrase (tries left: ${typed.triesLeft})`
+    typed.passphrase = await ask(terminal, { message: again || 'Passphrase', sensitive: true })
+  }
+  return { kind: 'passphrase', passphrase: typed.passphrase }
+}
+
+/** Runs the command in a shell, because it is written for one; only the user's own settings contain it. */
+async function runPassphraseCommand(command: string): Promise<string> {
+  const { spawnSync } = await import('node:child_process')
+  const options = { maxBuffer: SECRET_LIMIT_BYTES, encoding: 'utf8' } as const
+  const { status, stdout } = spawnSync('/bin/sh', ['-c', command], options)
+  // The output may contain the passphrase, so it is not part of the message.
+  if (status !== 0) throw new CofferError('vault_locked', `The passphrase command failed (exit ${status}).`)
+  const passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
+  if (passphrase !== '') return passphrase
+  throw usage('The first line of output of the passphrase command is empty.')
+}
+
+export async function askNewPassphrase(
+  { terminal }: CommandContext,
+  missing = '--passphrase-file, --passphrase-fd or --passphrase-command',
+): Promise<string> {
+  const { askTwice } = await import('../input/prompt.js')
+  const validate = (answer: string) => answer.length >= 8 || 'A passphrase has at least 8 characters.'
+  return askTwice(terminal, { message: 'New passphrase', missing, validate })
+}
+
+/** Saves a new key. Does not overwrite a file, which may be the only key of another vault. @throws CofferError */
+export async function saveKeyFile(path: string, text: string): Promise<void> {
+  const { mkdir, writeFile } = await import('node:fs/promises')
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
+  } catch (cause) {
+    if (codeOf(cause) !== 'EEXIST')
+      throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause })
+    throw conflict(`${path} exists already; it may be the key of another vault. Choose another file.`)
+  }
+}

@@ -1,0 +1,102 @@
+/** Where the vault of a run is: a directory, or a store. */
+import { existsSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { quoteWord } from '../../domain/text/quote-word.js'
+import { CofferError, usage } from '../../errors.js'
+import { SETTINGS } from '../../global-flags.js'
+import { isStore, parseStoreAddress, resolveDirectory, type VaultLocation } from '../../vault/open.js'
+import type { CommandContext } from '../context.js'
+import { printNotice } from '../output/output.js'
+
+const VAULT_DIRECTORY = '.coffer'
+/** The directory of `coffer serve --demo`; used if there is no other vault. */
+export const DEMO_DIRECTORY = '.coffer-demo'
+export const DEMO_VAULT = join(DEMO_DIRECTORY, 'vault')
+
+/** The end of a refusal where a server is named. */
+export const NEEDS_VAULT =
+  'needs the vault itself. Run it where the vault is, without --url, COFFER_URL or a profile with one.'
+
+/** The place of a new vault: the address of its store, or its directory, by default `.coffer` in the current one. */
+export function newVaultDirectory({ config, cwd }: CommandContext): string {
+  if (config.store !== undefined) return parseStoreAddress(config.store).text
+  if (config.url !== undefined) throw usage(`This ${NEEDS_VAULT}`)
+  return resolveDirectory(cwd, config.vault ?? VAULT_DIRECTORY)
+}
+
+/** By settings; else `.coffer` or a demo vault, here or above. @throws CofferError `vault_missing`, `usage` */
+export function findVaultDirectory(context: CommandContext): string {
+  const found = locateVault(context)
+  if (found !== undefined) return found
+  const own = findVault(context.cwd, ['', '..'])
+  if (own !== undefined)
+    throw new CofferError('vault_missing', `This directory is in a vault. Name it: --vault ${quoteWord(own)}`)
+  throw vaultMissing('this or a parent directory', 'coffer init')
+}
+
+export function locateVault(context: CommandContext): string | undefined {
+  const { vault, url, store } = context.config
+  if (store !== undefined) return newVaultDirectory(context)
+  if (vault !== undefined || url !== undefined) {
+    const given = newVaultDirectory(context)
+    return findVault(given, ['', VAULT_DIRECTORY, 'vault']) ?? given
+  }
+  for (let directory = context.cwd; ; directory = dirname(directory)) {
+    const found = findVault(directory, [VAULT_DIRECTORY, DEMO_VAULT])
+    if (found !== undefined || directory === dirname(directory)) return found
+  }
+}
+
+function findVault(directory: string, names: readonly string[]): string | undefined {
+  return names.map((name) => join(directory, name)).find((path) => existsSync(join(path, 'vault.json')))
+}
+
+function vaultMissing(where: string, command: string): CofferError {
+  return new CofferError('vault_missing', `There is no vault in ${where}. Create one with: ${command}`)
+}
+
+/** Checks that the vault exists, before prompting for input. @throws CofferError `vault_missing` */
+export function requireVault(context: CommandContext): void {
+  const directory = findVaultDirectory(context)
+  if (context.config.store === undefined && !existsSync(directory))
+    throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
+}
+
+/** Opening the vault again does not repeat its notices. */
+export async function noticeOnce({ terminal, typed }: CommandContext, text: string): Promise<void> {
+  if (typed.told.has(text)) return
+  typed.told.add(text)
+  await printNotice(terminal, text)
+}
+
+export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
+  const storePassword = () => readStorePassword(context)
+  const notice = (text: string) => void noticeOnce(context, text)
+  return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
+}
+
+export function describePlace(place: string): { directory: string } | { store: string } {
+  return isStore(place) ? { store: place } : { directory: place }
+}
+
+/** From a file or a descriptor, else from the address; without one the database's client looks for a `PGPASSFILE`. */
+async function readStorePassword({ config, input, typed }: CommandContext): Promise<string | undefined> {
+  const { store, storePasswordFile: file, storePasswordFd: descriptor } = config
+  if (store === undefined) return undefined
+  if (file !== undefined) return input.readSecretFile(file, '--store-password-file')
+  const { password } = parseStoreAddress(store).connection
+  if (descriptor === undefined) return typeof password === 'string' ? password : undefined
+  typed.storePassword ??= await input.readDescriptor(descriptor, '--store-password-fd')
+  return typed.storePassword
+}
+
+/** Warns, before the store is connected to, of a visible password and of a weaker connection. */
+export async function warnOfStore(context: CommandContext): Promise<void> {
+  const { store } = context.config
+  if (store === undefined) return
+  const { hasPassword, warning } = parseStoreAddress(store)
+  const danger = 'The password of the store is in the command line, where others may see it.'
+  if (hasPassword && context.env[SETTINGS.store.variable] !== store)
+    await noticeOnce(context, `${danger} Use --store-password-file.`)
+  if (warning !== undefined) await noticeOnce(context, warning)
+}
