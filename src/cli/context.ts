@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import type { Fetch } from '../client/http-client.js'
 import type { Config, Environment } from '../config.js'
-import type { Registry } from '../framework/registry.js'
+import type { RegisteredOperation, Registry } from '../framework/registry.js'
 import type { Clock } from '../vault/open.js'
 import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
@@ -23,6 +23,14 @@ export type Args = readonly (string | undefined)[]
 
 /** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
 export type ArgSpecs = readonly (readonly [name: string, description: string])[]
+
+/** The command line of an operation. */
+export interface OperationLine {
+  readonly context: CommandContext
+  readonly definition: RegisteredOperation
+  readonly args: Args
+  readonly options: Options
+}
 
 /** An option of a command in commander's syntax: `-f, --follow`. */
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
@@ -62,8 +70,6 @@ export interface CommandContext extends Commands, Pick<ProcessLike, 'env' | 'pid
   readonly config: Config
   readonly cwd: string
   readonly nodeVersion: string
-  /** Node and the script of this program. */
-  readonly self: readonly [node: string, script: string]
   /** How to call this program: `coffer`, or `node` with a path. */
   readonly program: string
   readonly clock: Clock

@@ -6,7 +6,7 @@ import type { Format } from '../global-flags.js'
 import { loadRegistryFor } from '../operations/load.js'
 import type { Vault } from '../vault/vault.js'
 import type { ParsedLine } from './command-tree.js'
-import type { CommandContext, Commands, ProcessLike } from './context.js'
+import type { CommandContext, Commands, Options, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
 import { DEFAULT_COLUMNS, detectTerminal, type Terminal } from './output/terminal.js'
 
@@ -64,8 +64,8 @@ class CommandLine {
     const listSummaries = () => program.listSummaries(registry)
     if ('text' in parsed) {
       const { printHelpText } = await import('./commands/help/help.js')
-      await printHelpText(this.#process, this.#env, parsed.text, listSummaries)
-      return
+      const { stdout, env } = this.#process
+      return printHelpText({ stdout, env, listSummaries }, parsed.text)
     }
     const context = await this.#createContext(parsed.options, {
       registry,
@@ -117,10 +117,7 @@ class CommandLine {
     this.#process.off('SIGTERM', this.#interrupt)
   }
 
-  async #createContext(
-    flags: Readonly<Record<string, unknown>>,
-    commands: Commands,
-  ): Promise<CommandContext> {
+  async #createContext(flags: Options, commands: Commands): Promise<CommandContext> {
     const process = this.#process
     const { applyProfile } = await import('./commands/profile.js')
     this.#env = await applyProfile(flags, process.env)
@@ -129,7 +126,7 @@ class CommandLine {
     // Replaces the line that other users see, for it may have a password.
     if (config.store?.includes('@')) process.title = 'coffer'
     this.#terminal = detectTerminal(process, this.#env, config)
-    const [node = '', script = ''] = process.argv
+    const [, script = ''] = process.argv
     return {
       ...commands,
       terminal: this.#terminal,
@@ -138,7 +135,6 @@ class CommandLine {
       cwd: process.cwd(),
       pid: process.pid,
       nodeVersion: process.version,
-      self: [node, script],
       program: /(^|\/)coffer$/.test(script) ? 'coffer' : `node ${quoteWord(script)}`,
       clock: process.clock ?? Date.now,
       input: this.#input,
@@ -155,7 +151,7 @@ class CommandLine {
 }
 
 async function perform(context: CommandContext, { command, args, options }: ParsedLine): Promise<void> {
-  if (!('run' in command)) return (await import('./run.js')).runCommand(context, command, args, options)
+  if (!('run' in command)) return (await import('./run.js')).runForm(command, { context, args, options })
   const { completeArgs } = await import('./input/gather.js')
   const { name, arguments: specs = [] } = command
   return command.run(context, await completeArgs(context, name, specs, args), options)

@@ -30,11 +30,7 @@ export async function printPages(task: Task): Promise<void> {
   const isEverything = Object.keys(input).every((name) => PAGE_PROPERTIES.includes(name))
   const pages =
     definition.name === 'token list' && isEverything
-      ? walkPages(
-          { ask: (page) => task.ask(page, 'token list-after') },
-          { size: CURSOR_PAGE },
-          context.signal,
-        )
+      ? walkPages(task, { size: CURSOR_PAGE }, context.signal, 'token list-after')
       : walkPages(task, { ...input, size }, context.signal)
   // As a server: who reads the output may run commands on the same vault before it takes more of it.
   if (STREAMED.includes(format)) await task.withOpenVault(() => task.print(itemsOf(pages)), 'server')
@@ -46,6 +42,7 @@ export async function* walkPages(
   { ask }: Pick<Task, 'ask'>,
   input: OperationInput & { size: number },
   signal?: AbortSignal,
+  operation?: string,
 ): AsyncGenerator<AnyPage> {
   let { size } = input
   let next: string | undefined
@@ -53,7 +50,7 @@ export async function* walkPages(
     // A list by cursor has no number, and ignores that of its first page.
     const place = next === undefined ? { page: done / size + 1 } : { start: next }
     try {
-      const list = await ask({ ...input, size, ...place })
+      const list = await ask({ ...input, size, ...place }, operation)
       if (!isList(list))
         throw new CofferError('unavailable', 'The server answered something else than a list.')
       yield list
@@ -78,12 +75,12 @@ async function* itemsOf(pages: AsyncIterable<AnyPage>): AsyncGenerator<unknown> 
 }
 
 /** @throws CofferError `usage` for a list that does not end */
-export async function listAll({ context, ask, withOpenVault }: Task, noun: string): Promise<unknown[]> {
-  const asPage = (input?: OperationInput) => ask(input, `${noun} list`)
+export async function listAll(task: Task, noun: string): Promise<unknown[]> {
   const found = new Map<unknown, unknown>()
   let pages = 0
-  await withOpenVault(async () => {
-    for await (const { data } of walkPages({ ask: asPage }, { size: NAMES_AT_ONCE }, context.signal)) {
+  const things = walkPages(task, { size: NAMES_AT_ONCE }, task.context.signal, `${noun} list`)
+  await task.withOpenVault(async () => {
+    for await (const { data } of things) {
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
       if (++pages > MOST_NAMES / NAMES_AT_ONCE)
         throw usage(`coffer ${noun} list has more than ${MOST_NAMES}, so no name is looked up. Give an id.`)

@@ -6,7 +6,7 @@ import { itemOutput, type List } from '../framework/page.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { TokenView } from '../operations/token/token-attributes.js'
 import { findPresentation } from './commands/presentations.js'
-import type { Args, CommandContext, Options } from './context.js'
+import type { CommandContext, OperationLine, Options } from './context.js'
 import { keyOf, listArgs, listFlags } from './input/flags.js'
 import { completeArgs, gatherInputs } from './input/gather.js'
 import { type ListNoun, resolveName } from './input/names.js'
@@ -25,51 +25,41 @@ const NO_TOKEN = 'There is no token with this id.'
 const MOST_SILENT = 100
 
 /** Runs the form of an operation that the flags choose. @throws CofferError `usage` for a flag of another form */
-export function runCommand(
-  context: CommandContext,
-  forms: readonly RegisteredOperation[],
-  given: Args,
-  options: Options,
-): Promise<void> {
-  const chosen = forms.find(({ form }) => form && options[form.flag] !== undefined) ?? forms[0]!
-  const known = listFlags(chosen).map(({ name }) => name)
+export function runForm(forms: readonly RegisteredOperation[], line: Omit<OperationLine, 'definition'>) {
+  const { options } = line
+  const definition = forms.find(({ form }) => form && options[form.flag] !== undefined) ?? forms[0]!
+  const { form: chosen } = definition
+  const known = listFlags(definition).map(({ name }) => name)
   for (const each of forms)
     for (const { name, key } of listFlags(each))
-      if (options[key] !== undefined && !known.includes(name)) {
-        const problem = chosen.form ? `does not go with --${chosen.form.flag}` : `needs --${each.form!.flag}`
-        throw usage(`${name} ${problem}.`)
-      }
+      if (options[key] !== undefined && !known.includes(name))
+        throw usage(`${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.form!.flag}`}.`)
   // The flag of a form may have no value.
-  const own = Object.entries(options).filter(([key, value]) => key !== chosen.form?.flag || value !== true)
-  return runOperation(context, chosen, given, Object.fromEntries(own))
+  const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
+  return runOperation({ ...line, definition, options: Object.fromEntries(given) })
 }
 
-export async function runOperation(
-  context: CommandContext,
-  definition: RegisteredOperation,
-  given: Args,
-  options: Options,
-  ownHooks?: Hooks,
-): Promise<void> {
+export async function runOperation(given: OperationLine, ownHooks?: Hooks): Promise<void> {
+  const { context, definition, options } = given
   const { terminal, config } = context
   const presentation = findPresentation(definition)
   const { arguments: specs = listArgs(definition), load } = presentation
-  const format = isIdEnough(context, definition) ? 'id' : chooseFormat(terminal, config.output)
+  const format = isIdEnough(given) ? 'id' : chooseFormat(terminal, config.output)
   if (options.curl === true) {
-    const args = await completeArgs(context, definition.name, specs, given)
-    return (await import('./commands/curl.js')).printCurl(context, definition, args, options)
+    const args = await completeArgs(context, definition.name, specs, given.args)
+    return (await import('./commands/curl.js')).printCurl({ ...given, args })
   }
-  const key = await checkTarget(context, definition, options, isExplained(options))
+  const key = await checkTarget(given, isExplained(options))
   const hooks = ownHooks ?? (await load?.()) ?? {}
-  const run = new Run({ context, definition, options, format, key, presentation })
-  const list = createNounList(run.createTask({}, given))
+  const run = new Run({ ...given, format, key, presentation })
+  const list = createNounList(run.createTask({}, given.args))
   const form = terminal.mayPrompt
     ? new (await import('./input/form.js')).Form({ ...context, list }, definition)
     : undefined
   if (presentation.arguments === undefined) await form?.checkFlags(options)
-  const args = await completeArgs({ terminal, form }, definition.name, specs, given)
+  const args = await completeArgs({ terminal, form }, definition.name, specs, given.args)
   const own = await hooks.gather?.(context, args, options)
-  const { inputs, names } = await gatherInputs({ ...context, form, list }, definition, args, options, own)
+  const { inputs, names } = await gatherInputs({ ...context, form, list }, { ...given, args }, own)
   const tasks = inputs.map((input) => run.createTask(input, args))
   const [task = run.createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
@@ -85,6 +75,12 @@ export async function runOperation(
   }
 }
 
+/** Runs a command of its own on the list of all tokens. */
+export function runOnTokens(context: CommandContext, options: Options, run: NonNullable<Hooks['run']>) {
+  const definition = context.registry.find('token list-after')!
+  return runOperation({ context, definition, args: [], options }, { run })
+}
+
 async function explainFailure(task: Task, error: unknown): Promise<never> {
   const { output } = task.context.config
   if (output === 'json' || output === 'ndjson') throw error
@@ -92,10 +88,9 @@ async function explainFailure(task: Task, error: unknown): Promise<never> {
 }
 
 /** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
-function isIdEnough(
-  { terminal, config }: CommandContext,
-  { output, endpoint }: RegisteredOperation,
-): boolean {
+function isIdEnough({ context, definition }: OperationLine): boolean {
+  const { terminal, config } = context
+  const { output, endpoint } = definition
   if (!terminal.quiet || (config.output ?? config.fields) !== undefined || output === undefined) return false
   const item = itemOutput(output)
   const names = Object.keys((item.type === 'object' && item.properties) || {})
@@ -200,12 +195,7 @@ async function describeData(task: Task, token: object) {
 }
 
 /** Ends at the first failure or interrupt. Prints at once as JSON and ids, at the end as a table or CSV. */
-async function runEach(
-  whole: Task,
-  tasks: readonly Task[],
-  names: readonly string[],
-  hooks: Hooks,
-): Promise<void> {
+async function runEach(whole: Task, tasks: readonly Task[], names: readonly string[], hooks: Hooks) {
   const { definition, format, context, options } = whole
   for (const flag of SINGLE_INPUT_FLAGS)
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)

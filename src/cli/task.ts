@@ -3,11 +3,10 @@ import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
-import type { RegisteredOperation } from '../framework/registry.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
-import type { ArgSpecs, Args, CommandContext, CommandOption, Options } from './context.js'
+import type { ArgSpecs, Args, CommandContext, CommandOption, OperationLine, Options } from './context.js'
 import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
@@ -52,10 +51,7 @@ export interface TerminalCommand {
   run(context: CommandContext, args: Args, options: Options): Promise<void>
 }
 
-interface RunOptions {
-  readonly context: CommandContext
-  readonly definition: RegisteredOperation
-  readonly options: Options
+interface RunOptions extends OperationLine {
   readonly format: Format
   /** The API key of the caller; undefined for the owner. */
   readonly key: string | undefined

@@ -10,7 +10,7 @@ import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../outp
 import { createProgress } from '../output/progress.js'
 import { isTerminal, write } from '../output/terminal.js'
 import { walkPages } from '../pages.js'
-import { runOperation } from '../run.js'
+import { runOnTokens } from '../run.js'
 import type { Task, TerminalCommand } from '../task.js'
 import { openOwn } from './import-log.js'
 import { MASKED, ROW_FORMATS } from './rows.js'
@@ -21,9 +21,7 @@ const COLUMNS = exportedAttributes.filter((name) => name !== 'deduplicate_token'
 
 /** Exports as the operation that lists by cursor. @throws CofferError those of it, `conflict` for a file that exists */
 export const exportTokens: TerminalCommand['run'] = (context, [path], options) =>
-  runOperation(context, context.registry.find('token list-after')!, [], options, {
-    run: (task) => exportAll(task, path),
-  })
+  runOnTokens(context, options, (task) => exportAll(task, path))
 
 async function exportAll(task: Task, path = '-'): Promise<void> {
   const { context, options } = task

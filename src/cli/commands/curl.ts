@@ -1,31 +1,25 @@
 import { formatTarget } from '../../client/format-request.js'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { usage } from '../../errors.js'
-import type { RegisteredOperation, RoutedOperation } from '../../framework/registry.js'
+import type { RoutedOperation } from '../../framework/registry.js'
 import { headerNames } from '../../http/headers.js'
 import { DEFAULT_PORT, DEFAULT_PREFIX } from '../../http/server.js'
-import type { Args, CommandContext, Options } from '../context.js'
+import type { OperationLine } from '../context.js'
 import { gatherInputs } from '../input/gather.js'
 import { displayLines } from '../output/display.js'
 import { printNotice } from '../output/output.js'
 import { isTerminal, write } from '../output/terminal.js'
 
 /** @throws CofferError `usage` */
-export async function printCurl(
-  context: CommandContext,
-  definition: RegisteredOperation,
-  args: Args,
-  options: Options,
-): Promise<void> {
+export async function printCurl(line: OperationLine): Promise<void> {
+  const { context, definition, args, options } = line
   const { config, terminal } = context
   const { endpoint, positionals, contentType = 'application/json' } = definition as RoutedOperation
   const { prefix = DEFAULT_PREFIX, url = `http://localhost:${DEFAULT_PORT}`, insecure, ca } = config
   if (args.length > positionals.length) throw usage('--curl takes one id at a time.')
   const named = Object.fromEntries(positionals.map((name, at) => [name, args[at]]))
   // Does not read the body.
-  const { inputs } = endpoint.takesBody
-    ? { inputs: [named] }
-    : await gatherInputs(context, definition, args, options)
+  const { inputs } = endpoint.takesBody ? { inputs: [named] } : await gatherInputs(context, line)
   const target = formatTarget(definition as RoutedOperation, inputs[0] ?? {})
   const { apiKey, idempotencyKey } = headerNames(prefix)
   const method = endpoint.method === 'GET' ? '' : `-X ${endpoint.method} `

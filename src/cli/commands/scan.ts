@@ -12,7 +12,7 @@ import { countOf } from '../output/display.js'
 import { printForRun, printWarning } from '../output/output.js'
 import { createProgress } from '../output/progress.js'
 import { walkPages } from '../pages.js'
-import { runOperation } from '../run.js'
+import { runOnTokens } from '../run.js'
 import { findTenantChoice } from '../target/vault.js'
 import type { Task, TerminalCommand } from '../task.js'
 
@@ -25,13 +25,7 @@ const OVERLAP = 18 * LONGEST_VALUE
 
 /** @throws CofferError `conflict` if something is found, after printing it; `usage` if a file cannot be read */
 export const scan: TerminalCommand['run'] = (context, paths, options) =>
-  runOperation(
-    context,
-    context.registry.find('token list-after')!,
-    [],
-    { ...options, reveal: true },
-    { run: (task) => scanAll(task, paths as string[]) },
-  )
+  runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
 
 async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task

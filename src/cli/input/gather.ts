@@ -7,7 +7,7 @@ import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
-import type { ArgSpecs, Args, CommandContext, Options } from '../context.js'
+import type { ArgSpecs, Args, CommandContext, OperationLine } from '../context.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
 import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './flags.js'
 import type { Form } from './form.js'
@@ -25,11 +25,10 @@ interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'c
   readonly list?: ListNoun
 }
 
-interface Draft {
-  readonly definition: RegisteredOperation
+type Line = Pick<OperationLine, 'definition' | 'args' | 'options'>
+
+interface Draft extends Line {
   readonly flags: readonly Flag[]
-  readonly args: Args
-  readonly options: Options
   /** The values of flags by property: booleans, or texts with the contents of files. */
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
   /** One input, or one for each body or id. */
@@ -44,15 +43,8 @@ type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
 const STEPS: readonly Step[] = [readFlags, readBodies, mergeFlags, askMissing, takeIds, findIds]
 
 /** `own`: the input that the command has read by itself. @throws CofferError `usage` that names missing and invalid flags */
-export function gatherInputs(
-  io: InputIo,
-  definition: RegisteredOperation,
-  args: Args,
-  options: Options,
-  own?: OperationInput,
-): Promise<Draft> {
-  const flags = listFlags(definition)
-  const draft: Draft = { definition, flags, args, options, texts: {}, inputs: [own ?? {}] }
+export function gatherInputs(io: InputIo, line: Line, own?: OperationInput): Promise<Draft> {
+  const draft: Draft = { ...line, flags: listFlags(line.definition), texts: {}, inputs: [own ?? {}] }
   const steps = own === undefined ? STEPS : STEPS.slice(-2)
   return steps.reduce(async (before, step) => step(await before, io), Promise.resolve(draft))
 }

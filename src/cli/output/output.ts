@@ -1,6 +1,6 @@
 import type { Config } from '../../config.js'
 import { type Problem, usage } from '../../errors.js'
-import { FORMATS, type Format } from '../../global-flags.js'
+import type { Format } from '../../global-flags.js'
 import { display, displayLines, fold, toJson } from './display.js'
 import {
   isList,
@@ -32,12 +32,9 @@ export interface PrintOptions extends Pick<Layout, 'marks' | 'wraps' | 'optional
   summarize?: Summarize | undefined
 }
 
-/** The given format; default: a table on a terminal, else JSON. @throws CofferError `usage` for an unknown format */
-export function chooseFormat(terminal: Terminal, asked: string | undefined): Format {
-  if (asked === undefined) return isTerminal(terminal.stdout) ? 'table' : 'json'
-  const format = FORMATS.find((known) => known === asked)
-  if (format === undefined) throw usage(`--output takes ${FORMATS.join(', ')}.`)
-  return format
+/** The given format; default: a table on a terminal, else JSON. */
+export function chooseFormat({ stdout }: Terminal, asked: Format | undefined): Format {
+  return asked ?? (isTerminal(stdout) ? 'table' : 'json')
 }
 
 export async function printForRun(

@@ -1,16 +1,13 @@
 import { spawnSync } from 'node:child_process'
 import type { Environment } from '../../config.js'
-import { isTerminal, type Terminal, write } from './terminal.js'
+import { isTerminal, type OutputStream, write } from './terminal.js'
 
 /** Prints a long text through `PAGER` on a terminal; `less` ends by itself if the text fits the screen. */
-export async function page({ stdout }: Pick<Terminal, 'stdout'>, env: Environment, text: string) {
+export async function page(stdout: OutputStream, env: Environment, text: string) {
   const { PAGER } = env
   if (PAGER && isTerminal(stdout)) {
-    const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'] as const }
-    const { status } = spawnSync('/bin/sh', ['-c', PAGER], {
-      ...options,
-      env: { LESS: 'FRX', ...env },
-    } as never)
+    const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
+    const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
     // The shell found it, and what it did is for the person who chose it.
     if (status !== null && status < 126) return
   }

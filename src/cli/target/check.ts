@@ -4,16 +4,12 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import { findUnknownName } from '../../framework/schema.js'
 import { loadOperation } from '../../operations/load.js'
 import { findPresentation } from '../commands/presentations.js'
-import type { CommandContext, Options } from '../context.js'
+import type { CommandContext, OperationLine } from '../context.js'
 import { requireVault, warnOfStore } from './place.js'
 
 /** Checks what can be checked before anything is asked. Resolves to the API key of the caller; undefined for the owner. */
-export async function checkTarget(
-  context: CommandContext,
-  definition: RegisteredOperation,
-  options: Options,
-  isExplained: boolean,
-): Promise<string | undefined> {
+export async function checkTarget(line: OperationLine, isExplained: boolean): Promise<string | undefined> {
+  const { context, definition, options } = line
   const { terminal, config, input } = context
   if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
   await warnOfStore(context)
@@ -39,10 +35,8 @@ function refuseApiKey({ apiKey, apiKeyStdin }: CommandContext['config']): void {
   if (apiKey === undefined && !apiKeyStdin) return
   const how =
     'Run it without a key: unset COFFER_API_KEY, and give neither --api-key-stdin nor a profile with a key.'
-  throw new CofferError(
-    'forbidden',
-    `Only the owner of the vault can do this, and an API key was given. ${how}`,
-  )
+  const what = 'Only the owner of the vault can do this, and an API key was given.'
+  throw new CofferError('forbidden', `${what} ${how}`)
 }
 
 /** @throws CofferError `usage` for an unknown field, naming the existing ones */

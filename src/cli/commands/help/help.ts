@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { Command, Option } from 'commander'
 import { findFixture } from '../../../assets.js'
-import type { Environment } from '../../../config.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
 import { ERRORS } from '../../../errors.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
@@ -13,6 +12,8 @@ import { listFlags } from '../../input/flags.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, type Terminal, write } from '../../output/terminal.js'
 
+type HelpContext = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
+
 /** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
   const { stdout } = context.terminal
@@ -21,22 +22,19 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
   const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands(), columns) : undefined
   const text = topic === undefined ? context.describeCommand(words) : `${fold(joinLines(topic), columns)}\n`
   if (options.man === true) return void (await write(stdout, await describeManual(context, words)))
-  if (options.output !== 'json')
-    return printHelpText(context.terminal, context.env, text, () => context.listSummaries())
+  if (options.output !== 'json') return printHelpText({ ...context, stdout }, text)
   await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
 }
 
 /** `text`: empty for the help of all commands. */
 export async function printHelpText(
-  terminal: Pick<Terminal, 'stdout'>,
-  env: Environment,
+  { stdout, env, listSummaries }: HelpContext,
   text: string,
-  listSummaries: CommandContext['listSummaries'],
 ): Promise<void> {
   const { page } = await import('../../output/pager.js')
-  if (text !== '') return page(terminal, env, text)
+  if (text !== '') return page(stdout, env, text)
   const { describeGroups } = await import('./overview.js')
-  return page(terminal, env, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(terminal.stdout)))
+  return page(stdout, env, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(stdout)))
 }
 
 /** The page of a noun or a command without one; of the program for any other word. */
