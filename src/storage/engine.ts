@@ -92,6 +92,9 @@ export interface PendingBatch {
   readonly tenant: number
 }
 
+/** Seals the entries of a batch, bound to its id. */
+export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint8Array
+
 /** Once the entry of an answered read has waited this many ms to be stored, engines refuse further logged reads. */
 export const MOST_PENDING_MS = 2_000
 
@@ -113,12 +116,8 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** Seals the entries of a batch, bound to its id. Undefined if the tenant does not exist any more. */
-  sealPending(
-    reader: EngineReader,
-    batch: PendingBatch,
-    entries: readonly LogEntry[],
-  ): Awaitable<Uint8Array | undefined>
+  /** What seals batches of a tenant's entries. Undefined if the tenant does not exist any more. */
+  sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /** None if a chain has them. Undefined if they do not open, the tenant is gone, or it is unknown. */
   openPending(
     reader: EngineReader,

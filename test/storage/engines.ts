@@ -60,7 +60,7 @@ const sealer: LogSealer = {
   seal: async (writer, entries) => {
     for (const { draft } of entries as DraftedEntry[]) await writer.put(draft)
   },
-  sealPending: (_reader, { id }, entries) => {
+  sealerOf: () => (id, entries) => {
     kept.set(Buffer.from(id).toString('hex'), entries)
     return id
   },

@@ -250,7 +250,8 @@ t.test(
     const leave = async (number: number) => {
       const id = batchKey(maker, number, Date.now())
       const entries = [createEntry(tenant, recordOf(await app.tenant()))]
-      const sealed = await engine.read((reader) => sealer().sealPending(reader, { id, tenant }, entries))
+      const seal = await engine.read((reader) => sealer().sealerOf(reader, tenant))
+      const sealed = seal!(id, entries)
       await run('insert into coffer_waiting values ($1, $2, 77, 1, $3)', [tenant, id, sealed])
     }
     await engine.logs.chainPending()

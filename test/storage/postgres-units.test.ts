@@ -25,7 +25,7 @@ function draft(id: number, { kind = KIND, keys = [id], text = id } = {}): Draft 
 
 const sealer: LogSealer = {
   seal: () => undefined,
-  sealPending: (_, __, entries) => Buffer.from(`${entries.length}`),
+  sealerOf: () => (_, entries) => Buffer.from(`${entries.length}`),
   openPending: () => [],
 }
 

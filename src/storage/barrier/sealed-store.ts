@@ -34,9 +34,9 @@ export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
         await unitOf(rows).putLog(tenant, theirs, chain, ids)
       }
     },
-    sealPending: async (rows, { id, tenant }, entries) => {
+    sealerOf: async (rows, tenant) => {
       const found = await unitOf(rows).findKeys(tenant)
-      return found && sealEntries(found, id, entries)
+      return found && ((id, entries) => sealEntries(found, id, entries))
     },
     openPending: async (rows, { id, tenant }, sealed) => {
       const found = await unitOf(rows).findKeys(tenant)

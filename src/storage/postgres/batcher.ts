@@ -14,17 +14,17 @@ const MOST = 64
 
 export class Batcher<Ask, Answer> {
   readonly #send: (asks: readonly Ask[]) => Promise<readonly Answer[]>
-  readonly #fits: (batch: readonly Ask[], next: Ask) => boolean
+  readonly #createFits: () => (next: Ask) => boolean
   readonly #waiting: Waiting<Ask, Answer>[] = []
   #running = 0
 
-  /** `send` returns an answer for each. `fits`: whether `next` may go with those before it. */
+  /** `send` returns an answer for each. `createFits`: begins a batch, and returns what says if an ask may go with those before it. */
   constructor(
     send: (asks: readonly Ask[]) => Promise<readonly Answer[]>,
-    fits = (_: readonly Ask[], __: Ask) => true,
+    createFits: () => (next: Ask) => boolean = () => () => true,
   ) {
     this.#send = send
-    this.#fits = fits
+    this.#createFits = createFits
   }
 
   ask(ask: Ask): Promise<Answer> {
@@ -36,14 +36,10 @@ export class Batcher<Ask, Answer> {
 
   #sendWaiting(): void {
     while (this.#running < AT_ONCE && this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, 1)
-      const asks = batch.map(({ ask }) => ask)
-      while (batch.length < MOST && this.#waiting.length > 0 && this.#fits(asks, this.#waiting[0]!.ask)) {
-        batch.push(this.#waiting.shift()!)
-        asks.push(batch.at(-1)!.ask)
-      }
+      const fits = this.#createFits()
+      const end = this.#waiting.findIndex(({ ask }, at) => at === MOST || !fits(ask))
       this.#running++
-      void this.#sendBatch(batch).then(() => {
+      void this.#sendBatch(this.#waiting.splice(0, end < 0 ? MOST : end)).then(() => {
         this.#running--
         this.#sendWaiting()
       })

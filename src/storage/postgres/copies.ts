@@ -14,17 +14,10 @@ import {
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW } from './read-sql.js'
 import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, randomNumber } from './tables.js'
-import {
-  type Change,
-  changePending,
-  createChange,
-  eachKey,
-  INSERT,
-  keyAt,
-  writeStatements,
-} from './write-sql.js'
+import { createChange, eachKey, INSERT, keyAt, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
+const NOTHING_ELSE = { changes: new Map() }
 const COUNT_ROWS = { text: 'select count(*) as rows from coffer_rows' }
 const READ_PENDING = {
   text: 'select id, tenant, chain, written, sealed from coffer_waiting order by written, id',
@@ -72,17 +65,14 @@ export async function countWrongKeys(connection: Connection): Promise<number> {
   return counted!.rows[0].wrong
 }
 
-function writeAll(changes: readonly Change[]): Statement[] {
-  return writeStatements([{ changes: new Map(changes.entries()) }])
-}
-
 /** Puts rows with the `seq` that they have, and reads them in the same transaction. */
 function createTarget(connection: Connection): RowTarget {
   return {
     async put(rows) {
       let last = 1
       for await (const batch of inBatches(rows, { rows: ROWS_AT_ONCE, bytes: Number.POSITIVE_INFINITY })) {
-        await connection.send(writeAll(batch.map((row) => createChange(INSERT, row))))
+        const changes = batch.map((row) => createChange(INSERT, row, 0, row))
+        await connection.send(writeStatements([{ changes: new Map(changes.entries()) }]))
         last = Math.max(last, ...batch.map(({ seq }) => seq))
       }
       await connection.send([{ text: "select setval('coffer_seq', $1)", values: [last] }])
@@ -112,7 +102,7 @@ export async function fillStore(
     const [inserted] = await connection.send([{ text, values }, ...CLEAR])
     if (inserted!.rowCount !== 1) throw alreadyThere()
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
-    await connection.send(writeAll(source.pending.map((each) => changePending(each))))
+    await connection.send(writeStatements([NOTHING_ELSE], source.pending))
     return arrived
   })
 }
@@ -144,6 +134,6 @@ export function rekeyStore(pool: ConnectionPool, options: RekeyOptions): Promise
       for await (const row of eachRow(connection, '', CLEAR)) yield { ...row, ...(await reseal(row)) }
     }
     await copyAndVerify({ count: counted!.rows[0].rows, rows }, createTarget(connection), mac, progress)
-    await connection.send(writeAll(pending!.rows.map((row) => changePending(resealPending(row)))))
+    await connection.send(writeStatements([NOTHING_ELSE], pending!.rows.map(resealPending)))
   })
 }

@@ -9,12 +9,12 @@ import { type Header, headerText } from '../vault-file.js'
 import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
-import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import { COMMIT, Collision, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
 import { getStatement, type RowName } from './read-sql.js'
 import type { Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
-import { type Commit, dropTenantStatements, fits, writeStatements } from './write-sql.js'
+import { type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
 
 /** How long a unit is run again, ms, and the deletion of a tenant. */
 const MOST_MS = 5_000
@@ -63,8 +63,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
       const { rows } = await pool.query(getStatement(names))
       return rows.sort((one, other) => one.number - other.number)
     })
-    const commits = new Batcher((asked: readonly Commit[]) => commitTogether(pool, asked), fits)
-    this.#shared = { ...parts, reads, commits, state }
+    const commits = new Batcher((asked: readonly Commit[]) => this.#commitTogether(asked), createFits)
+    this.#shared = { ...parts, reads, commits, logs: this.logs, state }
     this.#owner = owner
     this.#notice = notice
     this.#header = owner?.header
@@ -194,7 +194,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     const since = performance.now()
     let taken = 0
     for (let attempt = 1; ; attempt++) {
-      const unit = new Unit(this.#shared, options, this.logs)
+      const unit = new Unit(this.#shared, options)
       try {
         const result = await work(unit)
         await unit.commit()
@@ -221,6 +221,19 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
         unit.end()
       }
     }
+  }
+
+  /** @throws Collision if one of several commits is refused */
+  async #commitTogether(commits: readonly Commit[]) {
+    const logged = commits.flatMap(({ logs = [] }) => logs)
+    const [answer] = await this.logs.commit(logged, async (pending) => {
+      const statements = writeStatements(commits, pending)
+      const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
+      const results = await this.#shared.pool.using((connection) => connection.send(sent))
+      return results[sent.indexOf(statements.at(-1)!)]!.rows
+    })
+    if (commits.length > 1 && !answer.accepted) throw new Collision('conflict')
+    return commits.map(() => answer)
   }
 
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
@@ -255,12 +268,4 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
 /** Opens the vault in a store. @throws CofferError `vault_missing`, `unavailable`, `storage_failed` */
 export async function openPostgresEngine(options: PostgresOptions): Promise<PostgresEngine> {
   return new PostgresEngine(options, await readState(options.pool))
-}
-
-async function commitTogether(pool: ConnectionPool, commits: readonly Commit[]) {
-  const statements = writeStatements(commits)
-  const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
-  const results = await pool.using((connection) => connection.send(sent))
-  const [row] = results[sent.indexOf(statements.at(-1)!)]!.rows
-  return commits.map((_, at) => ({ ...row, isRefused: row.refused.includes(at + 1) }))
 }

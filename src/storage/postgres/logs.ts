@@ -3,12 +3,20 @@
  * get there within 25 ms. Each row names the chain that its server leases. The server moves its rows into that chain, oldest
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
+
+import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { batchKey } from '../../domain/records/taken-batches.js'
-import type { EngineWriter, LogEntry, LogSealer, PendingBatch, PendingEntries } from '../engine.js'
+import type {
+  EngineWriter,
+  LogEntry,
+  LogSealer,
+  PendingBatch,
+  PendingEntries,
+  SealEntries,
+} from '../engine.js'
 import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
-import { Collision, isUnavailable, type Statement } from './pool.js'
+import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
-import type { Shared } from './session.js'
 
 /** How long entries of reads wait for others. */
 const GATHER_MS = 25
@@ -21,19 +29,29 @@ const LEASE_MS = 60_000
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
+/** What a unit of work has logged in a tenant. */
+export interface Logged {
+  tenant: number
+  entries: readonly LogEntry[]
+  seal: SealEntries
+}
+
 /** Entries of one tenant that are committed together. `written`: µs since the epoch, in the order of commits. */
-export interface Batch extends PendingBatch {
+interface Batch extends PendingBatch {
   readonly written: number
   readonly entries: LogEntry[]
 }
 
 interface PendingUnit extends EngineWriter {
   readPending(statement: Statement): Promise<PendingEntries[]>
-  storePending(batch: Batch, chain: number): Promise<void>
+  storePending(pending: PendingEntries): void
   endPending(pending: readonly PendingEntries[]): void
 }
 
-interface PendingLogsOptions extends Pick<Shared, 'pool' | 'random' | 'clock'> {
+interface PendingLogsOptions {
+  pool: ConnectionPool
+  random: RandomSource
+  clock: Clock
   write<T>(work: (unit: PendingUnit) => Promise<T>): Promise<T>
   /** Tells the operator. */
   notice?: ((text: string) => void) | undefined
@@ -97,14 +115,21 @@ export class PendingLogs {
       throw logUnavailable(this.#reason)
   }
 
-  /** Makes batches of what is committed now. Contract: {@link end} is called when the commit has ended, well or not. */
-  begin(entries: readonly LogEntry[]): Batch[] {
+  /** Has `commit` store what units have logged. Entries of one tenant are one row. */
+  async commit<T>(logged: readonly Logged[], commit: (pending: PendingEntries[]) => Promise<T>): Promise<T> {
+    if (logged.length === 0) return commit([])
+    const chain = await this.claim()
     // Entries that reads have logged until now are older than this commit.
     this.#open = new Map()
-    const batches: Batch[] = []
     const own = new Map<number, Batch>()
-    for (const entry of entries) this.#addTo(own, entry, batches)
-    return batches
+    const batches: Batch[] = []
+    for (const { entries } of logged) for (const entry of entries) this.#addTo(own, entry, batches)
+    const seals = new Map(logged.map(({ tenant, seal }) => [tenant, seal]))
+    try {
+      return await commit(batches.map((batch) => sealBatch(batch, chain, seals.get(batch.tenant)!)))
+    } finally {
+      this.#end(batches)
+    }
   }
 
   /** `created`: takes a batch that is new. */
@@ -125,7 +150,7 @@ export class PendingLogs {
     batch.entries.push(entry)
   }
 
-  end(batches: readonly Batch[]): void {
+  #end(batches: readonly Batch[]): void {
     for (const batch of batches) this.#inFlight.delete(batch)
   }
 
@@ -137,9 +162,13 @@ export class PendingLogs {
       if (batches.length === 0) return
       await this.#options.write(async (unit) => {
         const chain = await this.claim()
-        for (const batch of batches) await unit.storePending(batch, chain)
+        for (const batch of batches) {
+          const seal = await this.sealer.sealerOf(unit, batch.tenant)
+          // The tenant was deleted if there is none.
+          if (seal !== undefined) unit.storePending(sealBatch(batch, chain, seal))
+        }
       })
-      this.end(this.unsent.splice(0, batches.length))
+      this.#end(this.unsent.splice(0, batches.length))
     })
   }
 
@@ -247,6 +276,10 @@ export class PendingLogs {
       this.#options.notice?.(`New log records are not in the log yet, and are tried again. ${this.#reason}`)
     }
   }
+}
+
+function sealBatch({ entries, ...batch }: Batch, chain: number, seal: SealEntries): PendingEntries {
+  return { ...batch, chain, sealed: seal(batch.id, entries) }
 }
 
 /** Runs works one after the other. */

@@ -4,7 +4,9 @@
  */
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
+import type { PendingEntries } from '../engine.js'
 import type { Batcher } from './batcher.js'
+import type { PendingLogs } from './logs.js'
 import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
 import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
@@ -25,8 +27,8 @@ export interface UnitOptions {
 export interface Shared {
   readonly pool: ConnectionPool
   readonly reads: Batcher<RowName, Answer>
-  /** Each answer has the numbers of the commits that were refused. */
   readonly commits: Batcher<Commit, Answer>
+  readonly logs: PendingLogs
   readonly clock: Clock
   readonly random: RandomSource
   /** Kinds of rows that callers cache. */
@@ -71,8 +73,8 @@ export class Session {
   }
 
   /** Sent with the next read, or at the end. */
-  hold(changes: Changes, then: readonly Statement[] = [], more: Partial<Commit> = {}): void {
-    this.#held.push(...writeStatements([{ ...more, changes, state: this.#expected }], true), ...then)
+  hold(commit: Commit, pending: readonly PendingEntries[] = [], then: readonly Statement[] = []): void {
+    this.#held.push(...writeStatements([{ ...commit, state: this.#expected }], pending, true), ...then)
   }
 
   /** `isCached`: rows that the counter compares. */
@@ -95,11 +97,13 @@ export class Session {
 
   /** Commits `commit`, and what was held before. */
   async commit(commit: Commit): Promise<void> {
-    const { step = 0, times } = commit
-    if (this.isTransaction) {
-      this.hold(commit.changes, [], commit)
-      await this.#end()
-    } else this.#compare([await this.#shared.commits.ask({ ...commit, state: this.#expected })])
+    const { step = 0, times, logs = [] } = commit
+    const end = (pending: readonly PendingEntries[]) => {
+      this.hold(commit, pending)
+      return this.#end()
+    }
+    if (this.isTransaction) await this.#shared.logs.commit(logs, end)
+    else this.#compare([await this.#shared.commits.ask({ ...commit, state: this.#expected })])
     this.#learn({ ...this.state, ...(times && { times }), changes: this.state.changes + step })
   }
 
@@ -114,7 +118,7 @@ export class Session {
   async abandon(checks?: Changes): Promise<void> {
     if (checks !== undefined && !this.isTransaction) return this.commit({ changes: checks })
     if (checks === undefined) this.#held.length = 0
-    else this.hold(checks)
+    else this.hold({ changes: checks })
     try {
       if (this.#connection !== undefined || this.#held.length > 0) await this.#send(ROLLBACK)
     } catch (error) {
@@ -155,7 +159,7 @@ export class Session {
     const { changes, generation } = this.state
     if (state.generation !== generation || (this.relies && state.changes !== changes))
       throw this.collide('stale')
-    if (rows[0].isRefused === true) throw this.collide('conflict')
+    if (rows[0].accepted === false) throw this.collide('conflict')
     this.state = state
     return rows
   }

@@ -6,7 +6,7 @@ import * as port from '../engine.js'
 import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
-import type { Batch, PendingLogs } from './logs.js'
+import type { Logged } from './logs.js'
 import { Collision, isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
@@ -22,7 +22,6 @@ export class Unit implements port.EngineWriter {
   droppedTenant: number | undefined
   readonly #shared: Shared
   readonly #options: UnitOptions
-  readonly #logs: PendingLogs
   readonly #session: Session
   #times: Times
   /** Rows that a change has read by their ids and has not written. */
@@ -32,14 +31,12 @@ export class Unit implements port.EngineWriter {
   /** By the names of rows, because one statement changes a row once. */
   readonly #changes = new Map<string, writes.Change>()
   readonly #changedKinds = new Set<number>()
-  #batches: readonly Batch[] = []
   #isNoted = false
   #isOver = false
 
-  constructor(shared: Shared, options: UnitOptions, logs: PendingLogs) {
+  constructor(shared: Shared, options: UnitOptions) {
     this.#shared = shared
     this.#options = options
-    this.#logs = logs
     this.#session = new Session(shared, options)
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state.times, this.now)
@@ -70,15 +67,16 @@ export class Unit implements port.EngineWriter {
   }
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
-    if (!this.#options.hasSent && this.#logs.unsent.length > 0) {
-      await this.#logs.send()
+    const { logs } = this.#shared
+    if (!this.#options.hasSent) {
+      await logs.send()
       this.#options.hasSent = true
-      // It may have read before they were stored.
-      throw this.#session.collide('stale')
+      // What it has read may be of a moment before they were stored.
+      if (this.#session.moments > 0) throw this.#session.collide('stale')
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant))
     rows.sort((one, other) => one.written - other.written)
-    const opened = await Promise.all(rows.map((row) => this.#logs.sealer.openPending(this, row, row.sealed)))
+    const opened = await Promise.all(rows.map((row) => logs.sealer.openPending(this, row, row.sealed)))
     const found = opened.flatMap<port.LogEntry | undefined>((entries) => entries ?? [undefined])
     // Those of one server are in order; what is undefined is sorted behind all.
     return found.sort((one, other) => one!.time - other!.time)
@@ -91,17 +89,11 @@ export class Unit implements port.EngineWriter {
   /** Removes pending entries, which the unit puts into a chain. */
   endPending(pending: readonly port.PendingEntries[]): void {
     for (const each of pending)
-      this.#write(rowName('pending', each.tenant, each.id), writes.changePending(each, true))
+      this.#write(rowName('pending', each.tenant, each.id), writes.changePending(each, writes.UNPEND))
   }
 
-  async storePending(batch: Batch, chain: number): Promise<void> {
-    const { entries, ...pending } = batch
-    const sealed = await this.#logs.sealer.sealPending(this, batch, entries)
-    if (sealed === undefined) return // The tenant was deleted.
-    this.#write(
-      rowName('pending', batch.tenant, batch.id),
-      writes.changePending({ ...pending, chain, sealed }),
-    )
+  storePending(pending: port.PendingEntries): void {
+    this.#write(rowName('pending', pending.tenant, pending.id), writes.changePending(pending))
   }
 
   changeCounter(kind: number): number | undefined {
@@ -110,19 +102,21 @@ export class Unit implements port.EngineWriter {
     return this.#session.state.changes
   }
 
-  async put({ seal, seq, created = seq === undefined ? this.now : -1, ...content }: port.Draft) {
-    const { kind, tenant, id, keys: sealed } = content
+  async put({ kind, tenant, id, seq, created, modified, expires, keys, seal }: port.Draft) {
     const rev = randomNumber(this.#shared.random, HIGHEST_REV)
-    checkRow({ ...content, seq: seq ?? 0, rev, created, sealed })
-    const known = seq === undefined ? undefined : await this.#readRow(kind, tenant, id)
-    if (seq !== undefined && known === undefined) throw this.#session.collide('conflict')
-    const row = { ...content, seq: known?.seq ?? 0, rev, created, sealed: seal(rev) }
-    this.#change(writes.createChange(known === undefined ? writes.INSERT : writes.REPLACE, row, known))
+    const isNew = seq === undefined
+    const row = { kind, tenant, id, seq: seq ?? 0, rev, modified, expires, keys, sealed: keys }
+    checkRow({ ...row, created: created ?? (isNew ? this.now : -1) })
+    const known = isNew ? undefined : await this.#readRow(kind, tenant, id)
+    if (!isNew && known === undefined) throw this.#session.collide('conflict')
+    const action = isNew ? writes.INSERT : writes.REPLACE
+    const content = { rev, created: created ?? this.now, modified, expires, keys, sealed: seal(rev) }
+    this.#change(writes.createChange(action, row, known?.rev, content))
   }
 
   async remove(kind: number, tenant: number, id: port.RowId): Promise<void> {
     const known = await this.#readRow(kind, tenant, id)
-    if (known !== undefined) this.#change(writes.createChange(writes.REMOVE, sql.rowOf(known), known))
+    if (known !== undefined) this.#change(writes.createChange(writes.REMOVE, known, known.rev))
   }
 
   append(entry: port.LogEntry): void {
@@ -135,7 +129,7 @@ export class Unit implements port.EngineWriter {
     this.droppedTenant = tenant
     for (const kind of this.#shared.remembered) this.#changedKinds.add(kind)
     this.hasWritten = true
-    this.#session.hold(this.#takeChanges(), writes.dropTenantStatements(tenant))
+    this.#session.hold({ changes: this.#takeChanges() }, [], writes.dropTenantStatements(tenant))
     this.#rows.clear()
     this.#unchanged.clear()
   }
@@ -155,18 +149,20 @@ export class Unit implements port.EngineWriter {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
     const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
-    if (entries.length > 0) {
-      const chain = await this.#logs.claim()
-      this.#batches = this.#logs.begin(entries)
-      for (const batch of this.#batches) await this.storePending(batch, chain)
+    const logs: Logged[] = []
+    for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
+      const seal = await this.#shared.logs.sealer.sealerOf(this, tenant)
+      const own = entries.filter((entry) => entry.tenant === tenant)
+      if (seal !== undefined) logs.push({ tenant, entries: own, seal })
     }
+    this.hasWritten ||= logs.length > 0
     const compares = this.#changedKinds.size > 0 || session.moments > 1
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
     const step = isCached ? randomNumber(this.#shared.random, MOST_STEP) : undefined
     const times = this.#isNoted ? this.#times : undefined
-    await session.commit({ changes: this.#takeChanges(), times, step })
+    await session.commit({ changes: this.#takeChanges(), logs, times, step })
   }
 
   /**
@@ -180,7 +176,8 @@ export class Unit implements port.EngineWriter {
     if (error instanceof Collision) session.collision ??= error
     const isKnown = session.collision !== undefined || isUnavailable(error)
     for (const [name, change] of this.#changes)
-      if (change.action <= writes.REMOVE) this.#unchanged.set(name, writes.createCheck(change, change.was))
+      if (change.action <= writes.REMOVE)
+        this.#unchanged.set(name, writes.createChange(writes.CHECK, change, change.was))
     try {
       await session.abandon(isKnown || session.moments <= 1 ? undefined : this.#unchanged)
       if (!isKnown) await session.endReading()
@@ -194,7 +191,6 @@ export class Unit implements port.EngineWriter {
   /** From here on it refuses to read and write. */
   end(): void {
     this.#isOver = true
-    this.#logs.end(this.#batches)
   }
 
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {
@@ -202,10 +198,10 @@ export class Unit implements port.EngineWriter {
     if (this.#rows.has(name)) return this.#rows.get(name)
     const [found] = await this.#read({ kind, tenant, id }, name)
     const row = found.kind === null ? undefined : found
-    if (this.#options.isChange) this.#rows.set(name, row)
+    if (!this.#options.isChange) return row
+    this.#rows.set(name, row)
     // Rows of a log are changed by the server that has the chain.
-    if (!this.#isCached(kind) && kind !== port.LOG_ROWS)
-      this.#keep(writes.createCheck({ kind, tenant, id }, row?.rev))
+    if (kind !== port.LOG_ROWS) this.#keep({ kind, tenant, id }, row?.rev)
     return row
   }
 
@@ -219,20 +215,21 @@ export class Unit implements port.EngineWriter {
       const isChanged = this.#changedKinds.has(kind)
       const known = isChanged ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
       const count = known?.was ?? (await this.#readKey({ kind, tenant, id, asks: sql.COUNT })).keyed
-      this.#keep(writes.createCheck({ kind, tenant, id }, count, writes.COUNT))
+      this.#keep({ kind, tenant, id }, count, writes.COUNT)
       return count
     })
     const isNone = (await Promise.all(counting)).every((count) => count === 0)
     const found = isNone ? [{ kind: null, total: 0 }] : await read()
-    for (const row of this.#isCached(kind) ? [] : sql.rowsOf(found))
-      this.#keep(writes.createCheck(row, row.rev))
+    for (const row of sql.rowsOf(found)) this.#keep(row, row.rev)
     return found
   }
 
   /** The state that was found first is compared when the unit commits. */
-  #keep(check: writes.Change): void {
-    const name = rowName(check.kind, check.tenant, check.id)
-    if (!this.#unchanged.has(name)) this.#unchanged.set(name, check)
+  #keep(row: sql.RowName, was?: number, action = writes.CHECK): void {
+    const { kind, tenant, id } = row
+    const name = rowName(kind, tenant, id)
+    if (action === writes.CHECK && this.#isCached(kind)) return
+    if (!this.#unchanged.has(name)) this.#unchanged.set(name, writes.createChange(action, row, was))
   }
 
   async #readKey(name: sql.RowName): Promise<QueryResult['rows'][number]> {
@@ -242,8 +239,8 @@ export class Unit implements port.EngineWriter {
   /** Sends first what the unit has written, if its names begin with `prefix`, because the answer is to show that. */
   #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
     this.#refuseLate()
-    if ([...this.#changes.keys()].some((name) => name.startsWith(prefix)))
-      this.#session.hold(this.#takeChanges())
+    if (this.#changes.size > 0 && [...this.#changes.keys()].some((name) => name.startsWith(prefix)))
+      this.#session.hold({ changes: this.#takeChanges() })
     return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
   }
 
@@ -262,7 +259,7 @@ export class Unit implements port.EngineWriter {
       throw this.#session.collide('stale')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold(this.#takeChanges())
+    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges() })
     this.#write(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)

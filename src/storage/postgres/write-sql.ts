@@ -1,10 +1,10 @@
 /** The changes of units of work as one statement. */
-import { toText } from '../bytes.js'
 import type { PendingEntries, Row } from '../engine.js'
 import type { Times } from '../time.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
+import type { Logged } from './logs.js'
 import type { Statement } from './pool.js'
-import { NOTHING, type RowName, STATE } from './read-sql.js'
+import { NOTHING, type RowName, STATE, type StoreState } from './read-sql.js'
 
 const KEY_BYTES = 8
 /** A commit of more rows may take long. */
@@ -17,9 +17,9 @@ export const REPLACE = 2
 export const REMOVE = 3
 /** A pending log entry is stored, or removed because a chain has it. */
 const PEND = 4
-const UNPEND = 5
+export const UNPEND = 5
 /** The row stays as it was read until the commit; or there is none. */
-const CHECK = 6
+export const CHECK = 6
 /** As many rows have a key as before. */
 export const COUNT = 7
 
@@ -28,19 +28,20 @@ export interface Change extends Row {
   action: number
   /** The `rev` of the row as it was read; 0 if there was none. Of a key, how many rows had it. */
   was: number
-  /** The keys that lead to the row from now on, and those that no longer do, one after another. */
-  added: Uint8Array
-  gone: Uint8Array
 }
 
 /** By the names of their rows. */
 export type Changes = ReadonlyMap<unknown, Change>
 
+type State = Pick<StoreState, 'generation' | 'changes'>
+
 /** A unit of work commits all of this, or nothing. */
 export interface Commit {
   changes: Changes
-  /** Nothing is written if the store has another state; -1 is any. */
-  state?: { generation: number; changes: number }
+  /** Log entries of the unit. */
+  logs?: readonly Logged[]
+  /** Nothing is written if the store has another state; of a number, -1 is any. */
+  state?: State
   /** Raises the counter `changes` by so much. */
   step?: number | undefined
   times?: Times | undefined
@@ -48,10 +49,8 @@ export interface Commit {
 
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
 const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
-/** The columns of commits and of changes. Each begins with the number of the commit, from 1 on. */
-const STATES = ['unit', 'changes', 'generation']
-const CHANGES = ['unit', ...ROW, 'action', 'was', 'added', 'gone']
-const NONE = { seq: 0, rev: 0, created: 0, modified: 0, expires: 0, keys: NOTHING, sealed: NOTHING }
+const CHANGES = [...ROW, 'action', 'was']
+const ANY = { changes: -1, generation: -1 }
 
 /** Numbers from `first` on, for {@link keyAt}. */
 export function eachKey(keys: string, first = 1): string {
@@ -62,39 +61,43 @@ export function keyAt(keys: string): string {
   return `substring(${keys} from n * ${KEY_BYTES} - ${KEY_BYTES - 1} for ${KEY_BYTES})`
 }
 
+/** The keys of `keys` that `others` does not have. The first is that of the kind, and in no table. */
+function difference(keys: string, others: string): string {
+  const key = keyAt(keys)
+  return `select x.tenant, x.kind, ${key} as key, x.seq from altered x, ${eachKey(keys, 2)} where position(${key} in ${others}) = 0`
+}
+
 const REV = `coalesce((select r.rev from coffer_rows r where ${IS_ROW} limit 1), 0)`
 const IS_PENDING = 't.tenant = x.tenant and t.id = x.id'
 const WRITE_TEXT = `with
 s as (select ${STATE} from coffer_state s where s.id = 1),
-units as (select x.* from ${unnest(STATES, 4)}),
 given as (select x.*, case when x.seq = 0 and x.action = ${INSERT} then nextval('coffer_seq') else x.seq end as place
-  from ${unnest(CHANGES, 4 + STATES.length)}),
-refused as (
-  select x.unit from units x, s where (x.changes >= 0 and x.changes <> s.changes)
-    or (x.generation >= 0 and x.generation <> s.generation)
-  union all select x.unit from given x where x.was <> case
+  from ${unnest(CHANGES, 6)}),
+checked as materialized (select ($4::bigint in (-1, s.changes)) and ($5::bigint in (-1, s.generation)) and not exists (
+  select 1 from given x where x.was <> case
     when x.action in (${REPLACE}, ${REMOVE}, ${CHECK}) then ${REV}
-    when x.action = ${UNPEND} then (select count(*) from coffer_waiting t where ${IS_PENDING})
     when x.action = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY})
-    else x.was end),
-changed as (select x.* from given x where x.unit not in (select unit from refused)),
+    else x.was end) as accepted from s),
+changed as (select x.* from given x where (select accepted from checked)),
 inserted as (insert into coffer_rows (${ROW.join(', ')})
   select ${ROW.map((column) => `x.${column === 'seq' ? 'place' : column}`).join(', ')} from changed x where x.action = ${INSERT}),
+altered as materialized (select r.tenant, r.kind, r.seq, r.keys as had, x.keys as has from changed x
+  cross join lateral (select * from coffer_rows r where ${IS_ROW} limit 1) r where x.action in (${REPLACE}, ${REMOVE}) and r.keys <> x.keys),
 keyed as (insert into coffer_keys (tenant, kind, key, seq)
-  select x.tenant, x.kind, ${keyAt('x.added')}, x.place from changed x, ${eachKey('x.added')}),
+  select x.tenant, x.kind, ${keyAt('x.keys')}, x.place from changed x, ${eachKey('x.keys', 2)} where x.action = ${INSERT}
+  union ${difference('x.has', 'x.had')}),
+gone as materialized (${difference('x.had', 'x.has')}),
+unkeyed as (delete from coffer_keys t using gone g
+  where t.tenant = g.tenant and t.kind = g.kind and t.key = g.key and t.seq = g.seq),
 replaced as (update coffer_rows r set rev = x.rev, ${CONTENT.map((column) => `${column} = x.${column}`).join(', ')}
   from changed x where x.action = ${REPLACE} and ${IS_ROW}),
 removed as (delete from coffer_rows r using changed x where x.action = ${REMOVE} and ${IS_ROW}),
-gone as materialized (select x.tenant, x.kind, ${keyAt('x.gone')} as key, x.place from changed x, ${eachKey('x.gone')}),
-unkeyed as (delete from coffer_keys t using gone g
-  where t.tenant = g.tenant and t.kind = g.kind and t.key = g.key and t.seq = g.place),
 stored as (insert into coffer_waiting (tenant, id, chain, written, sealed)
   select x.tenant, x.id, x.kind, x.created, x.sealed from changed x where x.action = ${PEND} on conflict do nothing),
 ended as (delete from coffer_waiting t using changed x where x.action = ${UNPEND} and ${IS_PENDING}),
 stated as (update coffer_state t set changes = t.changes + $2, times = coalesce($3, t.times)
-  where t.id = 1 and $2::bigint is not null and not exists (select 1 from refused))
-select ${STATE}, array(select unit::integer from refused) as refused,
-  1 / (case when $1 and exists (select 1 from refused) then 0 else 1 end) as accepted from s`
+  where t.id = 1 and $2::bigint is not null and (select accepted from checked))
+select ${STATE}, c.accepted, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
 
 /** Rows that a commit changes are locked for itself, and those that it only compares against changes. */
 const LOCKS = [
@@ -104,19 +107,23 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * The statements of commits, the last of which writes, and answers the state and the numbers of the commits that are
- * refused. The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a
- * commit that changes the state is alone.
+ * The statements of commits, the last of which writes all or nothing, and answers the state and whether it was `accepted`.
+ * The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a commit that
+ * changes the state is alone.
  */
-export function writeStatements(commits: readonly Commit[], isAborting = false): Statement[] {
-  const any = { changes: -1, generation: -1 }
-  const states = commits.map(({ state = any }, at) => ({ ...state, unit: at + 1 }))
-  const changes = commits.flatMap((commit, at) =>
-    [...commit.changes.values()].map((change) => ({ ...change, unit: at + 1 })),
-  )
+export function writeStatements(
+  commits: readonly Commit[],
+  pending: readonly PendingEntries[] = [],
+  isAborting = false,
+): Statement[] {
+  const changes = commits.flatMap((commit) => [...commit.changes.values()])
   const [{ step, times }] = commits as [Commit]
   const raised = step === undefined && times !== undefined ? 0 : step
-  const values = [isAborting, raised, times, ...toArrays(STATES, states), ...toArrays(CHANGES, changes)]
+  const expected = commits.map(({ state = ANY }) => state)
+  const counter = Math.max(...expected.map((state) => state.changes))
+  const { generation } = expected[0]!
+  const all = [...changes, ...pending.map((each) => changePending(each))]
+  const values = [isAborting, raised, times, counter, generation, ...toArrays(CHANGES, all)]
   const locks = LOCKS.map(({ name, strength, actions }) => {
     const rows = changes.filter(({ action, was }) => was > 0 && actions.includes(action))
     // In one order, so that no two wait for one another.
@@ -131,55 +138,55 @@ export function writeStatements(commits: readonly Commit[], isAborting = false):
 
 /** A commit locks the state of the store if it changes the state, or adds what it may have searched and not found. */
 function locksState({ step, times, changes }: Commit): boolean {
-  const all = [...changes.values()]
-  const searched = all.filter(({ action }) => action === COUNT).map(({ kind }) => kind)
-  const isSearched = ({ added, kind }: Change) => added.length > 0 && searched.includes(kind)
-  return step !== undefined || times !== undefined || all.some(isSearched)
+  if (step !== undefined || times !== undefined) return true
+  const searched = new Set<number>()
+  for (const { action, kind } of changes.values()) if (action === COUNT) searched.add(kind)
+  if (searched.size === 0) return false
+  return [...changes.values()].some(({ action, kind }) => action <= REPLACE && searched.has(kind))
 }
 
-/** Whether `next` may go with `others`: one statement changes a row once, and compares none that it changes. */
-export function fits(others: readonly Commit[], next: Commit): boolean {
-  const meets = ({ changes }: Commit) =>
-    [...next.changes].some(([name, { action }]) => {
-      const known = changes.get(name)
-      return known !== undefined && (known.action < CHECK || action < CHECK)
-    })
-  const all = others.flatMap(({ changes }) => [...changes.values()])
-  const bytes = all.reduce((sum, { sealed }) => sum + sealed.length, 0)
-  return bytes < MOST_BYTES && ![...others, next].some(locksState) && !others.some(meets)
+/**
+ * Returns what says whether a commit may go with those before it: one statement changes a row once, compares none that it
+ * changes, and expects one state.
+ */
+export function createFits(): (next: Commit) => boolean {
+  /** Whether it is changed, by the names of rows. */
+  const known = new Map<unknown, boolean>()
+  let expected: Commit['state']
+  let bytes = 0
+  let isAlone = false
+  return (next) => {
+    const { changes, state = ANY } = next
+    const isFirst = expected === undefined
+    const isOther = !isFirst && !agree(expected!, state)
+    isAlone ||= locksState(next)
+    if (!isFirst && (isAlone || isOther || bytes >= MOST_BYTES)) return false
+    for (const [name, { action }] of changes)
+      if (known.has(name) && (known.get(name) || action < CHECK)) return false
+    for (const [name, { action, sealed }] of changes) {
+      known.set(name, action < CHECK)
+      bytes += sealed.length
+    }
+    if (isFirst || state.changes >= 0) expected = state
+    return true
+  }
 }
 
-/** `before`: the row as it was read, unless it is new. */
-export function createChange(action: number, row: Row, before?: Pick<Row, 'rev' | 'keys'>): Change {
-  const { rev: was, keys } = before ?? { rev: 0, keys: NOTHING }
-  const sealed = action === REMOVE ? NOTHING : row.sealed
-  return { ...row, sealed, action, was, added: difference(row.keys, keys), gone: difference(keys, row.keys) }
+function agree(one: State, other: State): boolean {
+  const isSame = one.changes === other.changes || Math.min(one.changes, other.changes) < 0
+  return isSame && one.generation === other.generation
 }
 
-/** A check of the row with this `rev`; without one, that there is none. With {@link COUNT}: of the number of rows of a key. */
-export function createCheck({ kind, tenant, id }: RowName, was = 0, action = CHECK): Change {
-  return { ...NONE, kind, tenant, id, action, was, added: NOTHING, gone: NOTHING }
+/** `was`: the `rev` of the row as it was read, 0 if there was none; with {@link COUNT} how many rows have the key. */
+export function createChange(action: number, name: RowName, was = 0, row: Partial<Row> = {}): Change {
+  const { kind, tenant, id } = name
+  const { seq = 0, rev = 0, created = 0, modified = 0, expires = 0, keys = NOTHING, sealed = NOTHING } = row
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, action, was }
 }
 
-/** Stores a pending entry, or removes one that is in a chain now. */
-export function changePending(pending: PendingEntries, isChained = false): Change {
-  const { tenant, id, chain: kind, written: created, sealed } = pending
-  const check = createCheck({ tenant, kind, id }, isChained ? 1 : 0, isChained ? UNPEND : PEND)
-  return isChained ? check : { ...check, created, sealed }
-}
-
-/** All keys but the first, which is that of the kind and has an index of its own; each once. */
-function splitKeys(keys: Uint8Array): Map<string, Uint8Array> {
-  const found = new Map<string, Uint8Array>()
-  for (let at = KEY_BYTES; at < keys.length; at += KEY_BYTES)
-    found.set(toText(keys, at, at + KEY_BYTES), keys.subarray(at, at + KEY_BYTES))
-  return found
-}
-
-function difference(keys: Uint8Array, others: Uint8Array): Buffer {
-  const found = splitKeys(keys)
-  for (const key of splitKeys(others).keys()) found.delete(key)
-  return Buffer.concat([...found.values()])
+/** Stores pending entries, or removes them because they are in a chain now. */
+export function changePending({ tenant, id, chain, written, sealed }: PendingEntries, action = PEND): Change {
+  return createChange(action, { tenant, kind: chain, id }, 0, { created: written, sealed })
 }
 
 export function dropTenantStatements(tenant: number): Statement[] {
