@@ -138,8 +138,8 @@ async function findTokens({ ask, context }: Task, id: string): Promise<readonly 
 
 async function confirmDestruction(task: Task, tasks: readonly Task[], { confirm }: Hooks): Promise<void> {
   const { context, definition, args } = task
-  const { destroys } = definition
-  if (destroys === undefined || context.config.yes) return
+  const { confirmation } = definition
+  if (confirmation === undefined || context.config.yes) return
   if (confirm !== undefined) return confirm(task)
   // Nobody is asked about a token that there is not.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
@@ -150,7 +150,7 @@ async function confirmDestruction(task: Task, tasks: readonly Task[], { confirm 
     if (found?.data.length === 0) await explainFailure(each, new CofferError('not_found', NO_TOKEN))
   }
   const prompt = await import('./input/prompt.js')
-  const message = `${[destroys, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
+  const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
   await prompt.confirm(context.terminal, message)
 }
 

@@ -163,7 +163,7 @@ export class Run {
 }
 
 function hintsFor({ context, definition, presentation: { empty } }: RunOptions, input: OperationInput) {
-  const { noun, output, destroys, positionals } = definition
+  const { noun, output, confirmation, positionals } = definition
   const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
   const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
   const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
@@ -171,6 +171,6 @@ function hintsFor({ context, definition, presentation: { empty } }: RunOptions, 
     empty:
       empty ??
       (isFiltered ? `No ${noun} matches these filters.` : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`),
-    done: output === undefined && destroys !== undefined ? 'Deleted.' : 'Done.',
+    done: output === undefined && confirmation !== undefined ? 'Deleted.' : 'Done.',
   }
 }

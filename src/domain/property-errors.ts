@@ -27,7 +27,7 @@ export function collect<T>(errors: PropertyErrors, path: string, work: () => T):
   try {
     return work()
   } catch (error) {
-    return takeComplaints(errors, path, error)
+    return addErrorsOf(errors, path, error)
   }
 }
 
@@ -36,7 +36,7 @@ export async function collectLater<T>(errors: PropertyErrors, path: string, work
   try {
     return await work()
   } catch (error) {
-    return takeComplaints(errors, path, error)
+    return addErrorsOf(errors, path, error)
   }
 }
 
@@ -49,7 +49,7 @@ export async function collectBelow<T>(errors: PropertyErrors, path: string, work
   return done
 }
 
-function takeComplaints(errors: PropertyErrors, path: string, error: unknown): undefined {
+function addErrorsOf(errors: PropertyErrors, path: string, error: unknown): undefined {
   if (!(error instanceof CofferError) || error.code !== 'validation') throw error
   for (const [at, messages] of Object.entries(error.errors ?? { [path]: [error.message] }))
     for (const message of messages) addError(errors, at, message)

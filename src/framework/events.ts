@@ -51,18 +51,18 @@ async function storeEvents(
   trace_id: string,
 ): Promise<Waiting[]> {
   const waiting: Waiting[] = []
-  for (const { type: entity, id, as, told, actor } of entries) {
+  for (const { type: entity, id, as, event, actor } of entries) {
     const type =
-      told?.type ?? (as === undefined || as.hasOwnEvent ? undefined : eventOf(entity, as.operation))
+      event?.type ?? (as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation))
     const hooks = Object.keys(webhooks).filter((hook) => type !== undefined && webhooks[hook]!.includes(type))
     if (type === undefined || hooks.length === 0) continue
     const kind = entity === 'card' || entity === 'bank' ? 'token' : (entity as Kind)
-    const about = told?.about ?? (await store.get(kind, number, id)) ?? { id }
-    const data = { ...describeEvent({ ...told, type, about }), actor: await nameActor(store, number, actor) }
-    const event = { id: createUuid(), type, timestamp: now, trace_id, data }
+    const about = event?.about ?? (await store.get(kind, number, id)) ?? { id }
+    const data = { ...describeEvent({ ...event, type, about }), actor: await nameActor(store, number, actor) }
+    const sent = { id: createUuid(), type, timestamp: now, trace_id, data }
     for (const webhook_id of hooks) {
       const times = { due_at: now, created_at: now, queued_at: now }
-      const to = { id: createUuid(), tenant_id, webhook_id, event }
+      const to = { id: createUuid(), tenant_id, webhook_id, event: sent }
       const record: DeliveryRecord = { ...to, state: 'waiting', attempts: 0, ...times }
       await store.insert('delivery', number, record, { ...keptUntil(record), fresh: true })
       waiting.push({ kind: 'delivery', tenant: number, lane: webhook_id, id: record.id })

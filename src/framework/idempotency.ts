@@ -23,7 +23,7 @@ const MOST_OF_APPLICATION = 10_000
 
 type Kind = AnswerSubject['kind']
 
-/** The kind of the record that an entity is, if answers describe it. */
+/** The kind of record behind each entity type; undefined if no stored answer describes it. */
 const SUBJECT_KINDS: Readonly<Record<EntityType, Kind | undefined>> = {
   token: 'token',
   card: 'token',
@@ -173,8 +173,8 @@ export class IdempotentAnswer {
     const found = new Map<string, AnswerSubject>()
     const { type: kind, id } = caller.actor
     if (kind === 'application') found.set(`${kind}/${id}`, { kind, id })
-    for (const { type, id, as, told } of recorded) {
-      const kind = told === undefined ? SUBJECT_KINDS[type] : undefined
+    for (const { type, id, as, event } of recorded) {
+      const kind = event === undefined ? SUBJECT_KINDS[type] : undefined
       if (as?.operation === 'delete') found.delete(`${kind}/${id}`)
       else if (kind !== undefined) found.set(`${kind}/${id}`, { kind, id })
     }

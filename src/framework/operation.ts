@@ -7,7 +7,7 @@ import type { Lenient } from '../domain/omit-undefined.js'
 import type { CodeAnswer, HeaderMap } from '../domain/proxy/code-answer.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { LogRecord, TenantRecord } from '../domain/records/records.js'
-import type { Told } from '../domain/webhook/events.js'
+import type { WebhookEvent } from '../domain/webhook/events.js'
 import type { Problem } from '../errors.js'
 import type { Durability, Store, StoreReader, StoreWriter } from '../storage/store.js'
 import type { Caller, CallerCache } from './caller/caller.js'
@@ -37,10 +37,10 @@ export interface Effects {
 }
 
 export interface Audit {
-  /** Logged in the same unit of work; null: not. `transform`: how a token's data was shown or used. */
-  record(entityType: EntityType, entityId: string, as?: LogEntry | null, transform?: Transform): void
-  /** Tells webhooks an event that does not follow from what is recorded. */
-  tell(event: Told): void
+  /** Logs in the same unit of work. `entry`: default the operation's `log`; null: nothing is logged. `transform`: how a token's data was shown or used. */
+  record(entityType: EntityType, entityId: string, entry?: LogEntry | null, transform?: Transform): void
+  /** Sends webhooks an event that is not derived from what is recorded. */
+  emit(event: WebhookEvent): void
 }
 
 /** Tools of a handler within one unit of work. The engine may run the unit again. */
@@ -66,8 +66,8 @@ export interface Context
 export type OperationInput = Record<string, unknown>
 
 export interface LogEntry extends Pick<LogRecord, 'operation' | 'message'> {
-  /** No event is derived from this entry. The handler adds one with `audit.tell`, or none. */
-  readonly hasOwnEvent?: true
+  /** The handler may send one with `audit.emit`. */
+  readonly derivesNoEvent?: true
 }
 
 export interface AuditEntry {
@@ -75,7 +75,7 @@ export interface AuditEntry {
   readonly id: string
   readonly as?: LogEntry | undefined
   readonly transform?: Transform | undefined
-  readonly told?: Told
+  readonly event?: WebhookEvent
   readonly actor: Caller['actor']
 }
 
@@ -177,22 +177,26 @@ export interface Operation<
   readonly contentType?: string
   readonly alsoContentType?: string
   readonly columns?: readonly string[]
-  /** Command lines that succeed in a new vault when run in this order. */
+  /** Command lines, each of which succeeds in the sample vault. */
   readonly examples: readonly string[]
+  /** Its command has `--explain`, which says how the access rules decide. */
   readonly isExplainable?: true
+  /** It may return {@link Existing} instead of creating. */
   readonly mayAnswerExisting?: true
+  /** It may return {@link HttpAnswer}. */
   readonly mayAnswerHttp?: true
-  /** The answer contains data of tokens, which the owner sees masked unless a read has `--reveal`. */
+  /** The answer contains data of tokens. The owner sees it masked: a write always, a read without `--reveal`. */
   readonly isRevealable?: true
-  readonly destroys?: string
+  /** For an operation that destroys: what its command asks first; the ids follow it, then "Go on?". */
+  readonly confirmation?: string
   /** In no-reveal mode it is refused: it gives data, or keys, or decides what code does with data. */
   readonly noReveal?: 'refused'
-  /** The log record of each entity that `audit.record` names, with audience `owner` also for the tenant. Absent: nothing is logged. */
+  /** The entry for each entity that the handler gives to `audit.record`; with audience `owner` also one for the tenant. */
   readonly log?: LogEntry
   /** Validates what a schema cannot express, without stored data; `input` lacks properties with errors. @throws CofferError `validation` */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
   run?(context: Context, input: Infer<I>, checked: Checked): Promise<Result<O>>
-  /** Instead of `run`: takes several transactions. */
+  /** Instead of `run`: takes several units of work. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
   /** Runs in the owner's process without an open vault. Beside another handler: if the vault is too damaged to open. */
   runOffline?(session: OfflineSession, input: Infer<I>): Promise<Answer<O>>

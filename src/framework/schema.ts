@@ -1,5 +1,6 @@
 /** The subset of JSON Schema in which operations declare input and output, and the type of each schema. */
 import { isObject } from '../domain/json/json.js'
+import { MAX_NAME_LENGTH } from '../domain/text/display-name.js'
 
 /** Annotations of any schema; of these only `nullable` affects validation by the schema. */
 interface Annotations {
@@ -111,6 +112,10 @@ export function filterBy(description: string, suggestions: readonly string[] = [
   const items = { type: 'string', minLength: 1, suggestions } as const
   return { type: 'array', items, maxItems: 100, description } as const
 }
+
+const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
+export const displayName = { ...name, description: 'A display name.' } as const
+export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
 
 /** Any JSON, or an enumeration of strings. */
 export interface AnySchema extends Annotations {

@@ -2,7 +2,7 @@ import type { Transform } from '../domain/access/permissions.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
-import type { Told } from '../domain/webhook/events.js'
+import type { WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
 import type { Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
@@ -132,12 +132,17 @@ class UnitContext implements Context {
     return this
   }
 
-  record(type: EntityType, id: string, as: LogEntry | null = this.#log ?? null, transform?: Transform): void {
-    this.#recorded.push({ type, id, as: as ?? undefined, transform, actor: this.caller.actor })
+  record(
+    type: EntityType,
+    id: string,
+    entry: LogEntry | null = this.#log ?? null,
+    transform?: Transform,
+  ): void {
+    this.#recorded.push({ type, id, as: entry ?? undefined, transform, actor: this.caller.actor })
   }
 
-  tell(told: Told): void {
-    this.#recorded.push({ type: 'webhook', id: '', told, actor: this.caller.actor })
+  emit(event: WebhookEvent): void {
+    this.#recorded.push({ type: 'webhook', id: '', event, actor: this.caller.actor })
   }
 
   enqueue(waiting: readonly Waiting[]): void {

@@ -1,10 +1,13 @@
-/** Derives management operations of a noun from one declaration of how its records are found, shown and logged. */
+/**
+ * Derives management operations of a noun from one declaration of how its records are found, shown and logged: `get` and
+ * `delete` whole; of create, list, update and patch a declaration to spread, and functions for their handlers.
+ */
 import type { Permission } from '../domain/access/permissions.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
-import { matchesName } from '../domain/reactor/formula.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
 import type { Audit } from '../domain/records/token-record.js'
+import { matchesName } from '../domain/text/display-name.js'
 import { readList } from '../framework/list.js'
 import { type Context, type Operation, operation, type Session } from '../framework/operation.js'
 import { type List, listOutput, type PageRequest } from '../framework/page.js'
@@ -19,6 +22,7 @@ type PermissionNoun = { [P in Permission]: P extends `${infer Name}:delete` ? Na
 interface Noun<Name extends string, Path extends string, K extends Kind, O extends Schema> {
   name: Name
   kind: K
+  /** In the log; default: `kind`. */
   entity?: EntityType
   path: Path
   /** The permission of all its operations, without the last word. */
@@ -47,7 +51,7 @@ type Attributes<R> = {
     | (undefined extends R[Name] ? undefined : never)
 }
 
-type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'destroys' | 'log'> & {
+type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'confirmation' | 'log'> & {
   /** Refuses, or removes what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }
@@ -120,10 +124,10 @@ export function manage<
   const records = recordsOf<K, O>(noun)
   const byId = inputSchema(['id'], { id: noun.id })
   const label = entity.replaceAll('_', ' ')
-  const declared = <V extends string, R extends string>(verb: V, right: string, route: R) => ({
+  const declared = <V extends string, R extends string>(verb: V, action: string, route: R) => ({
     name: `${noun.name} ${verb}` as const,
     permissions: [noun.permission, noun.alsoPermission].flatMap((each) =>
-      each === undefined ? [] : [`${each}:${right}` as Permission],
+      each === undefined ? [] : [`${each}:${action}` as Permission],
     ),
     ...(noun.alsoPermission && { needsOnePermission: true as const }),
     route,
@@ -134,15 +138,15 @@ export function manage<
   return {
     ...records,
     byId,
-    creating: {
+    createDeclaration: {
       ...declared('create', 'create', `POST ${path}` as const),
       ...log('create', 'created'),
       success: 201 as const,
       output,
     },
-    listing: { ...declared('list', 'read', `GET ${path}` as const), output: listOutput(output) },
-    updating: { ...declared('update', 'update', `PUT ${path}/{id}` as const), ...updated, output },
-    patching: {
+    listDeclaration: { ...declared('list', 'read', `GET ${path}` as const), output: listOutput(output) },
+    updateDeclaration: { ...declared('update', 'update', `PUT ${path}/{id}` as const), ...updated, output },
+    patchDeclaration: {
       ...declared('patch', 'update', `PATCH ${path}/{id}` as const),
       ...updated,
       contentType: 'application/merge-patch+json',
@@ -187,6 +191,6 @@ function capitalize(text: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
-export function anyOf(field: string, values: readonly string[] | undefined): Condition | undefined {
+export function whereIn(field: string, values: readonly string[] | undefined): Condition | undefined {
   return values && { or: values.map((value) => ({ field, value })) }
 }

@@ -105,7 +105,7 @@ export function Requests() {
           <a href={linkTo('requests')}>All requests</a>
         </Empty>
       )}
-      <Told count={news?.count ?? 0} />
+      <WebhookEvent count={news?.count ?? 0} />
     </Screen>
   )
 }
@@ -144,7 +144,7 @@ function Filters({ requests }: { requests: readonly Seen[] }) {
 }
 
 /** Tells a screen reader of new requests, at most every five seconds. */
-function Told({ count }: { count: number }) {
+function WebhookEvent({ count }: { count: number }) {
   const [told, setTold] = useState({ count, text: '' })
   const isNew = told.count !== count
   useEffect(() => {

@@ -3,7 +3,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import t, { type Test } from 'tap'
 import { createVaultHome } from '../cli/home.js'
 import { type Received, startStub } from '../http/stub.js'
-import { connectAgent, type Told } from '../support/agent.js'
+import { connectAgent, type WebhookEvent } from '../support/agent.js'
 
 const NUMBER = '4929123456789015'
 const CVC = '739'
@@ -204,7 +204,7 @@ t.test('no way leads a marked value into an answer', async (t) => {
   const number = '{{ card-1 | json: "$.number" }}'
   const cvc = '{{ card-1 | json: "$.cvc" }}'
   let ways = 0
-  const attack = async (how: string, run: () => Promise<unknown>): Promise<Told> => {
+  const attack = async (how: string, run: () => Promise<unknown>): Promise<WebhookEvent> => {
     ways++
     const told = await run().catch(({ message }: Error) => ({
       isError: true,
@@ -212,7 +212,7 @@ t.test('no way leads a marked value into an answer', async (t) => {
       data: undefined,
     }))
     t.same(leaks(told), [], how)
-    return told as Told
+    return told as WebhookEvent
   }
   const call = (by: typeof agent, tool: string, input: Record<string, unknown>) =>
     attack(`${tool} ${JSON.stringify(input)}`, () => by.call(tool, input))

@@ -22,7 +22,7 @@ export interface Run {
   interruptAt?: string
   /** Sends an interrupt once this is aborted, or as soon as somebody listens for it. */
   interrupt?: AbortSignal
-  /** Told all that is printed, as it comes. */
+  /** WebhookEvent all that is printed, as it comes. */
   watch?(text: string): void
   /** The code that every write to standard output fails with. */
   stdoutFailure?: string

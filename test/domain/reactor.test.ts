@@ -7,9 +7,9 @@ import {
   checkContract,
   checkFormula,
   type FormulaBody,
-  matchesName,
 } from '../../src/domain/reactor/formula.js'
 import { checkReactor, readConfiguration } from '../../src/domain/reactor/reactor.js'
+import { matchesName } from '../../src/domain/text/display-name.js'
 import type { PropertyErrors } from '../../src/errors.js'
 import { errorsOf } from '../support/refusals.js'
 

@@ -66,7 +66,9 @@ t.test('the tables of documents are those of fixtures/emulation.json', async (t)
 
 t.test('the program has every part that the table rates, and the table rates every call', async (t) => {
   const parts = listParts()
-  const rated = areas.flatMap(({ in_2023 = [], later = [] }) => [...in_2023, ...later].flatMap(eachPart))
+  const rated = areas.flatMap(({ in_2023 = [], since_2023 = [] }) =>
+    [...in_2023, ...since_2023].flatMap(eachPart),
+  )
   for (const part of rated) t.ok(parts.has(part), part)
   const calls = rated.filter((part) => /^[A-Z]+ \S+$/.test(part))
   t.equal(new Set(calls).size, calls.length, 'none is rated twice')

@@ -1,4 +1,4 @@
-/** Every call, what it takes, and how a request for it is made and spoiled: written from the specification, not from the registry. */
+/** Every call, the permissions it requires, and a valid and invalid inputs for it: from the specification, not from the registry. */
 import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -9,7 +9,7 @@ import { handlerOf } from '../support/service.js'
 import type { TestVault } from '../support/test-vault.js'
 
 /** The calls of a noun that is created, listed, read, replaced and deleted. */
-const manage = (path: string, noun: string) => ({
+const crudCalls = (path: string, noun: string) => ({
   [`${noun}:create`]: [`POST ${path}`],
   [`${noun}:read`]: [`GET ${path}`, `GET ${path}/{id}`],
   [`${noun}:update`]: [`PUT ${path}/{id}`],
@@ -38,7 +38,7 @@ const CALLS: Record<string, string[]>[] = [
   { 'token:delete': ['DELETE /tokens/{id}', `DELETE ${LINK}`] },
   { 'token-intent:create': ['POST /token-intents'], 'token-intent:read': ['GET /token-intents/{id}'] },
   { 'token-intent:delete': ['DELETE /token-intents/{id}'] },
-  manage('/applications', 'application'),
+  crudCalls('/applications', 'application'),
   { 'application:update': ['POST /applications/{id}/regenerate'], 'application:create': [`POST ${KEYS}`] },
   { 'application:read': [`GET ${KEYS}`, `GET ${KEYS}/{id}`], 'application:delete': [`DELETE ${KEYS}/{id}`] },
   { 'log:read': ['GET /logs', 'GET /logs/entity-types'] },
@@ -51,9 +51,9 @@ const CALLS: Record<string, string[]>[] = [
   { 'tenant:invitation:create tenant:invitation:update': [`POST ${INVITATIONS}/{id}/resend`] },
   { 'tenant:invitation:read': [`GET ${INVITATIONS}`, `GET ${INVITATIONS}/{id}`] },
   { 'tenant:invitation:delete': [`DELETE ${INVITATIONS}/{id}`] },
-  manage('/reactor-formulas', 'reactor'),
-  manage('/reactors', 'reactor'),
-  manage('/proxies', 'proxy'),
+  crudCalls('/reactor-formulas', 'reactor'),
+  crudCalls('/reactors', 'reactor'),
+  crudCalls('/proxies', 'proxy'),
   { 'webhooks:create webhook:create': ['POST /webhooks'] },
   { 'webhooks:read webhook:read': ['GET /webhooks', 'GET /webhooks/{id}', 'GET /webhooks/event-types'] },
   { 'webhooks:update webhook:update': ['PUT /webhooks/{id}'] },

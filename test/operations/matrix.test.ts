@@ -316,7 +316,7 @@ function* rowsOfFaults(definition: RoutedOperation, { ours }: World): Generator<
 
 /** The id of each thing that the other tenant has, in each place; and lists, filtered by such ids. */
 function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Generator<Row> {
-  const { endpoint, destroys, onlyFor } = definition
+  const { endpoint, confirmation, onlyFor } = definition
   const { good, missing } = faultyInputsOf(definition)
   const own = fill(good, ours)
   const all: Sent = { key: keysOf(definition, ours).all }
@@ -326,7 +326,7 @@ function* rowsOfOthers(definition: RoutedOperation, { ours, theirs }: World): Ge
     for (const [what, id] of Object.entries(theirs.ids))
       for (const sent of onlyFor === undefined ? [all, 'owner' as const] : [all])
         yield { about: `their ${what} as ${place}`, input: { ...own, [place]: id }, sent, status: 404 }
-  if (destroys !== undefined) return
+  if (confirmation !== undefined) return
   const ids = Object.values(theirs.ids)
   const filters = { id: ids, entity_id: ids[0], query: `id:${ids[0]}` }
   const { properties = {} } = definition.input
@@ -425,7 +425,7 @@ t.test('each row of the matrix is answered as documented, and tells nothing of a
   ] as const)
     t.match(await world.handler(new Request(`http://localhost${path}`, { method })), { status })
   t.equal(await describe(vault, theirs), before, 'nothing of the other tenant has changed')
-  for (const definition of registry.routed.filter(({ destroys }) => destroys === undefined)) {
+  for (const definition of registry.routed.filter(({ confirmation }) => confirmation === undefined)) {
     if (definition.name === 'app whoami') continue
     const { status } = await ask(world, definition, rowOf(definition, ours, [], ''))
     t.ok(status < 300, `${definition.name} without any fault is ${status}`)

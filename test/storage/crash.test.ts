@@ -301,9 +301,9 @@ async function failAt(t: Test, acts: readonly Act[], fault: Fault, role: Role): 
   }
   await engine.close().catch(() => refused++)
   // A file that could not be removed is swept by the next owner. A server may take fewer steps than when they were counted.
-  const hasOwnEvent =
+  const derivesNoEvent =
     refused > 0 || options.notices.length > 0 || [undefined, 'remove'].includes(files.failed)
-  t.ok(hasOwnEvent, `${title}: somebody was told that it cannot ${files.failed}`)
+  t.ok(derivesNoEvent, `${title}: somebody was told that it cannot ${files.failed}`)
   t.strictSame(files.openFiles, [], `${title}: every file was closed`)
   files.fault = undefined
   const again = await openFileEngine(optionsFor(files.afterCrash(false)))

@@ -3,7 +3,7 @@ import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
 import { PROGRAM } from '../cli/binary.js'
 
-export interface Told {
+export interface WebhookEvent {
   isError: boolean
   text: string
   // biome-ignore lint/suspicious/noExplicitAny: a test knows what it asked for
@@ -35,7 +35,7 @@ export async function connectAgent({ cwd, env, words = [], person }: AgentOption
     stderr += chunk.toString()
   })
   await client.connect(transport)
-  const call = async (name: string, input: Record<string, unknown> = {}): Promise<Told> => {
+  const call = async (name: string, input: Record<string, unknown> = {}): Promise<WebhookEvent> => {
     const { isError = false, content, structuredContent } = await client.callTool({ name, arguments: input })
     const text = content.map((each) => (each.type === 'text' ? each.text : JSON.stringify(each))).join('\n')
     return { isError, text, data: structuredContent }

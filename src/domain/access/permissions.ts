@@ -38,7 +38,7 @@ const WITH_EFFECT = {
   'token-intent:create': { description: 'Create token intents', application_types: ['public', 'private'] },
   'token-intent:read': { description: 'Read token intents', application_types: privateHolders },
   'token-intent:delete': { description: 'Delete token intents', application_types: privateHolders },
-  ...managed({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
+  ...crudPermissions({ application: 'applications', reactor: 'reactors and formulas', proxy: 'proxies' }),
   'tenant:read': { description: 'Read the tenant', application_types: managementHolders },
   'tenant:update': { description: 'Update the tenant', application_types: managementHolders },
   'tenant:delete': { description: 'Delete the tenant', application_types: managementHolders },
@@ -51,11 +51,11 @@ const WITH_EFFECT = {
   'tenant:invitation:delete': { description: 'Delete invitations', application_types: managementHolders },
   'log:read': { description: 'Read logs', application_types: managementHolders },
   'report:read': { description: 'Read reports', application_types: managementHolders },
-  ...managed({ webhooks: 'webhooks', webhook: 'webhooks' }),
+  ...crudPermissions({ webhooks: 'webhooks', webhook: 'webhooks' }),
 } as const satisfies Record<string, PermissionEntry>
 
-/** The permissions to create, read, update and delete things, by the first word of their names. */
-function managed<const Area extends string>(areas: Record<Area, string>) {
+/** The permissions to create, read, update and delete things, which management applications hold; by the first word of their names. */
+function crudPermissions<const Area extends string>(areas: Record<Area, string>) {
   const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
     ['Create', 'Read', 'Update', 'Delete'].map((verb): [string, PermissionEntry] => {
       const description = `${verb} ${things}`

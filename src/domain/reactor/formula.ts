@@ -5,7 +5,6 @@ import type { Lenient } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
 
 export const FORMULA_TYPES = ['official', 'private'] as const
-export const MAX_NAME_LENGTH = 200
 export const MAX_DESCRIPTION_LENGTH = 1_000
 export const MAX_ICON_LENGTH = 50_000
 export const MAX_CODE_BYTES = 256 * 1024
@@ -49,23 +48,6 @@ function isIcon(text: string): boolean {
   const begins = (name: string) => atob(base64.slice(0, 24)).startsWith(SIGNATURES[name]!)
   const found = Object.keys(SIGNATURES).find(begins)
   return found === undefined || found === type.replace('jpg', 'jpeg')
-}
-
-/** Case-insensitive; `*` matches any text, a term without it any part. Takes no more time than the product of the lengths. */
-export function matchesName(name: string, term: string): boolean {
-  const text = name.toLowerCase()
-  const pattern = term.toLowerCase()
-  if (!pattern.includes('*')) return text.includes(pattern)
-  const [first = '', ...parts] = pattern.split('*')
-  const last = parts.pop() ?? ''
-  if (!text.startsWith(first)) return false
-  let at = first.length
-  for (const part of parts) {
-    const found = text.indexOf(part, at)
-    if (found < 0) return false
-    at = found + part.length
-  }
-  return text.length - last.length >= at && text.endsWith(last)
 }
 
 export const VALUE_TYPES = ['string', 'boolean', 'number'] as const

@@ -3,7 +3,8 @@ import { type Permission, permissionsOf } from '../access/permissions.js'
 import { isObject } from '../json/json.js'
 import { type Lenient, omitUndefined } from '../omit-undefined.js'
 import { addError, refuseErrors } from '../property-errors.js'
-import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS, MAX_NAME_LENGTH } from './formula.js'
+import { MAX_NAME_LENGTH } from '../text/display-name.js'
+import { isConfigurationName, MAX_CODE_BYTES, MAX_ELEMENTS } from './formula.js'
 
 export const DEFAULT_IMAGE = 'node-bt'
 export const IMAGES = [DEFAULT_IMAGE, 'node22'] as const

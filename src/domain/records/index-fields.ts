@@ -6,7 +6,7 @@ import { shortIdOf } from '../token/short-id.js'
 import type { LogBlockRecord } from './log-record.js'
 import type { Kind, RecordOf, TokenRecord } from './records.js'
 
-/** An answer is indexed by at most this many of its subjects, because a row has at most 255 index fields. */
+/** A stored answer is found by at most this many of the records it describes, because a row has at most 255 index fields. */
 export const SUBJECTS_OF_ROW = 200
 
 export type IndexField = Record<'field' | 'value', string>
@@ -64,7 +64,7 @@ export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/** `ancestor`: this container or any below. Limits of all lists keep a token below 255 fields. */
+/** `ancestor`: this container or any below. A row has at most 255 fields; the limits of metadata, containers and search indexes allow fewer. */
 export function tokenFields(record: TokenRecord): IndexField[] {
   const { metadata = {}, containers, modified_by } = record
   const fields = [{ field: 'type', value: record.type }]

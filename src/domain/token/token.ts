@@ -33,7 +33,10 @@ export type TokenDraft = Awaited<ReturnType<typeof validateAndRender>>
 type Input = Readonly<Record<string, unknown>>
 type Attribute = Exclude<keyof TokenRecord, 'id' | 'tenant_id' | 'fingerprint' | 'is_intent' | keyof Audit>
 
-/** The requested attributes with defaults filled in, before validation. undefined: absent. `awaitsIntentData`: without data yet. */
+/**
+ * The requested attributes with defaults filled in, before validation; undefined if neither requested nor defaulted.
+ * `awaitsIntentData`: the data comes later, from the intent.
+ */
 type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'>, unknown> & {
   id?: unknown
   type: TokenType
@@ -41,7 +44,10 @@ type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'
   awaitsIntentData?: boolean
 }
 
-/** `mask: null` means no mask. With a `token_intent_id` the draft has no data: it shows that the rest is valid. @throws CofferError `validation` */
+/**
+ * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and serves to validate the other attributes.
+ * @throws CofferError `validation`
+ */
 export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
@@ -110,7 +116,7 @@ export function isGiven(value: unknown): boolean {
   return value !== undefined && value !== null
 }
 
-/** `names`: attributes that say where the data comes from. To ignore one would store something else than was requested. */
+/** `names`: attributes that say where the data comes from. They are refused, because ignoring one would store another value. */
 function refuseUnsupported(input: Input, errors: PropertyErrors, names: readonly string[]): void {
   for (const name of names)
     if (isGiven(input[name])) addError(errors, name, 'is not supported; give the value as data')

@@ -1,4 +1,4 @@
-/** The events that webhooks subscribe to, and what each tells. */
+/** The events that webhooks subscribe to, and the payload of each. */
 import type { EntityType } from '../records/log-record.js'
 import type { DeliveryRecord } from '../records/records.js'
 
@@ -10,7 +10,7 @@ const PROXY = 'id name application_id destination_url require_authentication=req
 const SESSION = 'id created_by created_at expires_at issued_to_application'
 const INVITATION = `id email role expires_at ${MADE}`
 
-/** The attributes of the object of each event; `told=stored` if the names differ. */
+/** The attributes of the object of each event; `name=stored` if the record has another name for it. */
 const EVENTS = {
   'token.created': `${TOKEN} ${MADE}`,
   'token.updated': `${TOKEN} ${CHANGED}`,
@@ -46,7 +46,7 @@ const EVENTS = {
   'tenant.member.deleted': 'id',
 } as const
 
-/** Events that can be subscribed to, and never come. */
+/** Events that can be subscribed to, and are never sent. */
 const SILENT = (
   'token.property.expired tenant.created tenant.deleted http.request 3ds.session.authenticated 3ds.session.created ' +
   '3ds.session.challenge-completed 3ds.session.challenge-result-retrieved 3ds.session.method-completed ' +
@@ -58,8 +58,8 @@ export type EventType = keyof typeof EVENTS
 
 export const EVENT_TYPES: readonly string[] = [...Object.keys(EVENTS), ...SILENT].sort()
 
-/** An event is the object that it is about, and further objects, which are told as they are. */
-export interface Told {
+/** `about`: the record, of which the payload has the attributes of {@link EVENTS}. `more`: further objects, as they are. */
+export interface WebhookEvent {
   type: EventType
   about: object
   more?: Record<string, object> | undefined
@@ -81,15 +81,15 @@ export function eventOf(entity: EntityType, operation: string): EventType | unde
 }
 
 /** The objects of the event. Nothing of a record is in it but the attributes of {@link EVENTS}. */
-export function describeEvent({ type, about, more }: Told): Record<string, object> {
+export function describeEvent({ type, about, more }: WebhookEvent): Record<string, object> {
   const record = about as Readonly<Record<string, unknown>>
-  const told: Record<string, unknown> = {}
+  const payload: Record<string, unknown> = {}
   for (const attribute of EVENTS[type].split(' ')) {
     const [name = '', stored = name] = attribute.split('=')
-    if (record[stored] !== undefined) told[name] = record[stored]
+    if (record[stored] !== undefined) payload[name] = record[stored]
   }
   const object = type.slice(0, type.lastIndexOf('.')).replace(/^tenant\./, '')
-  return { [object.replaceAll(/[.-]/g, '_')]: told, ...more }
+  return { [object.replaceAll(/[.-]/g, '_')]: payload, ...more }
 }
 
 /** The body of a request to a webhook. */

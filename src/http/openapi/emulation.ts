@@ -5,7 +5,7 @@ import { findFixture } from '../../assets.js'
 export interface Area {
   area: string
   in_2023?: string[]
-  later?: string[]
+  since_2023?: string[]
   /** The parts that are left out, as Markdown. */
   without?: string
   /** Properties of bodies that are ignored; all others that clients send are kept, done or refused. */

@@ -8,7 +8,7 @@ import { type Context, operation } from '../../framework/operation.js'
 import { arrayOf, component, text, texts } from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
-import { anyOf, manage } from '../manage.js'
+import { manage, whereIn } from '../manage.js'
 import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, keyOutput, viewApplication } from './application-record.js'
 
@@ -48,7 +48,7 @@ const applicationInput = {
 } as const
 
 export const createApplication = operation({
-  ...managed.creating,
+  ...managed.createDeclaration,
   summary: 'Create an application and print its key, which is shown only once.',
   input: applicationInput,
   examples: [
@@ -82,7 +82,7 @@ function readBody(input: RequestedGrants & { name: string }, expires: number | u
 }
 
 const listApplications = operation({
-  ...managed.listing,
+  ...managed.listDeclaration,
   summary: 'List applications, newest first.',
   input: inputSchema([], {
     id: { ...filterBy('Only the application with this id.'), refersTo: 'app' },
@@ -91,7 +91,7 @@ const listApplications = operation({
   }),
   examples: ['coffer app list', 'coffer app list --type private'],
   runDetached: (session, { type, ...asked }) =>
-    managed.list(session, { ...asked, where: anyOf('type', type) }),
+    managed.list(session, { ...asked, where: whereIn('type', type) }),
 })
 
 const whoami = operation({
@@ -111,7 +111,7 @@ const whoami = operation({
 })
 
 const updateApplication = operation({
-  ...managed.updating,
+  ...managed.updateDeclaration,
   summary: 'Replace the name, permissions and rules of an application; its type and keys stay.',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
   examples: ['coffer app update "starter private" --name backend --permission token:read'],
@@ -126,7 +126,7 @@ const updateApplication = operation({
 const deleteApplication = managed.delete({
   summary: 'Delete an application and revoke its keys immediately.',
   examples: ['coffer app delete "starter public" --yes'],
-  destroys: 'This deletes the application and its keys,',
+  confirmation: 'This deletes the application and its keys,',
   before: ({ store }, record) => records.revokeKeys(store, record.keys),
 })
 
@@ -139,8 +139,8 @@ const regenerateKey = operation({
   input: managed.byId,
   output: applicationOutput,
   examples: ['coffer app regenerate "starter private" --yes'],
-  destroys: 'This revokes all keys of application',
-  log: { operation: 'update', message: 'Application key regenerated', hasOwnEvent: true },
+  confirmation: 'This revokes all keys of application',
+  log: { operation: 'update', message: 'Application key regenerated', derivesNoEvent: true },
   async run(context, input) {
     const before = await managed.require(context, input.id)
     await records.revokeKeys(context.store, before.keys)
@@ -194,7 +194,7 @@ const createKey = operation({
   input: inputSchema(['application_id'], { application_id: id }),
   output: keyOutput,
   examples: ['coffer app key create "starter private"'],
-  log: { operation: 'update', message: 'Application key created', hasOwnEvent: true },
+  log: { operation: 'update', message: 'Application key created', derivesNoEvent: true },
   async run(context, input) {
     const application = await managed.require(context, input.application_id)
     const { id, keys } = application
@@ -244,8 +244,8 @@ const deleteKey = operation({
   route: 'DELETE /applications/{application_id}/keys/{id}',
   input: oneKey,
   examples: [`coffer app key delete ${keyIdExample} --yes`],
-  destroys: 'This revokes a key of an application:',
-  log: { operation: 'update', message: 'Application key deleted', hasOwnEvent: true },
+  confirmation: 'This revokes a key of an application:',
+  log: { operation: 'update', message: 'Application key deleted', derivesNoEvent: true },
   async run(context, input) {
     const { application, key } = await requireKey(context, input)
     await records.revokeKeys(context.store, [key])
@@ -261,7 +261,7 @@ function tellKeys(
   application_id: string,
   keys: readonly ApplicationKey[],
 ): void {
-  for (const key of keys) audit.tell({ type: `application.key.${verb}`, about: { ...key, application_id } })
+  for (const key of keys) audit.emit({ type: `application.key.${verb}`, about: { ...key, application_id } })
 }
 
 /** @throws CofferError `not_found` for an unknown application, and for a key of another */

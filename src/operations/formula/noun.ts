@@ -2,11 +2,19 @@
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import * as rules from '../../domain/reactor/formula.js'
 import type { FormulaRecord } from '../../domain/records/records.js'
+import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { closedInput, type Infer, idOf, inputSchema } from '../../framework/schema.js'
+import {
+  closedInput,
+  displayName,
+  type Infer,
+  idOf,
+  inputSchema,
+  nameFilter,
+} from '../../framework/schema.js'
 import { findNewest, readAll, type StoreReader } from '../../storage/store.js'
 import { manage } from '../manage.js'
 
@@ -16,10 +24,9 @@ export const VAULT_TENANT = 0
 
 const formulaId = idOf('formula', 'The id of the formula, or its name.')
 
-const name = { type: 'string', minLength: 1, maxLength: rules.MAX_NAME_LENGTH } as const
-export const displayName = { ...name, description: 'A display name.' } as const
-export const nameFilter = { ...name, description: 'A part of the name; * matches any text.' } as const
+const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as const
 
+/** The schema counts characters; `domain/reactor/` then counts bytes. */
 export const codeText = { type: 'string', minLength: 1, maxLength: rules.MAX_CODE_BYTES } as const
 
 const elementProperties = {
@@ -84,7 +91,7 @@ const formulas = manage({
 })
 
 export const createFormula = operation({
-  ...formulas.creating,
+  ...formulas.createDeclaration,
   noReveal: 'refused',
   summary: 'Create a formula: code and the parameters that it takes.',
   details:
@@ -102,7 +109,7 @@ export const createFormula = operation({
 })
 
 const listFormulas = operation({
-  ...formulas.listing,
+  ...formulas.listDeclaration,
   summary: 'List formulas, official and private, newest first.',
   input: inputSchema([], { name: nameFilter, ...pageInput(100) }),
   examples: ['coffer formula list', `coffer formula list --name 'gre*'`],
@@ -110,7 +117,7 @@ const listFormulas = operation({
 })
 
 const updateFormula = operation({
-  ...formulas.updating,
+  ...formulas.updateDeclaration,
   noReveal: 'refused',
   summary: 'Replace a formula; its reactors then run the new code.',
   details:
@@ -132,7 +139,7 @@ const updateFormula = operation({
 const deleteFormula = formulas.delete({
   summary: 'Delete a formula that no reactor uses.',
   examples: ['coffer reactor delete greet --yes && coffer formula delete greet --yes'],
-  destroys: 'This deletes the code and parameters of formula',
+  confirmation: 'This deletes the code and parameters of formula',
   async before(context, record) {
     if (record.type === 'official') requireOwner(context)
     if (await isInUse(context, record))

@@ -21,7 +21,7 @@ const intents = manage({
 })
 
 const createIntent = operation({
-  ...intents.creating,
+  ...intents.createDeclaration,
   summary: 'Keep a value for a short time; coffer token create --token-intent-id makes a token of it.',
   details:
     'No answer shows the data. {{ token_intent: id | json: "$.data" }} stands for it, as the id of a token stands for\n' +
@@ -60,7 +60,7 @@ export const noun = {
       examples: [
         'coffer intent delete "$(echo hello | coffer intent create --type token --data - -o id)" --yes',
       ],
-      destroys: 'This deletes the data of token intent',
+      confirmation: 'This deletes the data of token intent',
     }),
   ],
 }

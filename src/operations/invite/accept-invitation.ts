@@ -100,11 +100,11 @@ async function acceptLink(context: SecretHashing & EventTools, { secret, names, 
   await store.remove('invitation', number, invitation.id)
   await endLink(store, number, invitation, 'used')
   const actor = { type: 'user', id: member.user_id } as const
-  const told = { type: 'tenant.invitation.accepted', about: invitation } as const
+  const event = { type: 'tenant.invitation.accepted', about: invitation } as const
   const accepted = { operation: 'update', message: 'Invitation accepted' } as const
   const created = { operation: 'create', message: 'Member created' } as const
   const entries = [
-    { type: 'invitation', id: invitation.id, as: accepted, told, actor },
+    { type: 'invitation', id: invitation.id, as: accepted, event, actor },
     { type: 'member', id: member.id, as: created, actor },
   ] as const
   const waiting = await writeEntries(context, tenant, entries, traceId)

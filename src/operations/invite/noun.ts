@@ -47,7 +47,7 @@ const invitationInput = inputSchema(['email'], {
 })
 
 export const createInvitation = operation({
-  ...invitations.creating,
+  ...invitations.createDeclaration,
   summary: 'Invite a person to your tenant by e-mail.',
   details:
     'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
@@ -75,7 +75,7 @@ export async function addInvitation(
 }
 
 const listInvitations = operation({
-  ...invitations.listing,
+  ...invitations.listDeclaration,
   summary: 'List invitations that were not accepted yet, newest first.',
   input: inputSchema([], {
     status: { type: 'string', enum: STATUSES, description: `Only those that are ${STATUSES.join(' or ')}.` },
@@ -107,7 +107,7 @@ const resendInvitation = operation({
     const expires_at = formatDate(extendExpiry(context.now, before.expires_at))
     const link = await mailLink(context, { ...before, expires_at })
     const changed = await invitations.change(context, before, { expires_at, link })
-    context.audit.tell({ type: 'tenant.invitation.resent', about: changed })
+    context.audit.emit({ type: 'tenant.invitation.resent', about: changed })
     return viewInvitation(changed, context.now)
   },
 })
@@ -115,10 +115,10 @@ const resendInvitation = operation({
 const deleteInvitation = invitations.delete({
   summary: 'Delete an invitation; its links become invalid.',
   examples: ['coffer invite delete grace@example.com --yes'],
-  destroys: 'This withdraws the invitation',
-  log: { operation: 'delete', message: 'Invitation deleted', hasOwnEvent: true },
+  confirmation: 'This withdraws the invitation',
+  log: { operation: 'delete', message: 'Invitation deleted', derivesNoEvent: true },
   async before({ store, caller: { tenant }, audit }, invitation) {
-    audit.tell({ type: 'tenant.invitation.deleted', about: invitation })
+    audit.emit({ type: 'tenant.invitation.deleted', about: invitation })
     await endLink(store, tenant, invitation, 'withdrawn')
     for (const { id } of await readMails(store, tenant, invitation.id)) await store.remove('mail', tenant, id)
   },

@@ -10,7 +10,7 @@ import { arrayOf, component, date, enumOf, optionalAudit, text, uuid } from '../
 import { pageInput } from '../../framework/page.js'
 import { filterBy, type Infer, idOf, inputSchema } from '../../framework/schema.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
-import { anyOf, manage } from '../manage.js'
+import { manage, whereIn } from '../manage.js'
 
 const columns = ['id', 'role', 'user.email', 'user.first_name', 'user.last_name', 'created_at']
 export const memberOutput = component('Member', columns, {
@@ -48,16 +48,16 @@ const members = manage({
 })
 
 const listMembers = operation({
-  ...members.listing,
+  ...members.listDeclaration,
   summary: 'List the members of your tenant, newest first.',
   input: inputSchema([], { user_id: filterBy('Only the membership of this user.'), ...pageInput(50) }),
   examples: ['coffer member list'],
   runDetached: (session, { user_id, ...asked }) =>
-    members.list(session, { ...asked, where: anyOf('user', user_id) }),
+    members.list(session, { ...asked, where: whereIn('user', user_id) }),
 })
 
 const updateMember = operation({
-  ...members.updating,
+  ...members.updateDeclaration,
   summary: 'Change the role of a member.',
   details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
   alsoContentType: 'application/json-patch+json',
@@ -85,7 +85,7 @@ const deleteMember = members.delete({
   summary: 'Remove a member, with all access to your tenant.',
   details: 'The owner cannot be removed.',
   examples: ['coffer member delete ada@example.com --yes'],
-  destroys: 'This removes all access of member',
+  confirmation: 'This removes all access of member',
   async before({ store, caller }, { role, user_id }) {
     if (role === 'OWNER')
       throw new CofferError('unprocessable', 'The owner of a tenant cannot be removed from it.')

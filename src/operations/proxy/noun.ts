@@ -9,9 +9,17 @@ import type { PropertyErrors } from '../../errors.js'
 import { type CheckTools, type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
+import {
+  displayName,
+  filterBy,
+  type Infer,
+  idOf,
+  inputSchema,
+  lenientInput,
+  nameFilter,
+  patchOf,
+} from '../../framework/schema.js'
 import { removeApiKey } from '../application/application-record.js'
-import { displayName, nameFilter } from '../formula/noun.js'
 import { manage } from '../manage.js'
 import * as reactor from '../reactor/reactor.js'
 import { findExpressions } from '../token/detokenize.js'
@@ -109,7 +117,7 @@ const proxies = manage({
 })
 
 export const createProxy = operation({
-  ...proxies.creating,
+  ...proxies.createDeclaration,
   noReveal: 'refused',
   summary: 'Create a proxy: a destination, and code that changes what is sent and answered.',
   details:
@@ -131,7 +139,7 @@ export const createProxy = operation({
 })
 
 const listProxies = operation({
-  ...proxies.listing,
+  ...proxies.listDeclaration,
   summary: 'List proxies, newest first.',
   input: inputSchema([], {
     id: filterBy('Only the proxy with this id.'),
@@ -143,7 +151,7 @@ const listProxies = operation({
 })
 
 const updateProxy = operation({
-  ...proxies.updating,
+  ...proxies.updateDeclaration,
   noReveal: 'refused',
   summary: 'Replace the attributes of a proxy; its key stays.',
   input: lenientInput(['id', 'name', 'destination_url'], { id: proxyId, ...proxyBody }),
@@ -156,7 +164,7 @@ const updateProxy = operation({
 })
 
 const patchProxy = operation({
-  ...proxies.patching,
+  ...proxies.patchDeclaration,
   noReveal: 'refused',
   summary: 'Change a proxy: the configuration is merged, the rest is replaced.',
   details:
@@ -182,7 +190,7 @@ const patchProxy = operation({
 const deleteProxy = proxies.delete({
   summary: 'Delete a proxy; its key ends at once.',
   examples: ['coffer proxy delete payments --yes'],
-  destroys: 'This deletes the configuration and the key of proxy',
+  confirmation: 'This deletes the configuration and the key of proxy',
   async before(context, { key }) {
     await removeApiKey(context.store, await context.hashSecret(key))
   },

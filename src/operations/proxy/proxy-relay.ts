@@ -94,7 +94,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     // The part of the address that the call added may be data.
     const destination = { request: { method: filled.method, url: base.href }, response }
     const about = { id: proxy?.id, name: proxy?.name, type, response }
-    audit.tell({ type: 'proxy.invoked', about, more: { destination } })
+    audit.emit({ type: 'proxy.invoked', about, more: { destination } })
   }, 'soon')
   return transformAnswer(session, opened, given)
 }

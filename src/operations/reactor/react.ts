@@ -8,7 +8,7 @@ import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor
 import type { ApplicationRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
-import type { Told } from '../../domain/webhook/events.js'
+import type { WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
@@ -83,7 +83,7 @@ export type Keep = (context: Context, answer: Response | HttpAnswer | CofferErro
 /** Creates all tokens of the result or none, in the unit that stores the run. @throws CofferError */
 export async function invoke(
   session: Session,
-  { invocation, settings, actor, secrets, told }: Prepared,
+  { invocation, settings, actor, secrets, event }: Prepared,
   keep?: Keep,
 ): Promise<Response | HttpAnswer> {
   const reactors = await session.reactors(settings)
@@ -103,7 +103,7 @@ export async function invoke(
       const tokens = await create?.(context)
       await keepRun(context, session, reactor, run, res?.statusCode ?? 200)
       if (!isFailed) context.audit.record('reactor', reactor, running.log)
-      context.audit.tell(endedAs(told, run, isFailed ? ERRORS.reactor_failed.title : undefined))
+      context.audit.emit(endedAs(event, run, isFailed ? ERRORS.reactor_failed.title : undefined))
       const result = omitUndefined({ tokens, raw })
       const answer =
         res === undefined ? scrubResult(result, secrets) : new HttpAnswer(scrubAnswer(res, secrets))
@@ -117,7 +117,7 @@ export async function invoke(
     const keepError = async (context: Context) => {
       await keepRun(context, session, reactor, run, error)
       // Its message may be that of code, which may contain data.
-      context.audit.tell(endedAs(told, run, ERRORS[error.code].title))
+      context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
     await session.inUnit(keepError, keep === undefined ? 'soon' : 'now')
@@ -144,7 +144,11 @@ export function scrubError({ code, message, status, errors }: CofferError, secre
   return new CofferError(code, secrets.scrub(message), { status: secrets.scrubStatus(status), ...details })
 }
 
-function endedAs({ about, more }: Omit<Told, 'type'>, { durationMs }: ReactorRun, error?: string): Told {
+function endedAs(
+  { about, more }: Omit<WebhookEvent, 'type'>,
+  { durationMs }: ReactorRun,
+  error?: string,
+): WebhookEvent {
   const ended = { ...about, elapsed_ms: Math.round(durationMs), error }
   return { type: error === undefined ? 'reactor.completed' : 'reactor.failed', about: ended, more }
 }
@@ -169,7 +173,7 @@ async function checkRequest(request: Lenient<Request>, tools: CheckTools): Promi
   return found!
 }
 
-/** `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. Events of the run tell `told`. */
+/** `secrets`: in no-reveal mode what the code is given; what tells it is left out of the answer. Events of the run have the object of `event`. */
 export type Prepared = Awaited<ReturnType<typeof prepare>>
 
 /** Without `found` the arguments are the message of a proxy: neither detokenized nor cast. */
@@ -199,11 +203,11 @@ export async function prepare(
   const bound = application && boundCaller(context, application)
   const client = bound ?? grantedCaller(caller, runtime)
   const invocation_type = asyncId === undefined ? 'sync' : 'async'
-  const told = {
+  const event = {
     about: { id: reactor.id, name: reactor.name },
     more: { request: omitUndefined({ id: asyncId, invocation_type }) },
   }
-  context.audit.tell({ ...told, type: 'reactor.invoked' })
+  context.audit.emit({ ...event, type: 'reactor.invoked' })
   const invocation: Invocation = {
     tenant,
     caller: callerKey(caller),
@@ -221,7 +225,7 @@ export async function prepare(
     client: client === undefined ? null : createClientCall(session, client, secrets),
     timeMs: runtime.timeout && runtime.timeout * 1000,
   }
-  return { actor: bound ?? caller, settings, secrets, told, invocation }
+  return { actor: bound ?? caller, settings, secrets, event, invocation }
 }
 
 export function callerKey({ actor: { type, id } }: Caller): string {

@@ -2,16 +2,26 @@ import { permissionsOf } from '../../domain/access/permissions.js'
 import { mergePatch } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
-import { castConfiguration, MAX_ELEMENTS, MAX_NAME_LENGTH, toTexts } from '../../domain/reactor/formula.js'
+import { castConfiguration, MAX_ELEMENTS, toTexts } from '../../domain/reactor/formula.js'
 import { checkReactor, completeRuntime, IMAGES, readConfiguration } from '../../domain/reactor/reactor.js'
 import type { ApplicationRecord, ReactorRecord } from '../../domain/records/records.js'
+import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, invalid, type PropertyErrors } from '../../errors.js'
 import { type Context, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { pageInput } from '../../framework/page.js'
-import { filterBy, type Infer, idOf, inputSchema, lenientInput, patchOf } from '../../framework/schema.js'
+import {
+  displayName,
+  filterBy,
+  type Infer,
+  idOf,
+  inputSchema,
+  lenientInput,
+  nameFilter,
+  patchOf,
+} from '../../framework/schema.js'
 import { findNewest } from '../../storage/store.js'
-import { codeText, displayName, findFormula, formulaOutput, nameFilter } from '../formula/noun.js'
+import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
 import { manage } from '../manage.js'
 import { removeRuns } from './reactor-log.js'
 
@@ -100,7 +110,7 @@ const reactors = manage({
 })
 
 export const createReactor = operation({
-  ...reactors.creating,
+  ...reactors.createDeclaration,
   noReveal: 'refused',
   summary: 'Create a reactor: code, or a formula, with a configuration.',
   details:
@@ -125,7 +135,7 @@ export const createReactor = operation({
 })
 
 export const listReactors = operation({
-  ...reactors.listing,
+  ...reactors.listDeclaration,
   summary: 'List reactors, newest first.',
   input: inputSchema([], {
     id: { ...filterBy('Only the reactor with this id.'), refersTo: 'reactor' },
@@ -139,7 +149,7 @@ export const listReactors = operation({
 export const getReactor = reactors.get('coffer reactor get greet')
 
 export const updateReactor = operation({
-  ...reactors.updating,
+  ...reactors.updateDeclaration,
   noReveal: 'refused',
   summary: 'Replace the attributes of a reactor; its formula stays, unless code replaces it.',
   input: lenientInput(['id', 'name'], { id: reactorId, ...reactorBody }),
@@ -150,7 +160,7 @@ export const updateReactor = operation({
 })
 
 export const patchReactor = operation({
-  ...reactors.patching,
+  ...reactors.patchDeclaration,
   noReveal: 'refused',
   summary: 'Change a reactor: configuration and runtime are merged, the rest is replaced.',
   details:
@@ -184,7 +194,7 @@ async function replace(context: Context, before: ReactorRecord, given: Given): P
 export const deleteReactor = reactors.delete({
   summary: 'Delete a reactor and its stored runs.',
   examples: ['coffer reactor delete greet --yes'],
-  destroys: 'This deletes the configuration and the runs of reactor',
+  confirmation: 'This deletes the configuration and the runs of reactor',
   async before({ store, caller }, { id }) {
     const proxy = await findNewest(store, 'proxy', caller.tenant, { field: 'reactor', value: id })
     if (proxy !== undefined) throw conflict('A proxy uses this reactor. Delete or change the proxy first.')

@@ -4,8 +4,8 @@ import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
 import { inTurns } from '../../domain/expression/budget.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
-import { MAX_NAME_LENGTH } from '../../domain/reactor/formula.js'
 import { isKey } from '../../domain/text/base58.js'
+import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, invalid, type PropertyErrors } from '../../errors.js'
 import { ownerCaller } from '../../framework/caller/caller.js'
 import {
@@ -138,8 +138,8 @@ type Item = Readonly<Record<string, unknown>>
 export type ListName = Exclude<keyof SeedContents, 'name' | 'settings'>
 
 interface List {
-  /** Checks each item, and says how its creation is logged. */
-  as: Pick<AnyOperation, 'check' | 'run' | 'log'>
+  /** Its `check` is that of each item, and its `log` the entry of each creation. */
+  operation: Pick<AnyOperation, 'check' | 'run' | 'log'>
   /** Default: `run`. `checked` is the result of the check. */
   create?(context: Context, item: never, checked: never): Promise<unknown>
 }
@@ -147,20 +147,20 @@ interface List {
 /** The lists of a seed, in the order of creation. */
 const LISTS: Readonly<Record<ListName, List>> = {
   applications: {
-    as: createApplication,
+    operation: createApplication,
     create: (context, { key, ...input }: NonNullable<SeedContents['applications']>[number], expires) =>
       addApplication(context, input, expires, key),
   },
-  formulas: { as: createFormula },
-  tokens: { as: createToken },
-  associations: { as: linkTokens },
-  reactors: { as: createReactor },
-  proxies: { as: createProxy },
+  formulas: { operation: createFormula },
+  tokens: { operation: createToken },
+  associations: { operation: linkTokens },
+  reactors: { operation: createReactor },
+  proxies: { operation: createProxy },
   members: {
-    as: { ...createInvitation, log: { operation: 'create', message: 'Member created' } },
+    operation: { ...createInvitation, log: { operation: 'create', message: 'Member created' } },
     create: seedMember,
   },
-  invitations: { as: createInvitation, create: addInvitation },
+  invitations: { operation: createInvitation, create: addInvitation },
 }
 
 export interface Part {
@@ -185,7 +185,7 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
       for await (const [index, item = {}] of inTurns(items.entries(), ITEMS_IN_A_TURN, tools.turns)) {
         const at = `${place}.${name}[${index}]`
         if (list === LISTS.applications) checkApplication(at, item, names, errors)
-        const check = async () => list.as.check?.(await refer(item, async (_, name) => name), tools)
+        const check = async () => list.operation.check?.(await refer(item, async (_, name) => name), tools)
         steps.push({ at, list, item, checked: await collectBelow(errors, at, check) })
       }
     }
@@ -242,9 +242,9 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
     return found.id
   }
   for await (const { at, list, item, checked } of inTurns(steps, ITEMS_IN_A_TURN, own.turns)) {
-    const { as, create = as.run! } = list
+    const { operation, create = operation.run! } = list
     const made = await within(at, async () =>
-      create(loggedAs(as.log), (await refer(item, find)) as never, checked as never),
+      create(loggedAs(operation.log), (await refer(item, find)) as never, checked as never),
     )
     if (list === LISTS.applications) applications.push(made as ApplicationView)
     if (list === LISTS.reactors) reactors.push(made as (typeof reactors)[number])

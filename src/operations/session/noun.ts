@@ -52,7 +52,7 @@ export const createSession = operation({
     const made = { told_as: context.createUuid(), created_at: context.date }
     const record = { ...hashes, ...made, tenant, application_id: actor.id, expires }
     await context.store.insert('session', NO_TENANT, record, { expires, fresh: true })
-    await tell(context, 'session.created', record)
+    await emit(context, 'session.created', record)
     return { session_key: key, nonce, expires_at: formatDate(expires) }
   },
 })
@@ -97,16 +97,16 @@ export const authorizeSession = operation({
     const authorized = { by: context.caller.actor.id, ...readRights(rights) }
     const changed = { ...record, authorized, ...omitUndefined({ expires }) }
     await context.store.replace('session', NO_TENANT, changed, { expires: changed.expires })
-    await tell(context, 'session.authorized', changed)
+    await emit(context, 'session.authorized', changed)
     return undefined
   },
 })
 
-async function tell({ store, caller, audit }: Context, type: EventType, record: SessionRecord) {
+async function emit({ store, caller, audit }: Context, type: EventType, record: SessionRecord) {
   const { told_as, created_at, application_id: id, expires, authorized = {} } = record
   const { name } = (await store.get('application', caller.tenant, id)) ?? {}
   const issued = { created_by: id, created_at, issued_to_application: { id, name } }
-  audit.tell({ type, about: { ...authorized, id: told_as, ...issued, expires_at: formatDate(expires) } })
+  audit.emit({ type, about: { ...authorized, id: told_as, ...issued, expires_at: formatDate(expires) } })
 }
 
 /** @throws CofferError `validation` */

@@ -4,13 +4,13 @@ import { settingOf } from '../../domain/settings.js'
 import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { onVault, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
-import { closedInput, type Infer, inputSchema } from '../../framework/schema.js'
+import { closedInput, displayName, type Infer, inputSchema } from '../../framework/schema.js'
 import { eachRecord, readAll } from '../../storage/store.js'
 import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
 import { countActive, measureType } from '../token/lifetime.js'
-import { checkTenantName, createTenant, findTenant, MAX_NAME_LENGTH, readSettings } from './tenant-create.js'
+import { checkTenantName, createTenant, findTenant, readSettings } from './tenant-create.js'
 
 const { boolean, count, date, enumOf, object, text, uuid } = output
 
@@ -50,7 +50,7 @@ export const updateTenant = operation({
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
   input: inputSchema(['name'], {
-    name: { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH, description: 'A display name.' },
+    name: displayName,
     settings: {
       type: 'object',
       properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
@@ -70,7 +70,7 @@ export const updateTenant = operation({
     const record = { ...before, name, settings: settings ?? before.settings, ...modified(context) }
     await context.store.replace('tenant', 0, record)
     context.audit.record('tenant', record.id)
-    context.audit.tell({ type: 'tenant.updated', about: record })
+    context.audit.emit({ type: 'tenant.updated', about: record })
     return viewTenant(record)
   },
 })
@@ -82,7 +82,7 @@ const deleteTenant = operation({
   permissions: ['tenant:delete'],
   route: 'DELETE /tenants/self',
   examples: ['coffer tenant delete --yes'],
-  destroys: 'This deletes the tenant with all of its tokens, applications and logs',
+  confirmation: 'This deletes the tenant with all of its tokens, applications and logs',
   async run({ store, caller: { tenant } }) {
     // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
     for await (const { keys } of eachRecord(store, 'application', tenant)) await revokeKeys(store, keys)

@@ -1,5 +1,6 @@
 import { formatDate } from '../../domain/dates.js'
 import type { SettingsRecord, TenantKeyBytes, TenantRecord } from '../../domain/records/records.js'
+import { MAX_NAME_LENGTH } from '../../domain/text/display-name.js'
 import { CofferError, conflict, damaged, usage, validationError } from '../../errors.js'
 import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
@@ -54,8 +55,6 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
   if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
 }
-
-export const MAX_NAME_LENGTH = 200
 
 /** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
 export function checkTenantName(name: string): void {

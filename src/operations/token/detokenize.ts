@@ -10,7 +10,7 @@ import { type CheckTools, type Context, type LogEntry, operation } from '../../f
 import { anyJson } from '../../framework/output.js'
 import { inputSchema } from '../../framework/schema.js'
 import { logTokenUse, notGranted } from './token-access.js'
-import { READ, showingTokens, viewIntentData, viewToken } from './token-attributes.js'
+import { READ, readDeclaration, viewIntentData, viewToken } from './token-attributes.js'
 
 const MOST_TOKENS = 100
 /** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
@@ -53,7 +53,7 @@ export function addSecret(secrets: Secrets, { caller }: Context, record: TokenRe
 }
 
 export const detokenizeTokens = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token detokenize',
   noReveal: 'refused',
   summary: 'Replace every expression in a JSON document by the data of its token.',

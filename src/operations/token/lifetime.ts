@@ -180,10 +180,10 @@ export async function purgeToken(
   const as = {
     operation: 'delete',
     message: messageAbout(record, 'Token expired'),
-    hasOwnEvent: true,
+    derivesNoEvent: true,
   } as const
-  const told = kind === 'token' && { told: { type: 'token.expired', about: { id } } as const }
-  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' }, ...told } as const
+  const emitted = kind === 'token' && { event: { type: 'token.expired', about: { id } } as const }
+  const entry = { type: entityTypeOf(record), id, as, actor: { type: 'system' }, ...emitted } as const
   return writeEntries(tools, owner, [entry], createUuid())
 }
 

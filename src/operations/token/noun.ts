@@ -17,9 +17,9 @@ import * as attributes from './token-attributes.js'
 import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
 import { generateTokens, tokenize } from './tokenize.js'
 
-const { showingTokens, tokenId, tokenOutput, viewToken } = attributes
+const { readDeclaration, tokenId, tokenOutput, viewToken } = attributes
 
-const creating = {
+const createDeclaration = {
   success: 201,
   output: tokenOutput,
   isExplainable: true,
@@ -30,7 +30,7 @@ const creating = {
 } as const
 
 export const createToken = operation({
-  ...creating,
+  ...createDeclaration,
   name: 'token create',
   summary: 'Store a value and return its token.',
   details:
@@ -48,7 +48,7 @@ export const createToken = operation({
 })
 
 export const listTokens = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token list',
   summary: 'List tokens, newest first.',
   permissions: ['token:read'],
@@ -70,7 +70,7 @@ export const listTokens = operation({
 })
 
 export const getToken = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token get',
   summary: 'Get a token by its id.',
   permissions: ['token:read'],
@@ -121,7 +121,7 @@ export const deleteToken = operation({
   input: inputSchema(['id'], { id: tokenId }),
   isExplainable: true,
   examples: ['coffer token delete card-1 --yes'],
-  destroys: 'This deletes the data of token',
+  confirmation: 'This deletes the data of token',
   log: { operation: 'delete', message: 'Token deleted' },
   async run(context, input) {
     const record = await requireRecord(context, 'token', input.id)
@@ -136,17 +136,17 @@ export const deleteToken = operation({
 const parent_id = { ...tokenId, description: 'The id of the parent token.' } as const
 const child_id = { ...tokenId, description: 'The id of the child token.' } as const
 const both = inputSchema(['parent_id', 'child_id'], { parent_id, child_id })
-const linking = { input: both, isExplainable: true, check: refuseItself } as const
+const linkDeclaration = { input: both, isExplainable: true, check: refuseItself } as const
 
 export const linkTokens = operation({
-  ...linking,
+  ...linkDeclaration,
   name: 'token link',
   summary: 'Make one token the child of another.',
   details: 'A link has a direction; for both directions create two links.',
   permissions: ['token:read'],
   route: 'POST /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token link customer-42 ada'],
-  log: { operation: 'update', message: 'Token association created', hasOwnEvent: true },
+  log: { operation: 'update', message: 'Token association created', derivesNoEvent: true },
   async run(context, input) {
     if (await areLinked(context, input, 'token:read')) throw conflict('These tokens are already linked.')
     await associate(context, input)
@@ -155,13 +155,13 @@ export const linkTokens = operation({
 })
 
 export const unlinkTokens = operation({
-  ...linking,
+  ...linkDeclaration,
   name: 'token unlink',
   summary: 'Remove the link between a parent and a child; both tokens stay.',
   permissions: ['token:delete'],
   route: 'DELETE /tokens/{parent_id}/children/{child_id}',
   examples: ['coffer token unlink customer-42 card-1'],
-  log: { operation: 'update', message: 'Token association deleted', hasOwnEvent: true },
+  log: { operation: 'update', message: 'Token association deleted', derivesNoEvent: true },
   async run(context, input) {
     if (!(await areLinked(context, input, 'token:delete')))
       throw new CofferError('not_found', 'These tokens are not linked.')
@@ -172,7 +172,7 @@ export const unlinkTokens = operation({
 })
 
 export const createChild = operation({
-  ...creating,
+  ...createDeclaration,
   name: 'token create-child',
   summary: 'Store a value as the child of a token.',
   permissions: ['token:create', 'token:read'],
@@ -195,7 +195,7 @@ export const createChild = operation({
 })
 
 export const listChildren = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token children',
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],

@@ -22,7 +22,7 @@ import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framewor
 import { closedInput, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { inContainers, listGranted, whereAllowed } from './token-access.js'
-import { showingTokens, tokenFilters, tokenOutput } from './token-attributes.js'
+import { readDeclaration, tokenFilters, tokenOutput } from './token-attributes.js'
 
 const text = { type: 'string', minLength: 1 } as const
 const query = {
@@ -32,7 +32,7 @@ const query = {
 } as const
 
 export const searchTokens = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token search',
   summary: 'Find tokens by their search indexes, metadata and other attributes.',
   details: [
@@ -80,7 +80,7 @@ export const findTokens = operation({
 })
 
 export const listTokensByCursor = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token list-after',
   form: { command: 'token list', flag: 'after' },
   summary: 'List tokens by cursor, newest first: flat in cost, without totals.',
@@ -110,7 +110,7 @@ export const listTokensByCursor = operation({
 })
 
 export const searchTokensByCursor = operation({
-  ...showingTokens,
+  ...readDeclaration,
   name: 'token search-after',
   form: { command: 'token search', flag: 'after' },
   summary: 'Find tokens by cursor, newest first: flat in cost, without totals.',

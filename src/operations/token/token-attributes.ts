@@ -14,7 +14,7 @@ const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uui
 export const CREATED = { operation: 'create', message: 'Token created' } as const
 export const UPDATED = { operation: 'update', message: 'Token updated' } as const
 export const READ = { operation: 'read', message: 'Token retrieved' } as const
-export const showingTokens = { isExplainable: true, isRevealable: true, log: READ } as const
+export const readDeclaration = { isExplainable: true, isRevealable: true, log: READ } as const
 
 export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is_intent'>): EntityType {
   if (is_intent) return 'token_intent'
@@ -34,7 +34,7 @@ const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured &
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
 
-const contents = {
+const commonAttributes = {
   data: {
     nullable: true,
     sensitive: true,
@@ -86,14 +86,14 @@ const expires_at = {
 /** The attributes that say what is stored. */
 export const valueAttributes = {
   type: { type: 'string', enum: TOKEN_TYPE_NAMES, description: `One of ${TOKEN_TYPE_NAMES.join(', ')}.` },
-  data: contents.data,
+  data: commonAttributes.data,
 } as const
 
 export const createAttributes = {
   id: { type: 'string', description: 'An id, or an expression for one; default: a random UUID.' },
   type: { ...valueAttributes.type, requiredUnless: 'token_intent_id' },
-  ...contents,
-  data: { ...contents.data, requiredUnless: 'token_intent_id' },
+  ...commonAttributes,
+  data: { ...commonAttributes.data, requiredUnless: 'token_intent_id' },
   token_intent_id: {
     type: 'string',
     description: 'The token intent whose type and data the token gets; the intent ends with it.',
@@ -107,7 +107,7 @@ export const exportedAttributes = Object.keys(createAttributes).filter((name) =>
 
 export const updateAttributes = patchOf(
   {
-    ...contents,
+    ...commonAttributes,
     metadata: { ...metadata, maxProperties: 100, description: 'Metadata to change; null removes a key.' },
     expires_at: { ...expires_at, description: `${expires_at.description} null: never.` },
   } as const,
@@ -158,7 +158,10 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** No `data` if redacted, or masked without a mask; null if the mask yields null. No unset attributes. In no-reveal mode no fingerprint. */
+/**
+ * `data` is absent if it is redacted, or if it is masked and the token has no mask; it is null if the mask yields null.
+ * Unset attributes are absent, and in no-reveal mode the fingerprint.
+ */
 export function viewToken(record: TokenRecord, transform: Transform, to?: Pick<Caller, 'isNoReveal'>) {
   const { card, bank } = transform === 'redact' ? NO_DETAILS : describeData(record)
   // One literal: an object made from a list of names costs reads and creations microseconds.

@@ -83,10 +83,10 @@ async function createFromIntent(
   audit.record('token_intent', id, {
     operation: 'delete',
     message: 'Token intent converted',
-    hasOwnEvent: true,
+    derivesNoEvent: true,
   })
   const { id: tokenId, type } = created instanceof Existing ? created.result : created
-  audit.tell({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
+  audit.emit({ type: 'token-intent.converted', about: intent, more: { token: { id: tokenId, type } } })
   return created
 }
 
@@ -234,13 +234,13 @@ function viewWritten({ caller }: Context, record: TokenRecord, transform: Transf
   return addExtras(view, { deduplicated: false })
 }
 
-const TOLD_OF_ALL: ReadonlySet<string> = new Set(
+const VISIBLE_WITHOUT_READ: ReadonlySet<string> = new Set(
   'id tenant_id type fingerprint containers created_by created_at modified_by modified_at expires_at'.split(
     ' ',
   ),
 )
 
-/** The original of a duplicate. A caller without token:read gets {@link TOLD_OF_ALL} alone. */
+/** The original of a duplicate. A caller without token:read gets {@link VISIBLE_WITHOUT_READ} alone. */
 async function showDuplicate(
   context: Context,
   original: TokenRecord,
@@ -251,7 +251,7 @@ async function showDuplicate(
   const shown = stricterTransform('mask', transform ?? 'redact')
   logToken(context, original, log, shown)
   const view = viewToken(original, shown)
-  const names = Object.keys(view).filter((name) => transform !== undefined || TOLD_OF_ALL.has(name))
+  const names = Object.keys(view).filter((name) => transform !== undefined || VISIBLE_WITHOUT_READ.has(name))
   const told = Object.fromEntries(names.map((name) => [name, view[name as keyof TokenView]])) as TokenView
   return addExtras(told, { deduplicated: true, deduplication_behavior })
 }

@@ -65,7 +65,7 @@ export const changeKeys = operation({
     'Servers over PostgreSQL answer 503 from its beginning on, and are started again afterwards.',
   output: rekeyedOutput,
   examples: ['coffer vault rekey --yes'],
-  destroys: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
+  confirmation: 'This changes every key and encrypts all data again. Older backups keep the old keys.',
   runOffline: async ({ vault, notice, ask }) => {
     const { dropped, ...report } = await vault.rekey()
     for (const { id, kind } of dropped) {

@@ -60,7 +60,7 @@ const CREATE =
 const CREATED = `"$(${CREATE} -o id)"`
 
 const createWebhook = operation({
-  ...webhooks.creating,
+  ...webhooks.createDeclaration,
   noReveal: 'refused',
   summary: 'Have events sent to an address.',
   details:
@@ -84,7 +84,7 @@ const createWebhook = operation({
 })
 
 const listWebhooks = operation({
-  ...webhooks.listing,
+  ...webhooks.listDeclaration,
   summary: 'List webhooks, newest first.',
   output: cursorOutput(webhookOutput),
   examples: ['coffer webhook list'],
@@ -97,7 +97,7 @@ const listWebhooks = operation({
 })
 
 const updateWebhook = operation({
-  ...webhooks.updating,
+  ...webhooks.updateDeclaration,
   noReveal: 'refused',
   summary: 'Replace the attributes of a webhook, and enable it again, unless --status says otherwise.',
   input: inputSchema(['id', ...REQUIRED], {
@@ -126,7 +126,7 @@ const updateWebhook = operation({
 const deleteWebhook = webhooks.delete({
   summary: 'Delete a webhook, with what waits to be sent to it.',
   examples: [`coffer webhook delete ${CREATED} --yes`],
-  destroys: 'This deletes the webhook and its deliveries,',
+  confirmation: 'This deletes the webhook and its deliveries,',
   async before({ store, caller: { tenant } }, { id }) {
     await subscribe(store, tenant, { id })
     const query = { where: { field: 'webhook', value: id }, page: 1, size: REMOVED_AT_ONCE }
@@ -142,7 +142,7 @@ const deleteWebhook = webhooks.delete({
 const listEventTypes = operation({
   name: 'webhook event-types',
   summary: 'List the types of events.',
-  permissions: webhooks.listing.permissions,
+  permissions: webhooks.listDeclaration.permissions,
   needsOnePermission: true,
   route: 'GET /webhooks/event-types',
   output: texts,

@@ -138,8 +138,8 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   // The calls that the person was shown: an answer is for one of these, once. A call that was forgotten is asked again.
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
-    const { relay, destroys, log, name } = tool
-    const isHarmless = relay === undefined && destroys === undefined && log?.operation !== 'react'
+    const { relay, confirmation, log, name } = tool
+    const isHarmless = relay === undefined && confirmation === undefined && log?.operation !== 'react'
     if (isHarmless || input.dry_run === true) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
@@ -158,8 +158,9 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
 }
 
 /** As structured content, and as a short text for clients that show the model nothing else. */
-function describeResult({ destroys }: RegisteredOperation, result: unknown): CallToolResult {
-  const text = result === undefined ? (destroys === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
+function describeResult({ confirmation }: RegisteredOperation, result: unknown): CallToolResult {
+  const text =
+    result === undefined ? (confirmation === undefined ? 'Done.' : 'Deleted.') : JSON.stringify(result)
   const content = [{ type: 'text' as const, text: cut(text) }]
   if (result === undefined) return { content }
   return { content, structuredContent: isObject(result) ? result : { result } }

@@ -42,7 +42,7 @@ export function toolName({ name }: RegisteredOperation): string {
 }
 
 export function describeTool(definition: RegisteredOperation) {
-  const { summary, details, input, endpoint, destroys, log, name, relay } = definition
+  const { summary, details, input, endpoint, confirmation, log, name, relay } = definition
   const isReading = isRead(definition)
   const outputSchema = describeOutput(definition)
   return {
@@ -53,7 +53,7 @@ export function describeTool(definition: RegisteredOperation) {
     ...(outputSchema && { outputSchema }),
     annotations: {
       readOnlyHint: isReading,
-      destructiveHint: destroys !== undefined || ['update', 'delete'].includes(log?.operation ?? ''),
+      destructiveHint: confirmation !== undefined || ['update', 'delete'].includes(log?.operation ?? ''),
       idempotentHint: isReading || ['PUT', 'PATCH', 'DELETE'].includes(endpoint?.method ?? ''),
       openWorldHint: relay !== undefined || log?.operation === 'react',
     },

@@ -1,0 +1,18 @@
+export const MAX_NAME_LENGTH = 200
+
+/** Case-insensitive; `*` matches any text, a term without it any part. Takes no more time than the product of the lengths. */
+export function matchesName(name: string, term: string): boolean {
+  const text = name.toLowerCase()
+  const pattern = term.toLowerCase()
+  if (!pattern.includes('*')) return text.includes(pattern)
+  const [first = '', ...parts] = pattern.split('*')
+  const last = parts.pop() ?? ''
+  if (!text.startsWith(first)) return false
+  let at = first.length
+  for (const part of parts) {
+    const found = text.indexOf(part, at)
+    if (found < 0) return false
+    at = found + part.length
+  }
+  return text.length - last.length >= at && text.endsWith(last)
+}
