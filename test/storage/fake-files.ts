@@ -8,6 +8,7 @@ import { type FileStat, type Files, storageError } from '../../src/storage/files
 /** Thrown where the process is said to have died; no code of ours may catch and go on. */
 export class Stopped extends Error {}
 
+/** Bytes are replaced and never changed, so several files may share them. */
 interface File {
   bytes: Buffer
   /** What a power cut leaves. */
@@ -53,8 +54,8 @@ export class FakeFiles implements Files {
       const kept = new Map(isPowerCut ? directory.safe : directory.names)
       if (keepsRenames) for (const name of directory.renamed) kept.set(name, directory.names.get(name)!)
       for (const [name, file] of kept) {
-        const bytes = Buffer.from(isPowerCut ? file.safe : file.bytes)
-        names.set(name, { bytes, safe: Buffer.from(bytes), mode: file.mode })
+        const bytes = isPowerCut ? file.safe : file.bytes
+        names.set(name, { bytes, safe: bytes, mode: file.mode })
       }
       next.#directories.set(path, { names, safe: new Map(names), renamed: new Set() })
     }
@@ -69,16 +70,16 @@ export class FakeFiles implements Files {
   /** Every file and its bytes, by path. */
   contents(): Map<string, Buffer> {
     const all = new Map<string, Buffer>()
-    for (const [path, { names }] of this.#directories) {
-      for (const [name, { bytes }] of names) all.set(`${path}/${name}`, Buffer.from(bytes))
-    }
+    for (const [path, { names }] of this.#directories)
+      for (const [name, { bytes }] of names) all.set(`${path}/${name}`, bytes)
     return all
   }
 
   /** Puts bytes in place behind the engine's back; undefined takes the file away. */
   plant(path: string, bytes: Buffer | undefined): void {
     const { names, safe } = this.#parent(path)
-    const file = { bytes: Buffer.from(bytes ?? []), safe: Buffer.from(bytes ?? []), mode: 0o600 }
+    const copy = Buffer.from(bytes ?? [])
+    const file = { bytes: copy, safe: copy, mode: 0o600 }
     for (const map of [names, safe]) {
       if (bytes === undefined) map.delete(nameOf(path))
       else map.set(nameOf(path), file)
@@ -130,7 +131,7 @@ export class FakeFiles implements Files {
   truncate(file: number, length: number): void {
     this.#step('cut', this.#open.get(file)!.path)
     const held = this.#file(file)
-    held.bytes = Buffer.from(held.bytes.subarray(0, length))
+    held.bytes = held.bytes.subarray(0, length)
   }
 
   async syncDataBeside(path: string): Promise<void> {
@@ -151,7 +152,7 @@ export class FakeFiles implements Files {
     const held = this.#file(file)
     const owed = this.#owed.get(held)
     if (this.#owed.delete(held)) throw owed
-    held.safe = Buffer.from(held.bytes)
+    held.safe = held.bytes
   }
 
   sync = this.syncData
@@ -242,10 +243,9 @@ function emptyDirectory(): Directory {
 }
 
 function put(file: File, bytes: Uint8Array, position: number): void {
-  const next = Buffer.alloc(Math.max(file.bytes.length, position + bytes.length))
-  next.set(file.bytes)
-  next.set(bytes, position)
-  file.bytes = next
+  const gap = Buffer.alloc(Math.max(0, position - file.bytes.length))
+  const [before, after] = [file.bytes.subarray(0, position), file.bytes.subarray(position + bytes.length)]
+  file.bytes = Buffer.concat([before, gap, bytes, after])
 }
 
 function nameOf(path: string): string {

@@ -12,9 +12,10 @@ export function repeatableRandom(seed = 'random'): RandomSource {
   let counter = 0
   return {
     bytes: (count) => {
-      const parts: number[] = []
-      while (parts.length < count) parts.push(...sodium.crypto_generichash(64, `${seed}/${counter++}`, null))
-      return Uint8Array.from(parts.slice(0, count))
+      const bytes = new Uint8Array(Math.ceil(count / 64) * 64)
+      for (let at = 0; at < count; at += 64)
+        bytes.set(sodium.crypto_generichash(64, `${seed}/${counter++}`, null), at)
+      return bytes.slice(0, count)
     },
   }
 }
