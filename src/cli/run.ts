@@ -144,10 +144,9 @@ async function confirmDestruction(task: Task, tasks: readonly Task[], { confirm 
   // Nobody is asked about a token that there is not.
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
-    const found = (await each.ask(each.input, 'token find').catch(() => undefined)) as
-      | List<unknown>
-      | undefined
-    if (found?.data.length === 0) await explainFailure(each, new CofferError('not_found', NO_TOKEN))
+    const found = await each.ask(each.input, 'token find').catch(() => undefined)
+    if (isList(found) && found.data.length === 0)
+      await explainFailure(each, new CofferError('not_found', NO_TOKEN))
   }
   const prompt = await import('./input/prompt.js')
   const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`

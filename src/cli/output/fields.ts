@@ -1,23 +1,16 @@
 import { isObject } from '../../domain/json/json.js'
+import { usage } from '../../errors.js'
 import type { List } from '../../framework/page.js'
+import type { Format } from '../../global-flags.js'
 import { toJson } from './display.js'
 
 export function isList(result: unknown): result is List<unknown> {
   return isObject(result) && Array.isArray(result.data) && isObject(result.pagination)
 }
 
-/** Items that are read while they are printed, such as those of all pages. */
-export function isStream(result: unknown): result is AsyncIterable<unknown> {
-  return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
-}
-
 export function itemsOf(result: unknown): readonly unknown[] {
   if (isList(result)) return result.data
   return Array.isArray(result) ? result : [result]
-}
-
-export function namesOf(items: readonly unknown[]): string[] {
-  return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]
 }
 
 /** The value at a path, if any; of an array, those of its members. Keys may have dots: the longest that fits is used. */
@@ -78,4 +71,46 @@ export function restore(text: string): string {
 export function toCsvCell(value: unknown): string {
   if (value === undefined || value === null) return ''
   return typeof value === 'string' ? neutralize(value) : toJson(value)
+}
+
+export function pick(result: unknown, fields: readonly string[] | undefined): unknown {
+  if (fields === undefined) return result
+  return isList(result) ? { ...result, data: pickFields(result.data, fields) } : pickFields(result, fields)
+}
+
+/** The lines of the formats with one for each item of a list or of a stream. @throws CofferError `usage` */
+export async function* linesOf(
+  result: unknown,
+  format: Format,
+  fields: readonly string[] | undefined,
+  columns: readonly string[] | undefined,
+): AsyncGenerator<string> {
+  const items = itemsOf(result)
+  if (format === 'csv') {
+    const paths = choosePaths(items, fields ?? columns)
+    yield toCsvLine(paths.map(neutralize))
+    for (const item of items) yield toCsvLine(paths.map((path) => toCsvCell(readField(item, path))))
+    return
+  }
+  const [path] = fields ?? []
+  if (format === 'value' && (path === undefined || fields!.length > 1))
+    throw usage('--output value prints one field: add --fields NAME.')
+  const isStream = typeof result === 'object' && result !== null && Symbol.asyncIterator in result
+  for await (const item of isStream ? (result as AsyncIterable<unknown>) : items) {
+    const value =
+      format === 'id' ? idOf(item) : format === 'value' ? readField(item, path!) : pick(item, fields)
+    yield format !== 'ndjson' && typeof value === 'string' ? value : toJson(value ?? null)
+  }
+}
+
+/** The columns that are asked for; without any, all that the items have. */
+export function choosePaths(items: readonly unknown[], asked: readonly string[] = []): readonly string[] {
+  if (asked.length > 0) return asked
+  return [...new Set(items.flatMap((item) => (isObject(item) ? Object.keys(item) : [])))]
+}
+
+function idOf(item: unknown): string {
+  const id = typeof item === 'string' ? item : readField(item, 'id')
+  if (typeof id === 'string') return id
+  throw usage('These results have no id. Choose another --output, such as json.')
 }

@@ -1,18 +1,8 @@
 import type { Config } from '../../config.js'
-import { type Problem, usage } from '../../errors.js'
+import type { Problem } from '../../errors.js'
 import type { Format } from '../../global-flags.js'
 import { display, displayLines, fold, toJson } from './display.js'
-import {
-  isList,
-  isStream,
-  itemsOf,
-  namesOf,
-  neutralize,
-  pickFields,
-  readField,
-  toCsvCell,
-  toCsvLine,
-} from './fields.js'
+import { choosePaths, isList, itemsOf, linesOf, pick } from './fields.js'
 import { describePage, drawMany, drawOne, type Layout } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
@@ -59,42 +49,8 @@ export async function printResult(terminal: Terminal, result: unknown, options: 
   else if (format === 'json')
     await write(stdout, `${toJson(pick(result, fields), isTerminal(stdout) ? 2 : 0)}\n`)
   else
-    for await (const line of linesOf(result, options))
+    for await (const line of linesOf(result, format, fields, options.columns))
       if (!(await write(stdout, `${isTerminal(stdout) ? display(line) : line}\n`))) return
-}
-
-function pick(result: unknown, fields: readonly string[] | undefined): unknown {
-  if (fields === undefined) return result
-  return isList(result) ? { ...result, data: pickFields(result.data, fields) } : pickFields(result, fields)
-}
-
-/** The lines of the formats with one for each item. @throws CofferError `usage` */
-async function* linesOf(result: unknown, { format, fields, columns }: PrintOptions): AsyncGenerator<string> {
-  if (format === 'csv') {
-    const items = itemsOf(result)
-    const paths = choosePaths(items, fields ?? columns)
-    yield toCsvLine(paths.map(neutralize))
-    for (const item of items) yield toCsvLine(paths.map((path) => toCsvCell(readField(item, path))))
-    return
-  }
-  const [path] = fields ?? []
-  if (format === 'value' && (path === undefined || fields!.length > 1))
-    throw usage('--output value prints one field: add --fields NAME.')
-  for await (const item of isStream(result) ? result : itemsOf(result)) {
-    const value =
-      format === 'id' ? idOf(item) : format === 'value' ? readField(item, path!) : pick(item, fields)
-    yield format !== 'ndjson' && typeof value === 'string' ? value : toJson(value ?? null)
-  }
-}
-
-function choosePaths(items: readonly unknown[], asked: readonly string[] = []): readonly string[] {
-  return asked.length > 0 ? asked : namesOf(items)
-}
-
-function idOf(item: unknown): string {
-  const id = typeof item === 'string' ? item : readField(item, 'id')
-  if (typeof id === 'string') return id
-  throw usage('These results have no id. Choose another --output, such as json.')
 }
 
 async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
