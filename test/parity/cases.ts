@@ -1,12 +1,12 @@
 /**
- * Fixture cases: sequences of operations with what each must answer. They say nothing of doors; every door replays
+ * Fixture cases: sequences of operations with what each must answer. They say nothing of interfaces; every interface replays
  * all of them.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 
 /**
- * What an operation answered, whichever door it went through. `body` is its result or the problem. `done` is the answer
- * of a door that does not tell one success from another.
+ * What an operation answered, whichever interface it went through. `body` is its result or the problem. `done` is the answer
+ * of an interface that does not tell one success from another.
  */
 export interface Answer {
   status: number | 'done'

@@ -1,9 +1,9 @@
-/** Replays every recorded case through several doors, each on a vault of its own, and compares their answers. */
+/** Replays every recorded case through several interfaces, each on a vault of its own, and compares their answers. */
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases, readPath } from './cases.js'
 import { startDestination } from './destination.js'
-import type { Door, MovableClock } from './doors.js'
+import type { Interface, MovableClock } from './interfaces.js'
 
 const MOST_ASKED = 400
 const ASKED_EVERY_MS = 25
@@ -11,8 +11,8 @@ const ASKED_EVERY_MS = 25
 const START = Date.parse('2030-01-15T12:00:00Z')
 
 /** `each`: of so many cases one. */
-export function compareDoors(
-  doors: readonly ((clock: MovableClock) => Promise<Door>)[],
+export function compareInterfaces(
+  interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
   { each: part = 1 } = {},
 ): void {
   // In `npm run test:soak`, over engines that take longer, more.
@@ -22,25 +22,25 @@ export function compareDoors(
   for (const each of readCases().filter((_, index) => index % part === 0)) {
     t.test(each.title, async (t) => {
       const { url } = await starting
-      const replayBy = async (open: (typeof doors)[0]) => {
+      const replayBy = async (open: (typeof interfaces)[0]) => {
         const clock = { now: START }
-        const door = await open(clock)
+        const target = await open(clock)
         try {
-          if (each.except?.includes(door.name)) return []
-          return [{ name: door.name, answers: await replay(t, door, clock, each, url) }]
+          if (each.except?.includes(target.name)) return []
+          return [{ name: target.name, answers: await replay(t, target, clock, each, url) }]
         } finally {
-          await door.close()
+          await target.close()
         }
       }
-      const [first, ...others] = (await Promise.all(doors.map(replayBy))).flat()
+      const [first, ...others] = (await Promise.all(interfaces.map(replayBy))).flat()
       for (const other of others)
         t.same(other.answers, first!.answers, `${other.name} answers like ${first!.name}`)
     })
   }
 }
 
-/** Goes through one door, step by step. Checks every answer, and gives them all as {@link normalize} does. */
-async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case, stub: string) {
+/** Goes through one interface, step by step. Checks every answer, and gives them all as {@link normalize} does. */
+async function replay(t: Test, target: Interface, clock: MovableClock, { steps }: Case, stub: string) {
   const saved = new Map<string, unknown>([['stub', stub]])
   const answers: Answer[] = []
   for (const [index, step] of steps.entries()) {
@@ -55,16 +55,16 @@ async function replay(t: Test, door: Door, clock: MovableClock, { steps }: Case,
       ...key,
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     }
-    let answer = await door.ask(asked)
+    let answer = await target.ask(asked)
     for (let at = 0; step.untilFound === true && answer.status === 404 && at < MOST_ASKED; at++) {
       await setTimeout(ASKED_EVERY_MS)
-      answer = await door.ask(asked)
+      answer = await target.ask(asked)
     }
     const mismatch = checkAnswer(answer, fillIn(step.expect, saved) as typeof step.expect)
-    if (mismatch !== undefined) t.fail(`${door.name}, step ${index + 1} (${operation}): ${mismatch}`)
+    if (mismatch !== undefined) t.fail(`${target.name}, step ${index + 1} (${operation}): ${mismatch}`)
     for (const [name, path] of Object.entries(step.save ?? {})) saved.set(name, readPath(answer.body, path))
     answers.push(answer)
   }
-  t.equal(answers.length, steps.length, `${door.name} answered every step`)
+  t.equal(answers.length, steps.length, `${target.name} answered every step`)
   return normalize(answers, saved)
 }

@@ -2,7 +2,7 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** What every door allows; no other case calls a server. */
+/** What every interface allows; no other case calls a server. */
 export const ALLOWED = '127.0.0.1'
 
 /** What is shown at `/account`. */

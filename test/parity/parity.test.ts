@@ -1,6 +1,6 @@
 /** Every recorded case gives the same answers through `perform`, HTTP, and on the command line. */
-import { compareDoors } from './compare.js'
-import { openCommandDoor, openPerformDoor } from './doors.js'
-import { openHttpDoor } from './http-door.js'
+import { compareInterfaces } from './compare.js'
+import { openHttpInterface } from './http-interface.js'
+import { openCommandInterface, openPerformInterface } from './interfaces.js'
 
-compareDoors([openPerformDoor, openHttpDoor, openCommandDoor])
+compareInterfaces([openPerformInterface, openHttpInterface, openCommandInterface])

@@ -3,8 +3,8 @@ import t from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { ConnectionPool } from '../../src/storage/postgres/pool.js'
-import { compareDoors } from '../parity/compare.js'
-import { openHttpDoor } from '../parity/http-door.js'
+import { compareInterfaces } from '../parity/compare.js'
+import { openHttpInterface } from '../parity/http-interface.js'
 import { engineSuite } from './engine-suite.js'
 import { attached } from './engines.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
@@ -42,4 +42,4 @@ t.test('keeps the promises of an engine', async (t) =>
 )
 
 process.env.COFFER_TEST_ENGINE = 'postgres'
-compareDoors([openHttpDoor], { each: isLong ? 1 : 9 })
+compareInterfaces([openHttpInterface], { each: isLong ? 1 : 9 })

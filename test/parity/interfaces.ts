@@ -25,7 +25,7 @@ export interface Request {
   idempotencyKey?: string
 }
 
-export interface Door {
+export interface Interface {
   name: string
   ask(request: Request): Promise<Answer>
   close(): Promise<void>
@@ -37,7 +37,7 @@ export interface MovableClock {
 }
 
 /** `perform` itself, on a vault in memory. */
-export async function openPerformDoor(clock: MovableClock): Promise<Door> {
+export async function openPerformInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
   return {
@@ -66,7 +66,7 @@ async function askPerform(
 }
 
 /** The command line, on a vault in a directory of its own. */
-export async function openCommandDoor(clock: MovableClock): Promise<Door> {
+export async function openCommandInterface(clock: MovableClock): Promise<Interface> {
   const place = mkdtempSync(join(tmpdir(), 'coffer-parity-'))
   const env = {
     XDG_CONFIG_HOME: join(place, 'config'),

@@ -14,7 +14,7 @@ import { createContract, isGiven } from '../http/contract.js'
 import { openEphemeral } from '../support/ephemeral.js'
 import type { Answer } from './cases.js'
 import { ALLOWED } from './destination.js'
-import type { Door, MovableClock, Request } from './doors.js'
+import type { Interface, MovableClock, Request } from './interfaces.js'
 
 type Json = { proxy_error?: object } | null
 
@@ -37,7 +37,7 @@ type Send = (
 ) => Promise<{ status: number; headers: HttpAnswer['headers']; body: string }>
 
 /** HTTP without sockets, on a vault in memory. */
-export async function openHttpDoor(clock: MovableClock): Promise<Door> {
+export async function openHttpInterface(clock: MovableClock): Promise<Interface> {
   const app = await openEphemeral({ tenantName: 'default', clock: () => clock.now })
   app.configureReactors({ allowNet: [ALLOWED] })
   const options = completeService({
