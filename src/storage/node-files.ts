@@ -1,5 +1,4 @@
 import * as fs from 'node:fs'
-import { open } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { CofferError, codeOf } from '../errors.js'
 import { type FileStat, type Files, type Opening, storageError } from './files.js'
@@ -84,6 +83,8 @@ export function nodeFiles(): Files {
     syncData: (file) => attempt('sync', pathOf(file), () => fs.fdatasyncSync(file)),
     syncDataBeside: async (path) => {
       try {
+        // Loading it costs a command more than a millisecond.
+        const { open } = await import('node:fs/promises')
         // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
         const file = await open(path, FLAGS.write | PLAIN)
         await file.datasync().finally(() => file.close())

@@ -1,4 +1,3 @@
-import { spawnSync } from 'node:child_process'
 import type { Environment } from '../../config.js'
 import { isTerminal, type OutputStream, write } from './terminal.js'
 
@@ -6,6 +5,7 @@ import { isTerminal, type OutputStream, write } from './terminal.js'
 export async function page(stdout: OutputStream, env: Environment, text: string) {
   const { PAGER } = env
   if (PAGER && isTerminal(stdout)) {
+    const { spawnSync } = await import('node:child_process')
     const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
     const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
     // The shell found it, and what it did is for the person who chose it.
