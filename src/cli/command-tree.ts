@@ -113,10 +113,8 @@ export class CommandTree {
   }
 
   #finish(command: Command, details: string, definition: ParsedLine['command']): void {
-    command.addHelpText(
-      'after',
-      () => `\nGlobal options: coffer help flags\n\n${fold(details, this.#columns)}`,
-    )
+    const more = () => `\nGlobal options: coffer help flags\n\n${fold(details, this.#columns)}`
+    command.addHelpText('after', more)
     command.action((...given: unknown[]) => {
       const args = given.slice(0, -2).flat() as (string | undefined)[]
       this.parsed = { command: definition, args, options: command.optsWithGlobals() }
@@ -142,33 +140,23 @@ export function hasCommand({ isInternal, form }: RegisteredOperation): boolean {
 
 /** The options that follow from a declaration, besides the flags of its input. */
 function listOptions(definition: RegisteredOperation): CommandOption[] {
-  const isRead = definition.log?.operation === 'read'
+  const { endpoint, input, log, isRevealable, isExplainable } = definition
+  const takesBody = endpoint?.takesBody
+  const isRead = log?.operation === 'read'
   const options: [isThere: boolean | undefined, ...CommandOption][] = [
-    [
-      definition.endpoint?.takesBody,
-      '--file <file>',
-      'the whole body as JSON; - reads standard input; flags override it',
-    ],
+    [takesBody, '--file <file>', 'the whole body as JSON; - reads standard input; flags override it'],
     // Writes always answer with masked data.
-    [definition.isRevealable && isRead, '--reveal', 'show data in the clear'],
+    [isRevealable && isRead, '--reveal', 'show data in the clear'],
     // A command that only reads can be repeated anyway.
     [
       takesIdempotencyKey(definition) && !isRead,
       '--idempotency-key <key>',
       'for 24 hours, a command repeated with the same key answers like the first and does nothing',
     ],
-    [isPaged(definition.input), '--all', 'all pages'],
-    [
-      definition.endpoint !== undefined,
-      '--curl',
-      'print the call of curl that this command equals, without sending it',
-    ],
-    [
-      definition.isExplainable,
-      '--explain',
-      'print the answer and the deciding access rules without performing it',
-    ],
-    [definition.isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
+    [isPaged(input), '--all', 'all pages'],
+    [endpoint !== undefined, '--curl', 'print the call of curl that this command equals, without sending it'],
+    [isExplainable, '--explain', 'print the answer and the deciding access rules without performing it'],
+    [isExplainable, '--explain-as <app-id>', 'the same, with this application as the caller'],
   ]
   return options.flatMap(([isThere, ...option]) => (isThere ? [option] : []))
 }

@@ -7,14 +7,7 @@ import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
 import type { Streams, Terminal } from './output/terminal.js'
 
-export const TOPIC_NAMES = [
-  'flags',
-  'access-rules',
-  'search',
-  'expressions',
-  'exit-codes',
-  'environment',
-] as const
+export const TOPIC_NAMES = 'flags access-rules search expressions exit-codes environment'.split(' ')
 
 /** The options of a command line, by commander's names. */
 export type Options = Readonly<Record<string, unknown>>

@@ -2,12 +2,12 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
-import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { ArgSpecs, Args, CommandContext, CommandOption, OperationLine, Options } from './context.js'
-import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
+import { type AnswerView, type PrintedBesides, printAnswer } from './output/answer.js'
+import { printNotice } from './output/output.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
@@ -21,18 +21,12 @@ export interface Hooks {
 }
 
 /** Arguments, options and hooks that a command adds to the declaration of its operation. */
-export interface Presentation {
+export interface Presentation extends AnswerView {
   /** Its arguments, if they are not properties of the input. */
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
   /** The operation by which a server does what the command does, if not its own. */
   readonly servedBy?: OperationName
-  /** The notice for an empty list. */
-  readonly empty?: string
-  /** How its table is laid out. */
-  readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
-  /** Instead of the things themselves in a table, unless `--wide` is given. */
-  loadSummary?(): Promise<(items: readonly unknown[], nowMs: number) => ReturnType<Summarize>>
   /** Loaded when the command runs. */
   load?(): Promise<Hooks>
 }
@@ -76,8 +70,8 @@ export class Run {
 
   /** The operation with one input. */
   createTask(input: Readonly<OperationInput>, args: Args) {
-    const { context, definition, options, format, presentation, key } = this.#run
-    const { terminal, config } = context
+    const { context, definition, options, format, key } = this.#run
+    const { terminal } = context
     const { name, runOffline } = definition
     const notice = (text: string) => printNotice(terminal, text)
     const askOffline = async (asked: OperationInput) =>
@@ -114,16 +108,8 @@ export class Run {
         const explain = { reveal: options.reveal === true, application }
         return (await askOnce(context, { operation: name, input, as, explain })) as Explanation
       },
-      print: async (result: unknown, other = format, more?: Pick<PrintOptions, 'marks' | 'hints'>) => {
-        const { layout, loadSummary } = presentation
-        const summarize = other === 'table' && options.wide !== true ? await loadSummary?.() : undefined
-        await printResult(terminal, result, {
-          ...{ format: other, columns: definition.columns, fields: config.fields, ...layout },
-          summarize: summarize && ((items) => summarize(items, context.clock())),
-          hints: hintsFor(this.#run, input),
-          ...more,
-        })
-      },
+      print: (result: unknown, other = format, more?: PrintedBesides) =>
+        printAnswer({ ...this.#run, input, format: other }, result, more),
     }
   }
 
@@ -159,18 +145,5 @@ export class Run {
         this.#opened = undefined
       }
     })
-  }
-}
-
-function hintsFor({ context, definition, presentation: { empty } }: RunOptions, input: OperationInput) {
-  const { noun, output, confirmation, positionals } = definition
-  const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
-  const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
-  const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
-  return {
-    empty:
-      empty ??
-      (isFiltered ? `No ${noun} matches these filters.` : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`),
-    done: output === undefined && confirmation !== undefined ? 'Deleted.' : 'Done.',
   }
 }

@@ -59,10 +59,7 @@ function isTexts(value: unknown): value is Texts {
 }
 
 /** @throws CofferError `storage_failed` */
-export async function writeUserSettings(
-  directory: string,
-  { others, ...known }: UserSettings,
-): Promise<void> {
+export async function writeUserSettings(directory: string, { others, ...known }: UserSettings) {
   const { mkdir, mkdtemp, rename, rmdir, writeFile } = await import('node:fs/promises')
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)

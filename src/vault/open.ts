@@ -31,7 +31,7 @@ import { answerMessage, createRemoteVault, type Vault } from './vault.js'
 export type { Clock } from '../crypto/ports.js'
 export { parseStoreAddress } from '../storage/postgres/address.js'
 export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from './location.js'
-export { describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
+export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
 /** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
 const MOST_SERVER_MS = 2000

@@ -32,11 +32,7 @@ type ParsedRecord = { info: { lines: number }; record: readonly string[] }
  * `given`: `column=path`; an empty path leaves the column out. `toCommand`: the command with further flags, for advice.
  * @throws CofferError `usage`, `validation`
  */
-export async function* readCsv(
-  texts: AsyncIterable<string>,
-  given: readonly string[],
-  toCommand: ToCommand,
-): AsyncGenerator<Row[]> {
+export async function* readCsv(texts: AsyncIterable<string>, given: readonly string[], toCommand: ToCommand) {
   const { parse, CsvError } = await import('csv-parse')
   const parser = parse({
     info: true,

@@ -39,10 +39,7 @@ type Piece = { row: string | undefined; size: number }
 type Split = (text: string, isLast: boolean) => Piece[]
 
 /** The first character decides, unless a format is given: an array begins with a bracket. */
-export async function* readRows(
-  texts: AsyncIterable<string>,
-  format?: 'ndjson' | 'json',
-): AsyncGenerator<Row[]> {
+export async function* readRows(texts: AsyncIterable<string>, format?: 'ndjson' | 'json') {
   let split: Split | undefined
   let rest = ''
   /** On which the rest begins. */

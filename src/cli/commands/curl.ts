@@ -32,11 +32,8 @@ export async function printCurl(line: OperationLine): Promise<void> {
   ].filter((line) => typeof line === 'string')
   const show = isTerminal(terminal.stdout) ? displayLines : String
   await write(terminal.stdout, `${show(lines.join(' \\\n  '))}\n`)
-  if (endpoint.takesBody)
-    await printNotice(
-      terminal,
-      'The body is not part of the call: curl reads it from standard input, as JSON.',
-    )
+  const rest = 'The body is not part of the call: curl reads it from standard input, as JSON.'
+  if (endpoint.takesBody) await printNotice(terminal, rest)
 }
 
 /** A word as every shell reads it. */

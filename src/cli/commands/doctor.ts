@@ -29,8 +29,6 @@ const EXPECTED: readonly (keyof Sandbox)[] = [
   'ends_with_host',
 ]
 
-const CORE_ADVICE = 'Before starting it, run: ulimit -c 0'
-
 /** `warning`: works, but less well than it could. */
 type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advice?: string]
 /** In this order. */
@@ -101,7 +99,7 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
     return [
       'warning',
       'A crash of a server may write its memory, including keys, to a core dump.',
-      CORE_ADVICE,
+      'Before starting it, run: ulimit -c 0',
     ]
   },
 

@@ -95,10 +95,7 @@ export class Form {
     const { meanings = {} } = item
     const values = ('enum' in item ? item.enum : undefined) ?? Object.keys(meanings)
     if (values.length > 0) {
-      const choices = values.map((value) => ({
-        value,
-        name: [value, meanings[value] ?? ''].join('  ').trim(),
-      }))
+      const choices = values.map((value) => ({ value, name: `${value}  ${meanings[value] ?? ''}`.trim() }))
       const type = schema.type === 'array' ? 'checkbox' : 'select'
       const answer = await ask(terminal, { type, message, missing, choices, validate: take })
       if (type === 'select') await take(answer)

@@ -155,10 +155,7 @@ async function openFile(path: string) {
 }
 
 /** The line without its line break; wipes the bytes it was read from. */
-async function readFirstLine(
-  chunks: AsyncIterable<Uint8Array> | Uint8Array[],
-  name: string,
-): Promise<string> {
+async function readFirstLine(chunks: AsyncIterable<Uint8Array> | Uint8Array[], name: string) {
   const line = new Uint8Array(SECRET_LIMIT_BYTES)
   let length = 0
   for await (const part of chunks) {

@@ -102,17 +102,12 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   const { type, detail, errors = {} } = problem
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
-  const lines = Object.entries(errors).flatMap(([path, messages]) =>
-    messages.map((text) => `${path}: ${text}`),
-  )
+  const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
   // The detail may repeat the first line.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)
   const isOne = isRepeated && lines.length === 1
-  await printMarked(
-    terminal,
-    'error:',
-    isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail,
-  )
+  const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail
+  await printMarked(terminal, 'error:', what)
   if (!isOne) for (const line of lines) await write(stderr, `  ${displayLines(line)}\n`)
 }
 

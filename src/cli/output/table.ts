@@ -9,13 +9,7 @@ const GAP = '  '
 /** The least width of a column. Some are useless when they are cut. */
 const LEAST_WIDTH = 8
 const LEAST_FIRST_WIDTH = 36
-const LEAST_WIDTHS: Readonly<Record<string, number>> = {
-  id: 36,
-  shows: 20,
-  created: 10,
-  created_at: 20,
-  message: 20,
-}
+const LEAST_WIDTHS: Record<string, number> = { id: 36, shows: 20, created: 10, created_at: 20, message: 20 }
 /** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
 const MOST_PADDED = 200
 /** A longer label does not move the values of other lines. */

@@ -21,11 +21,7 @@ import { askNewPassphrase, chooseOpener, saveKeyFile } from './opener.js'
 import { describePlace, newVaultDirectory, placeOf } from './place.js'
 import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './vault.js'
 
-export async function askOffline(
-  context: CommandContext,
-  definition: AnyOperation,
-  input: OperationInput,
-): Promise<unknown> {
+export async function askOffline(context: CommandContext, definition: AnyOperation, input: OperationInput) {
   const { terminal, clock } = context
   let reactors: Promise<ReactorRuntime> | undefined
   let bar: ReturnType<typeof createProgress> | undefined

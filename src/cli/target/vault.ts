@@ -3,13 +3,7 @@ import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { CofferError, noRevealError } from '../../errors.js'
 import type { ReactorOptions } from '../../framework/ports/reactors.js'
-import {
-  identifyVault,
-  type LockedVault,
-  type Opener,
-  reachVault,
-  type VaultLocation,
-} from '../../vault/open.js'
+import { type ChooseOpener, identifyVault, reachVault, type VaultLocation } from '../../vault/open.js'
 import type { OperationRequest, Vault } from '../../vault/vault.js'
 import type { CommandContext } from '../context.js'
 import { readUserSettings, type Texts, writeUserSettings } from '../user-settings.js'
@@ -32,7 +26,7 @@ export async function reachThisVault(context: CommandContext, role: Role = 'comm
 export async function openThisVault<V>(
   context: CommandContext,
   role: Role,
-  open: (location: VaultLocation, choose: (locked: LockedVault) => Promise<Opener>) => Promise<V>,
+  open: (location: VaultLocation, choose: ChooseOpener) => Promise<V>,
 ): Promise<V> {
   await warnOfStore(context)
   const place = { ...placeOf(context), role }

@@ -49,11 +49,7 @@ async function complete(context: CommandContext, words: readonly string[]): Prom
   })
 }
 
-async function listCandidates(
-  context: CommandContext,
-  before: readonly string[],
-  current: string,
-): Promise<readonly string[]> {
+async function listCandidates(context: CommandContext, before: readonly string[], current: string) {
   const program = context.listCommands()
   const globals = program.options.filter(({ required }) => required)
   const isValue = (at: number) => globals.some((option) => isNamed(option, before[at - 1]))

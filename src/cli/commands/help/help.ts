@@ -12,7 +12,7 @@ import { listFlags } from '../../input/flags.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, type Terminal, write } from '../../output/terminal.js'
 
-type HelpContext = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
+type Asked = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
 
 /** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
@@ -27,10 +27,7 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
 }
 
 /** `text`: empty for the help of all commands. */
-export async function printHelpText(
-  { stdout, env, listSummaries }: HelpContext,
-  text: string,
-): Promise<void> {
+export async function printHelpText({ stdout, env, listSummaries }: Asked, text: string): Promise<void> {
   const { page } = await import('../../output/pager.js')
   if (text !== '') return page(stdout, env, text)
   const { describeGroups } = await import('./overview.js')
@@ -77,11 +74,8 @@ function describeTree(context: CommandContext, path: string): object {
   }
 }
 
-function describeOne(
-  command: Command,
-  words: readonly string[],
-  { registry, findTerminalCommand }: CommandContext,
-): object {
+function describeOne(command: Command, words: readonly string[], context: CommandContext): object {
+  const { registry, findTerminalCommand } = context
   const name = words.join(' ')
   const operation = registry.find(name)
   const { details, examples = [] } = operation ?? findTerminalCommand(name) ?? {}
@@ -139,8 +133,9 @@ export function describeTopic(name: string, program: Command, columns = DEFAULT_
   if (name === 'flags') return describeFlags(program, columns)
   if (name === 'exit-codes') return describeExitCodes()
   if (name === 'environment') return describeEnvironment()
-  const isTopic = TOPIC_NAMES.some((each) => each === name)
-  return isTopic ? readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd() : undefined
+  return TOPIC_NAMES.includes(name)
+    ? readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd()
+    : undefined
 }
 
 function describeFlags(program: Command, columns: number): string {

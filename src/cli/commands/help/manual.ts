@@ -6,11 +6,7 @@ import { VERSION } from '../../../version.js'
 export type FindDetails = (name: string) => { details?: string; examples: readonly string[] } | undefined
 
 /** `topics`: texts by their titles, for the page of the program. */
-export function formatManual(
-  command: Command,
-  find: FindDetails,
-  topics: Readonly<Record<string, string>> = {},
-): string {
+export function formatManual(command: Command, find: FindDetails, topics: Record<string, string> = {}) {
   const name = nameOf(command)
   const isProgram = command.parent === null
   const commands = command.commands.map((each) => {

@@ -23,9 +23,7 @@ export function isOffered(definition: RegisteredOperation, wanted: Wanted): bool
   const { permissions = [], rules = [], type } = application
   const held = new Set([...permissions, ...rules.flatMap((rule) => rule.permissions)])
   const holds = (permission: Permission) => held.has(permission)
-  const isHeld = definition.needsOnePermission
-    ? definition.permissions.some(holds)
-    : definition.permissions.every(holds)
+  const isHeld = definition.permissions[definition.needsOnePermission ? 'some' : 'every'](holds)
   const isHere = endpoint !== undefined || relay !== undefined || !isRemote
   const isOwners = audience === 'owner' || control !== undefined || isInternal === true
   const hidesAll = isNoReveal && noReveal === 'refused'

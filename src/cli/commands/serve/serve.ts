@@ -185,11 +185,8 @@ async function serveOpened(
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
-  const ran = runBeside?.({
-    COFFER_URL: url,
-    COFFER_API_KEY: samples.private?.key,
-    COFFER_CONTROL_KEY: controlKey,
-  })
+  const { key } = samples.private ?? {}
+  const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // Its failure is thrown when the server has stopped.
   ran?.catch(() => undefined)
   const sweeping = sweepRegularly(app, signal, (error) => report(error, 'sweep'))

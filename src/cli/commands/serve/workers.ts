@@ -35,9 +35,7 @@ export function isWorker(): boolean {
 }
 
 /** A worker gets the secrets and the port of the first process, which also stops it. */
-export async function joinWorkers(
-  context: CommandContext,
-): Promise<{ context: CommandContext; port: number }> {
+export async function joinWorkers(context: CommandContext) {
   const own = cluster.worker!
   const stopped = new AbortController()
   const given = new Promise<{ typed: Omit<Typed, 'told'>; port: number }>((resolve) =>
