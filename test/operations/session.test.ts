@@ -71,15 +71,6 @@ t.test('an application has so many live sessions and no more', async (t) => {
   await askAs(backend.key, 'session authorize', authorize)
 })
 
-t.test('a nonce of another tenant is unknown', async (t) => {
-  const { create, createTenant, createApplication, askAs } = await open()
-  await createTenant('second')
-  const theirs = await createApplication('private', { permissions: ['token:read'] }, 'second')
-  const { nonce } = await create()
-  const authorize = { nonce, permissions: ['token:read'] }
-  await t.rejects(askAs(theirs.key, 'session authorize', authorize), { code: 'not_found' })
-})
-
 t.test('keys, nonces and links are compared by the vault, in constant time', async (t) => {
   const { app, ask, backend, create } = await open()
   const { session_key, nonce } = await create()
