@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { createReadStream, createWriteStream, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { createMachine, PROGRAM } from '../../test/cli/binary.js'
+import { createMachine, PROGRAM } from '../../test/support/process.js'
 
 const ROWS = Number(process.env.COFFER_SOAK_ROWS ?? 1_000_000)
 /** MB that the second half may peak above the first: caches of index blocks, and the directory of tables. */

@@ -1,6 +1,6 @@
 /** The line that everybody types first, a thousand times in a row through the real program. */
 import t from 'tap'
-import { createMachine } from '../../test/cli/binary.js'
+import { createMachine } from '../../test/support/process.js'
 
 /** The line that everybody types first. */
 const ECHO_LINE = `echo '{"type":"card","data":{"number":"4242424242424242"}}' | coffer token create --output json`

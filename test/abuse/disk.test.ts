@@ -7,9 +7,8 @@ import { chmodSync, chownSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { PROGRAM, waitFor } from '../cli/binary.js'
 import { createHome } from '../cli/home.js'
-import { startProgram } from '../start-program.js'
+import { PROGRAM, startProgram, waitFor } from '../support/process.js'
 
 const NOBODY = 65_534
 const DISK_MIB = 4

@@ -10,8 +10,7 @@ import { TOPIC_NAMES } from '../../src/cli/context.js'
 import { main } from '../../src/cli/main.js'
 import { listCommands } from '../../src/cli/program.js'
 import { registry } from '../../src/operations/all.js'
-import { startProgram } from '../start-program.js'
-import { createPath, PROGRAM, waitFor } from './binary.js'
+import { createPath, PROGRAM, startProgram, waitFor } from '../support/process.js'
 import { runProcess } from './fake-process.js'
 
 t.setTimeout(500_000)

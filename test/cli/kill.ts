@@ -5,7 +5,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
-import { createMachine, type Ended, waitFor } from './binary.js'
+import { createMachine, type Ended, waitFor } from '../support/process.js'
 
 export interface CommandKills {
   /** Processes that were killed while they ran, by what they did. */

@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { parseBlocks, readDocument, settle } from '../docs/document.js'
-import { startProgram } from '../start-program.js'
-import { createPath, isInstalled, waitFor } from './binary.js'
+import { createPath, isInstalled, startProgram, waitFor } from '../support/process.js'
 import { withoutStyle } from './fake-process.js'
 
 t.setTimeout(400_000)

@@ -7,7 +7,7 @@ import t from 'tap'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
 import { SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
-import { createMachine, createPath } from './binary.js'
+import { createMachine, createPath } from '../support/process.js'
 import { testVault } from './home.js'
 
 t.setTimeout(400_000)

@@ -5,9 +5,8 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { startProgram } from '../start-program.js'
 import { emptyDatabase, sharedDatabase } from '../storage/postgres-server.js'
-import { createMachine, PROGRAM, waitFor } from './binary.js'
+import { createMachine, PROGRAM, startProgram, waitFor } from '../support/process.js'
 import { createHome } from './home.js'
 
 const home = createHome(t)

@@ -10,8 +10,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { createPath, type Ended, waitFor } from '../cli/binary.js'
-import { startProgram } from '../start-program.js'
+import { createPath, type Ended, startProgram, waitFor } from '../support/process.js'
 
 export interface Block {
   language: string

@@ -9,9 +9,8 @@ import t from 'tap'
 import { parseLine } from '../../src/cli/program.js'
 import { readClients } from '../../src/http/openapi/emulation.js'
 import { registry } from '../../src/operations/all.js'
-import { isInstalled, waitFor } from '../cli/binary.js'
 import { withoutStyle } from '../cli/fake-process.js'
-import { startProgram } from '../start-program.js'
+import { isInstalled, startProgram, waitFor } from '../support/process.js'
 import { drawCast } from './cast.js'
 import {
   findPort,

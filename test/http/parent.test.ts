@@ -4,8 +4,7 @@ import { once } from 'node:events'
 import { openSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
-import { waitFor } from '../cli/binary.js'
-import { startProgram } from '../start-program.js'
+import { startProgram, waitFor } from '../support/process.js'
 import { createWorkplace } from './process.js'
 
 const bin = fileURLToPath(new URL('../../../bin/coffer.js', import.meta.url))

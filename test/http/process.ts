@@ -7,8 +7,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { createRouter } from '../../src/http/router.js'
 import { registry } from '../../src/operations/all.js'
-import { type Ended, PROGRAM, waitFor } from '../cli/binary.js'
-import { startProgram } from '../start-program.js'
+import { type Ended, PROGRAM, startProgram, waitFor } from '../support/process.js'
 import { createContract, documentOf } from './contract.js'
 
 export interface Announcement {

@@ -11,8 +11,7 @@ import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { acquireLock, readProcessIdentity } from '../../src/storage/lock.js'
 import { nodeFiles } from '../../src/storage/node-files.js'
-import { waitFor } from '../cli/binary.js'
-import { startProgram } from '../start-program.js'
+import { startProgram, waitFor } from '../support/process.js'
 import {
   allOf,
   createFileEngine,

@@ -1,7 +1,7 @@
 /** An agent: the official client of MCP, connected to `coffer mcp` as a process of its own. */
 import { Client } from '@modelcontextprotocol/client'
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio'
-import { PROGRAM } from '../cli/binary.js'
+import { PROGRAM } from './process.js'
 
 export interface WebhookEvent {
   isError: boolean

@@ -11,9 +11,8 @@ import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { copyVault, restoreVault } from '../../src/vault/copy.js'
 import { createVault, openVault } from '../../src/vault/open.js'
-import { waitFor } from '../cli/binary.js'
-import { startProgram } from '../start-program.js'
 import { query, startPostgres } from '../storage/postgres-server.js'
+import { startProgram, waitFor } from '../support/process.js'
 import { createKey, locate } from '../support/vault.js'
 
 const server = await startPostgres()
