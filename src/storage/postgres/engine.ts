@@ -217,8 +217,6 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
         }
         if (collision.reason === 'moments') options.isTransaction = true
         else await this.#prepare(collision.reason === 'stale' ? 0 : attempt)
-      } finally {
-        unit.end()
       }
     }
   }

@@ -44,8 +44,7 @@ interface Batch extends PendingBatch {
 
 interface PendingUnit extends EngineWriter {
   readPending(statement: Statement): Promise<PendingEntries[]>
-  storePending(pending: PendingEntries): void
-  endPending(pending: readonly PendingEntries[]): void
+  changePending(pending: PendingEntries, isChained?: boolean): void
 }
 
 interface PendingLogsOptions {
@@ -165,7 +164,7 @@ export class PendingLogs {
         for (const batch of batches) {
           const seal = await this.sealer.sealerOf(unit, batch.tenant)
           // The tenant was deleted if there is none.
-          if (seal !== undefined) unit.storePending(sealBatch(batch, chain, seal))
+          if (seal !== undefined) unit.changePending(sealBatch(batch, chain, seal))
         }
       })
       this.#end(this.unsent.splice(0, batches.length))
@@ -208,7 +207,7 @@ export class PendingLogs {
         if (moved.length > 0) {
           const entries = opened.flatMap((found) => found ?? [])
           await this.sealer.seal(unit, entries, chain, moved)
-          unit.endPending(moved)
+          for (const each of moved) unit.changePending(each, true)
         }
         return page.at(-1)
       })

@@ -60,11 +60,11 @@ export function getStatement(names: readonly RowName[]): Statement {
   const row = hasKeys
     ? `lateral (select * from coffer_rows r where ${IS_ROW} union all ${NEWEST_ROW} limit 1) r on true`
     : `coffer_rows r on ${IS_ROW}`
-  const columns = hasKeys ? [...NAME, 'asks'] : NAME
+  const columns = hasKeys ? [...NAME, 'asks'] : ['id']
   return {
     name: hasKeys ? 'get keys' : 'get',
     text:
-      `select ${STATE}, ${ROW}, r.sealed, r.keys, x.number${hasKeys ? `, ${KEYED}` : ''}` +
+      `select ${STATE}, ${ROW}, r.sealed, x.number${hasKeys ? `, ${KEYED}` : ''}` +
       ` from coffer_state s cross join ${unnest(columns, 1)} left join ${row} where s.id = 1`,
     values: toArrays(columns, hasKeys ? names.map((name) => ({ asks: 0, ...name })) : names),
   }

@@ -23,7 +23,8 @@ export class Unit implements port.EngineWriter {
   readonly #shared: Shared
   readonly #options: UnitOptions
   readonly #session: Session
-  #times: Times
+  /** What it stores, if a person confirmed the clock. */
+  #trusted: Times | undefined
   /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
   /** Checks of those that are not cached, and of how many rows its pages found, by their keys. */
@@ -32,6 +33,7 @@ export class Unit implements port.EngineWriter {
   readonly #changes = new Map<string, writes.Change>()
   readonly #changedKinds = new Set<number>()
   #isNoted = false
+  /** It refuses to read and write. */
   #isOver = false
 
   constructor(shared: Shared, options: UnitOptions) {
@@ -40,7 +42,6 @@ export class Unit implements port.EngineWriter {
     this.#session = new Session(shared, options)
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state.times, this.now)
-    this.#times = advanceTimes(shared.state.times, this.now)
   }
 
   async get(kind: number, tenant: number, id: port.RowId, options?: { expired?: boolean }) {
@@ -86,14 +87,9 @@ export class Unit implements port.EngineWriter {
     return (await this.#read(statement)).filter(({ id }) => id !== null)
   }
 
-  /** Removes pending entries, which the unit puts into a chain. */
-  endPending(pending: readonly port.PendingEntries[]): void {
-    for (const each of pending)
-      this.#write(rowName('pending', each.tenant, each.id), writes.changePending(each, writes.UNPEND))
-  }
-
-  storePending(pending: port.PendingEntries): void {
-    this.#write(rowName('pending', pending.tenant, pending.id), writes.changePending(pending))
+  /** Stores pending entries; or removes them, because the unit puts them into a chain. */
+  changePending(pending: port.PendingEntries, isChained = false): void {
+    this.#write(rowName('pending', pending.tenant, pending.id), writes.changePending(pending, isChained))
   }
 
   changeCounter(kind: number): number | undefined {
@@ -137,7 +133,7 @@ export class Unit implements port.EngineWriter {
   storeTime({ isTrusted = false } = {}): void {
     this.#isNoted = true
     if (!isTrusted) return
-    this.#times = { time: this.now, last: this.now, since: 0, until: 0 }
+    this.#trusted = { time: this.now, last: this.now, since: 0, until: 0 }
     this.clock = { isJump: false, purgeBefore: this.now }
   }
 
@@ -155,14 +151,16 @@ export class Unit implements port.EngineWriter {
       const own = entries.filter((entry) => entry.tenant === tenant)
       if (seal !== undefined) logs.push({ tenant, entries: own, seal })
     }
+    this.#isOver = true
     this.hasWritten ||= logs.length > 0
     const compares = this.#changedKinds.size > 0 || session.moments > 1
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
     const step = isCached ? randomNumber(this.#shared.random, MOST_STEP) : undefined
-    const times = this.#isNoted ? this.#times : undefined
-    await session.commit({ changes: this.#takeChanges(), logs, times, step })
+    const times = this.#trusted ?? advanceTimes(this.#shared.state.times, this.now)
+    const changes = this.#takeChanges()
+    await session.commit({ changes, logs, times: this.#isNoted ? times : undefined, step })
   }
 
   /**
@@ -186,11 +184,6 @@ export class Unit implements port.EngineWriter {
       session.collision ??= failure
     }
     return session.collision
-  }
-
-  /** From here on it refuses to read and write. */
-  end(): void {
-    this.#isOver = true
   }
 
   async #readRow(kind: number, tenant: number, id: port.RowId): Promise<sql.FoundRow | undefined> {

@@ -17,7 +17,7 @@ export const REPLACE = 2
 export const REMOVE = 3
 /** A pending log entry is stored, or removed because a chain has it. */
 const PEND = 4
-export const UNPEND = 5
+const UNPEND = 5
 /** The row stays as it was read until the commit; or there is none. */
 export const CHECK = 6
 /** As many rows have a key as before. */
@@ -185,8 +185,14 @@ export function createChange(action: number, name: RowName, was = 0, row: Partia
 }
 
 /** Stores pending entries, or removes them because they are in a chain now. */
-export function changePending({ tenant, id, chain, written, sealed }: PendingEntries, action = PEND): Change {
-  return createChange(action, { tenant, kind: chain, id }, 0, { created: written, sealed })
+export function changePending(pending: PendingEntries, isChained = false): Change {
+  const { tenant, id, chain: kind, written: created, sealed } = pending
+  return createChange(
+    isChained ? UNPEND : PEND,
+    { tenant, kind, id },
+    0,
+    isChained ? {} : { created, sealed },
+  )
 }
 
 export function dropTenantStatements(tenant: number): Statement[] {
