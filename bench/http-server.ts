@@ -30,7 +30,7 @@ import type { Store, StoreWriter } from '../src/storage/store.js'
 import type { App } from '../src/vault/app.js'
 import { createVault, openVault } from '../src/vault/open.js'
 import { ensureSampleApplications } from '../src/vault/sample-applications.js'
-import { serveHttp } from '../test/support/serve-http.js'
+import { serveHttp } from '../test/support/service.js'
 import { makeToken } from './token-body.js'
 
 /** What a server says when it is ready. */

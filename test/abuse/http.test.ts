@@ -8,7 +8,7 @@ import { SERVER_LIMITS } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import { readAnswers, sendRaw, spellRequest } from '../http/socket.js'
-import { serve } from '../support/serve-http.js'
+import { serve } from '../support/service.js'
 import { openTestVault, permissionsOf } from '../support/test-vault.js'
 
 const BODY_LIMIT_BYTES = 100_000

@@ -9,7 +9,7 @@ import t, { type Test } from 'tap'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { registry } from '../../src/operations/all.js'
 import { sendRaw } from '../http/socket.js'
-import { serveHttp } from '../support/serve-http.js'
+import { serveHttp } from '../support/service.js'
 import { openTestVault, setSetting } from '../support/test-vault.js'
 
 const SECRET = '4242424242424242'

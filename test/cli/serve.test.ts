@@ -80,7 +80,7 @@ t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal 
   first.child.kill('SIGINT')
   t.equal((await first.ended).code, 0)
 
-  const second = await startProcess(place, ['--prefix', 'bt'])
+  const second = await startProcess(place, ['--prefix', 'bt', '--log', 'none'])
   t.equal(second.announcement.prefix, 'bt')
   const { id } = first.announcement.applications.private!
   // Its key is not repeated.
@@ -90,26 +90,15 @@ t.test('a vault keeps what was acknowledged; hanging up means nothing, a signal 
   t.equal(response.status, 200)
   t.match(await response.json(), { data: 'kept' })
   t.ok(response.headers.get('bt-trace-id'))
-  second.child.kill('SIGTERM')
-  t.equal((await second.ended).code, 0)
-})
-
-t.test('a second signal ends it at once, without damage', async (t) => {
-  const place = workplaceFor(t)
-  await runCommand(place, ['init'])
-  const { child, announcement, ended } = await startProcess(place, ['--starter-apps', '--log', 'none'])
-  const { port } = new URL(announcement.url)
   // A request that never ends keeps the stop waiting.
-  const socket = connect(Number(port), '127.0.0.1')
+  const socket = connect(Number(new URL(second.announcement.url).port), '127.0.0.1')
   socket.on('error', () => {})
-  const head = `SVC-API-KEY: ${announcement.applications.private?.key}\r\nContent-Length: 9`
-  socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\n${head}\r\n\r\n`)
-  await request(announcement, undefined, 'GET /healthz')
-  child.kill('SIGTERM')
-  await once(child.stderr!, 'data')
-  child.kill('SIGTERM')
-  const { signal } = await ended
-  t.equal(signal, 'SIGTERM')
+  socket.write(`POST /tokens HTTP/1.1\r\nHost: x\r\nBT-API-KEY: ${key}\r\nContent-Length: 9\r\n\r\n`)
+  await request(second.announcement, undefined, 'GET /healthz')
+  second.child.kill('SIGTERM')
+  await once(second.child.stderr!, 'data')
+  second.child.kill('SIGTERM')
+  t.equal((await second.ended).signal, 'SIGTERM', 'a second signal ends it at once')
   socket.destroy()
   const status = await runCommand(place, ['vault', 'status', '--output', 'json'])
   t.equal(status.code, 0, status.stderr)

@@ -10,7 +10,7 @@ import { answerText, type HttpRequest } from '../../src/http/exchange.js'
 import { SERVER_LIMITS } from '../../src/http/server.js'
 import { completeService } from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
-import { serve } from '../support/serve-http.js'
+import { serve } from '../support/service.js'
 import { openTestVault, permissionsOf, type TestVault } from '../support/test-vault.js'
 import { readAnswers, sendRaw, spellRequest } from './socket.js'
 

@@ -6,7 +6,7 @@ import t from 'tap'
 import type { Answerer } from '../../src/http/answerer.js'
 import { answerResult, answerText } from '../../src/http/exchange.js'
 import { answerLater, listen, SERVER_LIMITS } from '../../src/http/server.js'
-import { serve } from '../support/serve-http.js'
+import { serve } from '../support/service.js'
 import { CERTIFICATE, PRIVATE_KEY } from './certificate.js'
 import { readAnswers, sendRaw, spellRequest } from './socket.js'
 

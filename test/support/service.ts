@@ -1,11 +1,16 @@
-/** The HTTP service of a vault that a test has opened, with and without sockets. */
+/** The HTTP service of a vault that a test has opened, with and without sockets; without control plane and dashboard. */
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
-import type { RunningServer, SocketOptions } from '../../src/http/server.js'
-import { completeService, type Handler, type ServiceOptions, toHandler } from '../../src/http/start.js'
+import { type Answerer, type AnswererOptions, createAnswerer } from '../../src/http/answerer.js'
+import * as http from '../../src/http/server.js'
+import {
+  answererFactory,
+  completeService,
+  type Handler,
+  type ServiceOptions,
+  toHandler,
+} from '../../src/http/start.js'
 import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
-import { serveHttp } from './serve-http.js'
 
 const describe = (host: App): ServiceOptions => ({ host, registry, authenticate, version: '0' })
 
@@ -17,6 +22,16 @@ export function handlerOf(options: AnswererOptions): Handler {
   return toHandler(createAnswerer(options))
 }
 
-export function startServer(app: App, sockets: SocketOptions): Promise<RunningServer> {
+export function startServer(app: App, sockets: http.SocketOptions) {
   return serveHttp(describe(app), sockets)
+}
+
+export function serveHttp(service: ServiceOptions, sockets: http.SocketOptions = {}) {
+  return http.startServer(answererFactory(service, sockets.allowHosts ?? [])({}), service, sockets)
+}
+
+/** Serves `answerer` on 127.0.0.1 and a free port. */
+export function serve(answerer: Answerer, options: Partial<http.SocketService & http.SocketOptions> = {}) {
+  const service = { host: { createUuid: () => 'below-http' }, cors: false, ...options }
+  return http.startServer(answerer, service, { addresses: ['127.0.0.1'], port: 0, ...options })
 }
