@@ -1,3 +1,4 @@
+import '../support/cheap-scrypt.js'
 import { execFileSync } from 'node:child_process'
 import {
   existsSync,

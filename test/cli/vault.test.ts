@@ -1,3 +1,4 @@
+import '../support/cheap-scrypt.js'
 import {
   chmodSync,
   cpSync,
