@@ -1,3 +1,4 @@
+import { decideTransform, type Grants } from '../domain/access/access.js'
 import { isObject } from '../domain/json/json.js'
 import { CofferError, usage } from '../errors.js'
 import { ASK_SMALLER } from '../framework/limits.js'
@@ -5,6 +6,7 @@ import type { OperationInput } from '../framework/operation.js'
 import { type CursorPage, type List, listOf, PAGE_PROPERTIES } from '../framework/page.js'
 import type { NumberSchema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
+import type { TokenView } from '../operations/token/token-attributes.js'
 import { isList } from './output/fields.js'
 import type { Task } from './task.js'
 
@@ -101,4 +103,14 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
     for (const item of data) items.push(item)
   }
   return listOf(items, items.length, { page: 1, size: Math.max(1, items.length) })
+}
+
+export type IsMasked = (token: TokenView) => boolean
+
+/** Tells of a token whether its data is masked; undefined if none is. All are for a session, which cannot ask. */
+export async function findMasked({ ask, key, options }: Task): Promise<IsMasked | undefined> {
+  if (key === undefined) return options.reveal === true ? undefined : () => true
+  const grants = (await ask({}, 'app whoami').catch(() => ({}))) as Partial<Grants> | null
+  const { rules = [], permissions = [] } = grants ?? {}
+  return (token) => decideTransform({ rules, permissions }, 'token:read', token) !== 'reveal'
 }

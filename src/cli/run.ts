@@ -14,7 +14,7 @@ import { isList } from './output/fields.js'
 import { chooseFormat, printForRun } from './output/output.js'
 import { createProgress } from './output/progress.js'
 import { isTerminal } from './output/terminal.js'
-import { listAll, printPages } from './pages.js'
+import { findMasked, listAll, printPages } from './pages.js'
 import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
@@ -187,7 +187,6 @@ async function askAndPrint(task: Task): Promise<void> {
 
 /** Writes answer the owner and everybody else with masked data. */
 async function describeData(task: Task, token: object) {
-  const { findMasked } = await import('./masked.js')
   const isRead = task.definition.log?.operation === 'read'
   const isMasked = !isRead || (await findMasked(task))?.(token as TokenView) === true
   return { isMasked, mark: isMasked ? '•' : '!' }

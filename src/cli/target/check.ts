@@ -4,8 +4,12 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import { findUnknownName } from '../../framework/schema.js'
 import { loadOperation } from '../../operations/load.js'
 import { findPresentation } from '../commands/presentations.js'
-import type { CommandContext, OperationLine } from '../context.js'
+import type { OperationLine } from '../context.js'
 import { requireVault, warnOfStore } from './place.js'
+
+const KEY_GIVEN =
+  'Only the owner of the vault can do this, and an API key was given. Run it without a key: unset COFFER_API_KEY, ' +
+  'and give neither --api-key-stdin nor a profile with a key.'
 
 /** Checks what can be checked before anything is asked. Resolves to the API key of the caller; undefined for the owner. */
 export async function checkTarget(line: OperationLine, isExplained: boolean): Promise<string | undefined> {
@@ -15,7 +19,9 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   await warnOfStore(context)
   const isOwners = definition.audience === 'owner' && definition.control === undefined
   const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY
-  if (isOwners && config.url === undefined) refuseApiKey(config)
+  const isGiven = config.apiKey !== undefined || config.apiKeyStdin
+  // A key that was ignored would give its caller the owner's rights.
+  if (isOwners && isGiven && config.url === undefined) throw new CofferError('forbidden', KEY_GIVEN)
   const key = isOwners
     ? undefined
     : controlKey || (config.apiKeyStdin ? await input.readDescriptor(0, '--api-key-stdin') : config.apiKey)
@@ -28,15 +34,6 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   // Fields that a variable or a profile sets for all commands may fit only some of them.
   if (options.fields !== undefined && !isExplained) requireFields(definition, config.fields ?? [])
   return key
-}
-
-/** For the owner's operations: a key that was ignored would give its caller the owner's rights. @throws CofferError `forbidden` */
-function refuseApiKey({ apiKey, apiKeyStdin }: CommandContext['config']): void {
-  if (apiKey === undefined && !apiKeyStdin) return
-  const how =
-    'Run it without a key: unset COFFER_API_KEY, and give neither --api-key-stdin nor a profile with a key.'
-  const what = 'Only the owner of the vault can do this, and an API key was given.'
-  throw new CofferError('forbidden', `${what} ${how}`)
 }
 
 /** @throws CofferError `usage` for an unknown field, naming the existing ones */

@@ -10,9 +10,9 @@ import { VERSION } from '../../../version.js'
 import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/flags.js'
 import { fold, joinLines, toJson } from '../../output/display.js'
-import { DEFAULT_COLUMNS, type Terminal, write } from '../../output/terminal.js'
+import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from '../../output/terminal.js'
 
-type Asked = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
+type HelpIo = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
 
 /** @throws CofferError `usage` for an unknown command or topic */
 export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
@@ -27,11 +27,24 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
 }
 
 /** `text`: empty for the help of all commands. */
-export async function printHelpText({ stdout, env, listSummaries }: Asked, text: string): Promise<void> {
-  const { page } = await import('../../output/pager.js')
-  if (text !== '') return page(stdout, env, text)
+export async function printHelpText(io: HelpIo, text: string): Promise<void> {
+  if (text !== '') return page(io, text)
   const { describeGroups } = await import('./overview.js')
-  return page(stdout, env, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(stdout)))
+  const { stdout, listSummaries } = io
+  return page(io, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(stdout)))
+}
+
+/** Prints a long text through `PAGER` on a terminal; `less` ends by itself if the text fits the screen. */
+async function page({ stdout, env }: HelpIo, text: string): Promise<void> {
+  const { PAGER } = env
+  if (PAGER && isTerminal(stdout)) {
+    const { spawnSync } = await import('node:child_process')
+    const options = { input: text, stdio: ['pipe', 'inherit', 'inherit'], env: { LESS: 'FRX', ...env } }
+    const { status } = spawnSync('/bin/sh', ['-c', PAGER], options as never)
+    // The shell found it, and what it did is for the person who chose it.
+    if (status !== null && status < 126) return
+  }
+  await write(stdout, text)
 }
 
 /** The page of a noun or a command without one; of the program for any other word. */

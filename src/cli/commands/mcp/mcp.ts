@@ -14,14 +14,15 @@ import {
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
 import { isObject } from '../../../domain/json/json.js'
 import { CofferError, toProblem, usage } from '../../../errors.js'
-import { type OperationInput, resultOf } from '../../../framework/operation.js'
+import { type OperationInput, type Outcome, resultOf } from '../../../framework/operation.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
 import type { ApplicationView } from '../../../operations/application/application-record.js'
+import type { OperationRequest, Vault } from '../../../vault/vault.js'
 import { VERSION } from '../../../version.js'
-import type { Options } from '../../context.js'
+import type { CommandContext, Options } from '../../context.js'
+import { reachThisVault, withVault } from '../../target/vault.js'
 import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
-import { shareVault } from './shared-vault.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
 const MOST_TEXT = 4000
@@ -66,6 +67,44 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
     )
   })
   await vault.settle()
+}
+
+/** The vault of a run, open while calls are under way, so that other commands reach it in between. */
+function shareVault(context: CommandContext) {
+  let calls = 0
+  let opened: Promise<Vault> | undefined
+  let closed: Promise<unknown> = Promise.resolve()
+  let close: (() => void) | undefined
+  const open = async (): Promise<Vault> => {
+    await closed
+    return new Promise((resolve, reject) => {
+      const work = (vault: Vault) =>
+        new Promise<void>((end) => {
+          close = end
+          resolve(vault)
+        })
+      closed = reachThisVault(context)
+        .then((vault) => withVault(context, vault, work))
+        .catch(reject)
+    })
+  }
+  return {
+    /** @throws CofferError those of the operation and of opening the vault */
+    ask: async (request: OperationRequest): Promise<Outcome> => {
+      calls++
+      try {
+        opened ??= open()
+        return (await (await opened).ask(request)) as Outcome
+      } finally {
+        if (--calls === 0) {
+          opened = undefined
+          close?.()
+        }
+      }
+    },
+    /** Resolves when the vault is closed. */
+    settle: () => closed,
+  }
 }
 
 type Agent = Awaited<ReturnType<typeof openAgent>>
