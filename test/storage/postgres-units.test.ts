@@ -107,6 +107,36 @@ t.test('a unit is as few statements as it can be', async (t) => {
   ])
 })
 
+t.test('units that commit together log one row; one of them that is refused runs again alone', async (t) => {
+  const { one, two, sent, pool } = await openEngines(t, 2)
+  await Promise.all([1, 2, 3].map((id) => one.write(put(id))))
+  t.strictSame(sent, [['write']])
+  const { rows } = await pool.query({ text: 'select sealed from coffer_waiting' })
+  t.strictSame(
+    rows.map(({ sealed }) => `${sealed}`),
+    ['3'],
+  )
+  let runs = 0
+  let meet = () => {}
+  const met = new Promise<void>((resolve) => {
+    meet = resolve
+  })
+  const refused = one.write(async (writer) => {
+    await replace(1, 5)(writer)
+    if (runs++ === 0) await two.write(replace(1, 6))
+    meet()
+  })
+  const others = [4, 5].map((id) =>
+    one.write(async (writer) => {
+      await put(id)(writer)
+      await met
+    }),
+  )
+  await Promise.all([refused, ...others])
+  t.equal(runs, 2)
+  t.strictSame(await Promise.all([1, 4, 5].map((id) => textOf(two, id))), [5, 4, 5])
+})
+
 t.test('a unit runs again if another one changed what it read', async (t) => {
   const { one, two } = await openEngines(t, 2)
   await one.write(put(1))
