@@ -8,7 +8,7 @@ import type { Vault } from '../vault/vault.js'
 import type { ParsedLine } from './command-tree.js'
 import type { CommandContext, Commands, Options, ProcessLike } from './context.js'
 import { InputReader } from './input/input.js'
-import { DEFAULT_COLUMNS, detectTerminal, type Terminal } from './output/terminal.js'
+import { DEFAULT_COLUMNS, detectTerminal } from './output/terminal.js'
 
 const FAILURE_REFERENCE_BYTES = 6
 
@@ -28,12 +28,8 @@ export async function main(process: ProcessLike): Promise<number> {
 /** One command line of a process: its signals and the vaults that it has open. */
 class CommandLine {
   readonly #process: ProcessLike
-  /** With the settings of the profile, as soon as it is known. */
-  #env: ProcessLike['env']
   /** Undefined until the flags are known, which may fail. */
-  #terminal: Terminal | undefined
-  /** Undefined unless it was asked for: an error is for people then, wherever it goes. */
-  #format: Format | undefined
+  #context: CommandContext | undefined
   readonly #input: InputReader
   readonly #stop = new AbortController()
   readonly #opened = new Set<Vault>()
@@ -41,10 +37,6 @@ class CommandLine {
 
   constructor(process: ProcessLike) {
     this.#process = process
-    this.#env = process.env
-    const [asked] =
-      /(?<=^|\0)(?:--json|(?:-o\0?|--output[=\0])(?:nd)?json)(?=\0|$)/.exec(process.argv.join('\0')) ?? []
-    this.#format = (asked === undefined ? process.env.COFFER_OUTPUT : 'json') as Format | undefined
     this.#input = new InputReader(process)
     process.on('SIGINT', this.#interrupt)
     process.on('SIGTERM', this.#interrupt)
@@ -95,9 +87,10 @@ class CommandLine {
     const { printProblem } = await import('./output/output.js')
     const { randomBytes } = await import('node:crypto')
     const reference = randomBytes(FAILURE_REFERENCE_BYTES).toString('hex')
-    const problem = toProblem(error, reference, 'owner')
-    const terminal = this.#terminal ?? detectTerminal(this.#process, this.#env, {})
-    await printProblem(terminal, problem, this.#format)
+    const process = this.#process
+    const { terminal = detectTerminal(process, process.env, {}), config } = this.#context ?? {}
+    const format = config === undefined ? findFormat(process) : config.output
+    await printProblem(terminal, toProblem(error, reference, 'owner'), format)
     return error instanceof CofferError ? error.exit : 1
   }
 
@@ -120,18 +113,16 @@ class CommandLine {
   async #createContext(flags: Options, commands: Commands): Promise<CommandContext> {
     const process = this.#process
     const { applyProfile } = await import('./commands/profile.js')
-    this.#env = await applyProfile(flags, process.env)
-    const config = readConfig(flags, this.#env)
-    this.#format = config.output
+    const env = await applyProfile(flags, process.env)
+    const config = readConfig(flags, env)
     // Replaces the line that other users see, for it may have a password.
     if (config.store?.includes('@')) process.title = 'coffer'
-    this.#terminal = detectTerminal(process, this.#env, config)
     const [, script = ''] = process.argv
-    return {
+    this.#context = {
       ...commands,
-      terminal: this.#terminal,
+      terminal: detectTerminal(process, env, config),
       config,
-      env: this.#env,
+      env,
       cwd: process.cwd(),
       pid: process.pid,
       nodeVersion: process.version,
@@ -147,7 +138,14 @@ class CommandLine {
       ...(process.fetch && { fetch: process.fetch }),
       opened: this.#opened,
     }
+    return this.#context
   }
+}
+
+/** The format that is asked for, as far as it can be told without the flags: an error is for people without one. */
+function findFormat({ argv, env }: ProcessLike): Format | undefined {
+  const asked = /(?<=^|\0)(?:--json|(?:-o\0?|--output[=\0])(?:nd)?json)(?=\0|$)/.test(argv.join('\0'))
+  return asked ? 'json' : (env.COFFER_OUTPUT as Format | undefined)
 }
 
 async function perform(context: CommandContext, { command, args, options }: ParsedLine): Promise<void> {
