@@ -107,7 +107,7 @@ t.test('the people are nobody: addresses, numbers and mail that were never given
   t.ok(isHan, 'names of more than one script')
 })
 
-t.test('every ready token would be created, and each type and attribute occurs', async (t) => {
+t.test('every token of tokens.ndjson can be created; all types and these attributes occur', async (t) => {
   const bodies = await readLines('tokens.ndjson')
   t.ok(bodies.length >= 100)
   const expressions = new Expressions({ bytes: (count) => new Uint8Array(count) }, computeHmac)

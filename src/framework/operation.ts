@@ -177,7 +177,7 @@ export interface Operation<
   readonly contentType?: string
   readonly alsoContentType?: string
   readonly columns?: readonly string[]
-  /** Command lines, each of which succeeds in the sample vault. */
+  /** Command lines, each of which succeeds in the vault of `coffer serve --demo`. */
   readonly examples: readonly string[]
   /** Its command has `--explain`, which says how the access rules decide. */
   readonly isExplainable?: true

@@ -36,7 +36,7 @@ export function completeEffects(location: VaultLocation): Effects {
 type PlaceKind = 'directory' | 'memory' | 'store'
 
 /** By the scheme of a vault's address; a directory has none. */
-const KINDS: Readonly<Record<string, PlaceKind>> = {
+const PLACE_KINDS: Readonly<Record<string, PlaceKind>> = {
   '': 'directory',
   'memory:': 'memory',
   'postgres:': 'store',
@@ -49,7 +49,7 @@ const SCHEME = /^[a-z][a-z0-9+.-]+:(?=\/\/|$)/i
 /** @throws CofferError `usage` for an address with an unknown scheme */
 export function kindOfAddress(address: string): PlaceKind {
   const [scheme = ''] = SCHEME.exec(address) ?? []
-  const kind = KINDS[scheme.toLowerCase()]
+  const kind = PLACE_KINDS[scheme.toLowerCase()]
   if (kind !== undefined) return kind
   throw usage(`Vaults at ${scheme}// are not supported. Give a directory, memory:, or postgres://…`)
 }

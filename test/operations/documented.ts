@@ -63,7 +63,7 @@ const CALLS: Record<string, string[]>[] = [
   { 'token:use reactor:invoke': ['GET /reactors/{id}/results/{request_id}'] },
 ]
 
-/** Every call and what it takes, written from the specification and not from the registry. */
+/** Every call and the permissions that it requires. */
 export const NEEDED: Record<string, Permission[]> = Object.fromEntries(
   CALLS.flatMap(Object.entries<string[]>).flatMap(([permissions, calls]) =>
     calls.map((call) => [call, permissions.split(' ').filter(Boolean) as Permission[]]),
@@ -99,7 +99,8 @@ export interface FaultyInputs {
   input?: Input[]
   /** Default, of a path with parameters: an id for the last one that nobody has. */
   missing?: Input
-  container?: Input
+  /** Right, but refused: by the containers of the caller's rules, or by its type. */
+  forbidden?: Input
   conflict?: Input
 }
 
@@ -143,33 +144,33 @@ const closed = { id: 'closed' }
 const REACT: FaultyInputs = {
   good: { id: '$reactor', args: { a: 'x' } },
   input: [{ args: 1 }, { args: { a: '{{ closed | no_such_filter }}' } }, { args: manyTokens() }],
-  container: { args: { a: '{{ closed }}' } },
+  forbidden: { args: { a: '{{ closed }}' } },
 }
 
 const FAULTY_INPUTS: Record<string, FaultyInputs> = {
   'token create': {
     good: CREATE,
     input: WRONG_TOKENS,
-    container: { containers: ['/closed/'] },
+    forbidden: { containers: ['/closed/'] },
     conflict: { id: 'open' },
   },
   'token list': { input: [...PAGE, { types: [','] }] },
-  'token get': { good: { id: 'open' }, container: closed },
-  'token update': { good: { id: 'open', metadata: { a: 'b' } }, input: WRONG_PATCHES, container: closed },
-  'token delete': { good: { id: 'open' }, container: closed },
+  'token get': { good: { id: 'open' }, forbidden: closed },
+  'token update': { good: { id: 'open', metadata: { a: 'b' } }, input: WRONG_PATCHES, forbidden: closed },
+  'token delete': { good: { id: 'open' }, forbidden: closed },
   'token search': { input: [...PAGE, { query: 'data:' }] },
   'token list-after': {
     input: [...PAGE, { type: 'card', fingerprint: 'x' }],
-    container: { container: '/closed/' },
+    forbidden: { container: '/closed/' },
   },
   'token search-after': {
     input: [...PAGE, { query: 'type:a OR type:b' }],
-    container: { query: 'container:/closed/' },
+    forbidden: { query: 'container:/closed/' },
   },
   'token tokenize': {
     good: { payload: CREATE },
     input: WRONG_TOKENS.map((wrong) => ({ payload: [CREATE, { ...CREATE, ...wrong }] })),
-    container: { payload: { ...CREATE, containers: ['/closed/'] } },
+    forbidden: { payload: { ...CREATE, containers: ['/closed/'] } },
     conflict: { payload: { ...CREATE, id: 'open' } },
   },
   'token detokenize': {
@@ -179,24 +180,24 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
       { payload: manyTokens() },
       { payload: '{{ unknown }}' },
     ],
-    container: { payload: ['{{ open }}', '{{ closed }}'] },
+    forbidden: { payload: ['{{ open }}', '{{ closed }}'] },
   },
   'token link': {
     good: { parent_id: 'open', child_id: 'other' },
-    container: { parent_id: 'closed' },
+    forbidden: { parent_id: 'closed' },
     conflict: { child_id: 'child' },
   },
   'token unlink': {
     good: { parent_id: 'open', child_id: 'child' },
-    container: { parent_id: 'closed', child_id: 'shut' },
+    forbidden: { parent_id: 'closed', child_id: 'shut' },
   },
   'token create-child': {
     good: { ...CREATE, parent_id: 'open' },
     input: WRONG_TOKENS,
-    container: { containers: ['/closed/'] },
+    forbidden: { containers: ['/closed/'] },
     conflict: { id: 'other' },
   },
-  'token children': { good: { parent_id: 'open' }, input: PAGE, container: { parent_id: 'closed' } },
+  'token children': { good: { parent_id: 'open' }, input: PAGE, forbidden: { parent_id: 'closed' } },
   'intent create': { good: { type: 'token', data: 1 }, input: [{ type: 'card' }, { data: null }] },
   'app create': {
     good: { name: 'a', type: 'private', permissions: ['token:read'] },
@@ -218,11 +219,11 @@ const FAULTY_INPUTS: Record<string, FaultyInputs> = {
     conflict: { nonce: '$used' },
   },
   'app permissions': { input: [{ application_type: '' }] },
-  'formula create': { good: FORMULA, input: WRONG_FORMULAS, container: { type: 'official' } },
+  'formula create': { good: FORMULA, input: WRONG_FORMULAS, forbidden: { type: 'official' } },
   'formula update': {
     good: { ...FORMULA, id: '$formula' },
     input: WRONG_FORMULAS,
-    container: { type: 'official' },
+    forbidden: { type: 'official' },
   },
   'formula delete': { good: { id: '$unused' } },
   'reactor create': { good: { name: 'r', formula: { id: '$formula' } }, input: WRONG_REACTORS },

@@ -211,7 +211,7 @@ const STATUSES = {
   size: 413,
   input: 400,
   missing: 404,
-  container: 403,
+  forbidden: 403,
   conflict: 409,
 } as const
 
@@ -286,7 +286,7 @@ function rowOf(
   wrong: Input | string,
 ): Row {
   const faulty = faultyInputsOf(definition)
-  const laid = (['conflict', 'container', 'missing'] as const).map(
+  const laid = (['conflict', 'forbidden', 'missing'] as const).map(
     (each) => faults.includes(each) && faulty[each],
   )
   const { all, none } = keysOf(definition, side)

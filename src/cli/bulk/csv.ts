@@ -141,8 +141,8 @@ function place(value: Record<string, unknown>, path: readonly string[], cell: un
 
 /** Text, or the JSON of a list, a map, or data as a whole. */
 function readCell(text: string, path: string): unknown {
-  const isFlag = path === 'deduplicate_token' || path === MASKED
-  if (isFlag && (text === 'true' || text === 'false')) return text === 'true'
+  const isBoolean = path === 'deduplicate_token' || path === MASKED
+  if (isBoolean && (text === 'true' || text === 'false')) return text === 'true'
   if (path === 'mask' && text === 'null') return null
   if (NUMBERS.includes(path) && /^\d{1,4}$/.test(text)) return Number(text)
   const isList = LISTS.includes(path)

@@ -17,8 +17,8 @@ const MOST_TOLD = 10
 const MOST_COLUMNS = 50
 
 /**
- * All things of a noun, as its `list` operation shows them; only those that `given` may stand for if there may be very
- * many. `input`: what belongs to the things is in it.
+ * All things of a noun, as its `list` operation shows them; if there may be very many, only those that match `given`.
+ * `input`: other values of the command, such as the application whose keys are listed.
  */
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 

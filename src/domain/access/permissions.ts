@@ -54,7 +54,10 @@ const WITH_EFFECT = {
   ...crudPermissions({ webhooks: 'webhooks', webhook: 'webhooks' }),
 } as const satisfies Record<string, PermissionEntry>
 
-/** The permissions to create, read, update and delete things, which management applications hold; by the first word of their names. */
+/**
+ * The permissions to create, read, update and delete things, which management applications hold. `areas`: the words before
+ * the colon, and what the descriptions call the things.
+ */
 function crudPermissions<const Area extends string>(areas: Record<Area, string>) {
   const entries = Object.entries<string>(areas).flatMap(([area, things]) =>
     ['Create', 'Read', 'Update', 'Delete'].map((verb): [string, PermissionEntry] => {

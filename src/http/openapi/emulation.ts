@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { findFixture } from '../../assets.js'
 
-/** A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text: of January 2023, or added later. */
+/** A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text: of January 2023, or added since by the interface or by us. */
 export interface Area {
   area: string
   in_2023?: string[]

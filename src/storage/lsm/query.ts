@@ -9,11 +9,11 @@ import { EXPIRY } from './sstable/format.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { search, seek } from './sstable/search.js'
 
-const KINDS = 256
+const KIND_COUNT = 256
 
 /** Counts the changes of each kind of row in this process: a cached read is valid while the count is unchanged. */
 export class ChangeCounters {
-  readonly #changeCounters = new Float64Array(KINDS)
+  readonly #changeCounters = new Float64Array(KIND_COUNT)
 
   of(kind: number): number {
     return this.#changeCounters[kind]!
@@ -26,7 +26,7 @@ export class ChangeCounters {
   }
 
   recordAll(): void {
-    for (let kind = 0; kind < KINDS; kind++) this.#changeCounters[kind]!++
+    for (let kind = 0; kind < KIND_COUNT; kind++) this.#changeCounters[kind]!++
   }
 }
 
