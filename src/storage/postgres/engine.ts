@@ -9,12 +9,12 @@ import { type Header, headerText } from '../vault-file.js'
 import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
-import { COMMIT, Collision, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
 import { getStatement, type RowName } from './read-sql.js'
-import type { Shared, UnitOptions } from './session.js'
+import type { Answer, Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
-import { type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
+import { agree, type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
 
 /** How long a unit is run again, ms, and the deletion of a tenant. */
 const MOST_MS = 5_000
@@ -221,8 +221,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     }
   }
 
-  /** @throws Collision if one of several commits is refused */
-  async #commitTogether(commits: readonly Commit[]) {
+  /** Those that are not refused are tried again together. */
+  async #commitTogether(commits: readonly Commit[]): Promise<Answer[]> {
     const logged = commits.flatMap(({ logs = [] }) => logs)
     const [answer] = await this.logs.commit(logged, async (pending) => {
       const statements = writeStatements(commits, pending)
@@ -230,8 +230,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
       const results = await this.#shared.pool.using((connection) => connection.send(sent))
       return results[sent.indexOf(statements.at(-1)!)]!.rows
     })
-    if (commits.length > 1 && !answer.accepted) throw new Collision('conflict')
-    return commits.map(() => answer)
+    if (answer.accepted) return commits.map(() => answer)
+    const isRefused = ({ state }: Commit, at: number) =>
+      answer.refused.includes(at + 1) || !agree(state!, answer)
+    const others = commits.filter((commit, at) => !isRefused(commit, at))
+    const answers = others.length === 0 ? [] : await this.#commitTogether(others)
+    return commits.map((commit, at) => (isRefused(commit, at) ? answer : answers.shift()))
   }
 
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */

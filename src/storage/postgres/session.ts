@@ -11,7 +11,7 @@ import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type
 import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
-type Answer = QueryResult['rows'][number]
+export type Answer = QueryResult['rows'][number]
 
 /** How a unit is run; a collision changes it for the next attempt. */
 export interface UnitOptions {

@@ -28,6 +28,8 @@ export interface Change extends Row {
   action: number
   /** The `rev` of the row as it was read; 0 if there was none. Of a key, how many rows had it. */
   was: number
+  /** The number of its commit, from 1 on. */
+  unit: number
 }
 
 /** By the names of their rows. */
@@ -49,7 +51,7 @@ export interface Commit {
 
 const CONTENT = ['modified', 'expires', 'keys', 'sealed']
 const ROW = [...NAME, 'seq', 'rev', 'created', ...CONTENT]
-const CHANGES = [...ROW, 'action', 'was']
+const CHANGES = [...ROW, 'action', 'was', 'unit']
 const ANY = { changes: -1, generation: -1 }
 
 /** Numbers from `first` on, for {@link keyAt}. */
@@ -73,11 +75,12 @@ const WRITE_TEXT = `with
 s as (select ${STATE} from coffer_state s where s.id = 1),
 given as (select x.*, case when x.seq = 0 and x.action = ${INSERT} then nextval('coffer_seq') else x.seq end as place
   from ${unnest(CHANGES, 6)}),
-checked as materialized (select ($4::bigint in (-1, s.changes)) and ($5::bigint in (-1, s.generation)) and not exists (
-  select 1 from given x where x.was <> case
-    when x.action in (${REPLACE}, ${REMOVE}, ${CHECK}) then ${REV}
-    when x.action = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY})
-    else x.was end) as accepted from s),
+refused as materialized (select x.unit::integer from given x where x.was <> case
+  when x.action in (${REPLACE}, ${REMOVE}, ${CHECK}) then ${REV}
+  when x.action = ${COUNT} then (select count(*) from coffer_keys k where ${IS_KEY})
+  else x.was end),
+checked as materialized (select $4::bigint in (-1, s.changes) and $5::bigint in (-1, s.generation)
+  and not exists (select 1 from refused) as accepted from s),
 changed as (select x.* from given x where (select accepted from checked)),
 inserted as (insert into coffer_rows (${ROW.join(', ')})
   select ${ROW.map((column) => `x.${column === 'seq' ? 'place' : column}`).join(', ')} from changed x where x.action = ${INSERT}),
@@ -97,7 +100,7 @@ stored as (insert into coffer_waiting (tenant, id, chain, written, sealed)
 ended as (delete from coffer_waiting t using changed x where x.action = ${UNPEND} and ${IS_PENDING}),
 stated as (update coffer_state t set changes = t.changes + $2, times = coalesce($3, t.times)
   where t.id = 1 and $2::bigint is not null and (select accepted from checked))
-select ${STATE}, c.accepted, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
+select ${STATE}, c.accepted, array(select unit from refused) as refused, 1 / (case when $1 and not c.accepted then 0 else 1 end) as passed from s, checked c`
 
 /** Rows that a commit changes are locked for itself, and those that it only compares against changes. */
 const LOCKS = [
@@ -107,8 +110,8 @@ const LOCKS = [
 const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 for update' }
 
 /**
- * The statements of commits, the last of which writes all or nothing, and answers the state and whether it was `accepted`.
- * The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a commit that
+ * The statements of commits, the last of which writes all or nothing, and answers the state, whether it was `accepted`, and
+ * the numbers of commits that were refused for their rows. The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a commit that
  * changes the state is alone.
  */
 export function writeStatements(
@@ -117,6 +120,8 @@ export function writeStatements(
   isAborting = false,
 ): Statement[] {
   const changes = commits.flatMap((commit) => [...commit.changes.values()])
+  for (const [at, commit] of commits.entries())
+    for (const change of commit.changes.values()) change.unit = at + 1
   const [{ step, times }] = commits as [Commit]
   const raised = step === undefined && times !== undefined ? 0 : step
   const expected = commits.map(({ state = ANY }) => state)
@@ -172,7 +177,7 @@ export function createFits(): (next: Commit) => boolean {
   }
 }
 
-function agree(one: State, other: State): boolean {
+export function agree(one: State, other: State): boolean {
   const isSame = one.changes === other.changes || Math.min(one.changes, other.changes) < 0
   return isSame && one.generation === other.generation
 }
@@ -181,7 +186,7 @@ function agree(one: State, other: State): boolean {
 export function createChange(action: number, name: RowName, was = 0, row: Partial<Row> = {}): Change {
   const { kind, tenant, id } = name
   const { seq = 0, rev = 0, created = 0, modified = 0, expires = 0, keys = NOTHING, sealed = NOTHING } = row
-  return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, action, was }
+  return { kind, tenant, id, seq, rev, created, modified, expires, keys, sealed, action, was, unit: 0 }
 }
 
 /** Stores pending entries, or removes them because they are in a chain now. */
