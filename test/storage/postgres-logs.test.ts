@@ -8,7 +8,6 @@ import { batchKey } from '../../src/domain/records/taken-batches.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { retryIfStale } from '../../src/framework/caller/caller.js'
-import { resultOf } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import { createEntry } from '../../src/storage/barrier/log-block.js'
@@ -17,6 +16,7 @@ import type { LogSealer } from '../../src/storage/engine.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import { Collision, Connection, ConnectionPool, type Statement } from '../../src/storage/postgres/pool.js'
 import { type App, createApp, createFirstTenant } from '../../src/vault/app.js'
+import { ask } from '../support/vault.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
 /** A new vault, open as often as asked; `run` sends SQL, and `notices` has what the operator is told. */
@@ -63,10 +63,6 @@ async function openVaults(t: Test, count: number) {
   const verify = (app = apps[0]!) => app.store.verifyLogs(tenant)
   return { ...opened[0]!, opened, open, run, notices, tenant, verify }
 }
-
-// biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
-const ask = async (app: App, operation: string, input: Record<string, unknown>): Promise<any> =>
-  resultOf(await app.ask({ operation, input, as: { reveal: true } }))
 
 /** A record of the log, of a read. */
 const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({

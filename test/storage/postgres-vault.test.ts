@@ -12,8 +12,6 @@ import { DeliveryQueue } from '../../src/delivery/queue.js'
 import type { Delivery, Message } from '../../src/delivery/smtp.js'
 import { KINDS } from '../../src/domain/records/records.js'
 import { CofferError } from '../../src/errors.js'
-import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { resultOf } from '../../src/framework/operation.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import { parseStoreAddress } from '../../src/storage/postgres/address.js'
@@ -27,7 +25,7 @@ import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
 import { isSigned, startReceiver } from '../delivery/receiver.js'
 import { findLeaks, type Haystack } from '../support/leak.js'
-import { createKey, locate } from '../support/vault.js'
+import { createKey, locate, ask as tryAsk } from '../support/vault.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { type OwnServer, query, startPostgres } from './postgres-server.js'
 
@@ -52,18 +50,12 @@ async function openVaults(t: Test, count: number, clock?: Clock, notices: string
   return { address, apps, one, two, key, sql, open }
 }
 
-/** What the owner, or the application of `key`, is answered: a result, or the code of an error. */
-async function ask(app: App, operation: string, input: Record<string, unknown> = {}, key?: string) {
-  const definition = registry.operations.find(({ name }) => name === operation)!
-  try {
-    const caller = key === undefined ? await app.owner({ reveal: true }) : await authenticate(app, key)
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
-    return resultOf(await perform(app, caller, definition, input, app.createUuid())) as any
-  } catch (error) {
+/** As {@link tryAsk}; of an error its code. */
+const ask: typeof tryAsk = (...asked) =>
+  tryAsk(...asked).catch((error) => {
     if (error instanceof CofferError) return error.code
     throw error
-  }
-}
+  })
 
 const token = (id: string, number = '4242424242424242') => ({ id, type: 'card', data: { number } })
 /** What the store is sent during `work`, by the names of statements: one list for each time. */

@@ -5,15 +5,12 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { KINDS } from '../../src/domain/records/records.js'
-import { resultOf } from '../../src/framework/operation.js'
-import { perform } from '../../src/framework/perform.js'
-import { registry } from '../../src/operations/all.js'
 import type { App } from '../../src/vault/app.js'
 import { copyVault, restoreVault } from '../../src/vault/copy.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { query, startPostgres } from '../storage/postgres-server.js'
 import { startProgram, waitFor } from '../support/process.js'
-import { createKey, locate } from '../support/vault.js'
+import { ask, createKey, locate } from '../support/vault.js'
 
 const server = await startPostgres()
 const place = mkdtempSync(join(tmpdir(), 'coffer-moving-'))
@@ -28,13 +25,6 @@ const newDirectory = () => join(place, `vault-${++count}`)
 const nothing = () => {}
 /** More rows than go in one batch. */
 const TOKENS = 520
-
-async function ask(app: App, operation: string, input: Record<string, unknown> = {}) {
-  const definition = registry.operations.find(({ name }) => name === operation)!
-  const caller = await app.owner({ reveal: true })
-  // biome-ignore lint/suspicious/noExplicitAny: whatever the operation answers.
-  return resultOf(await perform(app, caller, definition, input, app.createUuid())) as any
-}
 
 /** A vault at `address` with something of all that a vault keeps. */
 async function fill(address: string, tokens = 40) {
