@@ -228,7 +228,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
       const statements = writeStatements(commits, pending)
       const sent = statements.length === 1 ? statements : [{ text: 'begin' }, ...statements, COMMIT]
       const results = await this.#shared.pool.using((connection) => connection.send(sent))
-      return results[sent.indexOf(statements.at(-1)!)]!.rows
+      return results.at(statements.length === 1 ? 0 : -2)!.rows
     })
     if (answer.accepted) return commits.map(() => answer)
     const isRefused = ({ state }: Commit, at: number) =>

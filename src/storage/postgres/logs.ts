@@ -100,7 +100,10 @@ export class PendingLogs {
   /** Takes what a read has logged. @throws CofferError as {@link refuseUnstored} */
   add(entries: readonly LogEntry[]): void {
     this.refuseUnstored()
-    for (const entry of entries) this.#addTo(this.#open, entry, this.unsent)
+    for (const entry of entries) {
+      const batch = this.#addTo(this.#open, entry)
+      if (batch.entries.length === 1) this.unsent.push(batch)
+    }
     this.#sendTimer ??= setTimeout(() => {
       this.#sendTimer = undefined
       void this.#inBackground(() => this.send())
@@ -121,8 +124,8 @@ export class PendingLogs {
     // Entries that reads have logged until now are older than this commit.
     this.#open = new Map()
     const own = new Map<number, Batch>()
-    const batches: Batch[] = []
-    for (const { entries } of logged) for (const entry of entries) this.#addTo(own, entry, batches)
+    for (const { entries } of logged) for (const entry of entries) this.#addTo(own, entry)
+    const batches = [...own.values()]
     const seals = new Map(logged.map(({ tenant, seal }) => [tenant, seal]))
     try {
       return await commit(batches.map((batch) => sealBatch(batch, chain, seals.get(batch.tenant)!)))
@@ -131,8 +134,7 @@ export class PendingLogs {
     }
   }
 
-  /** `created`: takes a batch that is new. */
-  #addTo(batches: Map<number, Batch>, entry: LogEntry, created: Batch[]): void {
+  #addTo(batches: Map<number, Batch>, entry: LogEntry): Batch {
     const { tenant } = entry
     let batch = batches.get(tenant)
     if (batch === undefined) {
@@ -143,10 +145,10 @@ export class PendingLogs {
       this.#inFlight.add(batch)
       this.#hasRows = true
       batches.set(tenant, batch)
-      created.push(batch)
     }
     entry.time = Math.floor(this.#options.clock())
     batch.entries.push(entry)
+    return batch
   }
 
   #end(batches: readonly Batch[]): void {

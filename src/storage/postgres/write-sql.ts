@@ -111,8 +111,8 @@ const LOCK_STATE: Statement = { text: 'select 1 from coffer_state where id = 1 f
 
 /**
  * The statements of commits, the last of which writes all or nothing, and answers the state, whether it was `accepted`, and
- * the numbers of commits that were refused for their rows. The statements before it lock what it compares. `isAborting`: a refusal is a division by zero. Contract: a commit that
- * changes the state is alone.
+ * the numbers of commits that were `refused` for their rows. The statements before it lock what it compares. `isAborting`:
+ * a refusal is a division by zero. Contract: a commit that changes the state is alone.
  */
 export function writeStatements(
   commits: readonly Commit[],
