@@ -69,10 +69,8 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
   const map = new Map(
     given.map((text) => {
       const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
-      const near = suggestName(
-        column,
-        names.filter((name) => !VALUE.test(name)),
-      )
+      const shown = names.filter((name) => !VALUE.test(name))
+      const near = suggestName(column, shown)
       if (!names.includes(column))
         throw usage(`--map takes column=path, and the file has no column "${display(column)}"${near || '.'}`)
       return [column, path]

@@ -217,8 +217,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
 
 async function findIds(draft: Draft, { list }: InputIo): Promise<Draft> {
   if (list === undefined) return draft
-  const { properties = {} } = draft.definition.input
   const inputs: OperationInput[] = []
-  for (const input of draft.inputs) inputs.push(await resolveNames(properties, input, list))
+  for (const input of draft.inputs) inputs.push(await resolveNames(draft.definition, input, list))
   return { ...draft, inputs }
 }

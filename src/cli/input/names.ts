@@ -23,13 +23,9 @@ const MOST_COLUMNS = 50
 export type ListNoun = (noun: string, given?: string, input?: OperationInput) => Promise<readonly unknown[]>
 
 /** @throws CofferError `usage` that lists what an ambiguous name may stand for */
-export async function resolveNames(
-  properties: Readonly<Record<string, Schema>>,
-  input: OperationInput,
-  list: ListNoun,
-): Promise<OperationInput> {
-  const resolved = { ...input }
-  for (const [name, { refersTo }] of Object.entries(properties)) {
+export async function resolveNames(definition: RegisteredOperation, input: OperationInput, list: ListNoun) {
+  const resolved: OperationInput = { ...input }
+  for (const [name, { refersTo }] of Object.entries<Schema>(definition.input.properties ?? {})) {
     const value = input[name]
     if (refersTo === undefined || value === undefined) continue
     const isFilter = Array.isArray(value)

@@ -21,6 +21,9 @@ import { askNewPassphrase, chooseOpener, saveKeyFile } from './opener.js'
 import { describePlace, newVaultDirectory, placeOf } from './place.js'
 import { askOwned, findTenantChoice, reactorOptions, retryPassphrase } from './vault.js'
 
+/** Shows the progress of what the label names. */
+type Show = (label: string) => (done: number, total: number) => void
+
 export async function askOffline(context: CommandContext, definition: AnyOperation, input: OperationInput) {
   const { terminal, clock } = context
   let reactors: Promise<ReactorRuntime> | undefined
@@ -29,7 +32,7 @@ export async function askOffline(context: CommandContext, definition: AnyOperati
     await bar?.finish()
     bar = undefined
   }
-  const show = (label: string) => (done: number, total: number) => {
+  const show: Show = (label) => (done, total) => {
     bar ??= createProgress(terminal, { label, total }, clock)
     void bar.show(done).catch(() => undefined)
   }
@@ -50,10 +53,7 @@ export async function askOffline(context: CommandContext, definition: AnyOperati
   }
 }
 
-function createOfflineVault(
-  context: CommandContext,
-  show: (label: string) => (done: number, total: number) => void,
-): OfflineVault {
+function createOfflineVault(context: CommandContext, show: Show): OfflineVault {
   const choose = (vault: LockedVault) => chooseOpener(context, vault)
   return {
     verify: () => verifyAtRest(placeOf(context), choose),

@@ -58,7 +58,8 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   const asked = before.at(-1) ?? ''
   const options = [...command.options, ...program.options]
   const option = options.find((each) => (each.required || each.optional) && isNamed(each, asked))
-  if (option !== undefined) return listValues(context, before, path, option.long ?? asked, option.argChoices)
+  if (option !== undefined)
+    return option.argChoices ?? listValues(context, before, path, option.long ?? asked)
   if (current.startsWith('-'))
     return [
       ...options.flatMap(({ long, hidden, description }) =>
@@ -97,15 +98,8 @@ function findCommand(program: Command, words: readonly string[]) {
   return { command, path: words.slice(0, depth).join(' '), given: words.slice(depth) }
 }
 
-/** The values of a flag with these choices, or of the property of a positional argument. */
-async function listValues(
-  context: CommandContext,
-  before: readonly string[],
-  path: string,
-  asked: string,
-  choices?: readonly string[],
-): Promise<readonly string[]> {
-  if (choices !== undefined) return choices
+/** The values of a flag, or of the property of a positional argument. */
+async function listValues(context: CommandContext, before: readonly string[], path: string, asked: string) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
   // An option of the command alone may be a property of what it creates.

@@ -19,17 +19,8 @@ const MOST_WORKERS = 64
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
   const { ephemeral, demo, starterApps } = flags
   const texts = flags as Record<string, string | undefined>
-  const {
-    rateLimit,
-    seed,
-    log: format,
-    tlsCert,
-    tlsKey,
-    run,
-    port = run === undefined ? String(DEFAULT_PORT) : '0',
-    host,
-    workers = '1',
-  } = texts
+  const { rateLimit, seed, log: format, tlsCert, tlsKey, run, host, workers = '1' } = texts
+  const { port = run === undefined ? String(DEFAULT_PORT) : '0' } = texts
   if (ephemeral === true && demo === true) throw usage('--ephemeral and --demo cannot be combined.')
   if (seed !== undefined && ephemeral !== true)
     throw usage('--seed is for --ephemeral. To create the same in another vault: coffer seed apply FILE')
