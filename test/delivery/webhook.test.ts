@@ -5,6 +5,8 @@ import { findLeaks } from '../support/leak.js'
 import { type Answer, isSigned, sortedJson, startReceiver } from './receiver.js'
 
 t.setTimeout(180_000)
+// They mostly wait.
+t.jobs = 3
 
 const SECRETS = {
   number: '4242424242424242',
