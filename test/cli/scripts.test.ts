@@ -92,6 +92,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   for (const line of ['create\tStore a value and return its token.', '--reveal\tshow data in the clear'])
     t.ok(described.includes(line), line)
   t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
+  t.same(await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }), ['support'], 'by the key file')
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
   t.same(await offered('app get s', asking), [''])
   t.notOk(existsSync(join(place, 'asked')), 'no passphrase is asked for')

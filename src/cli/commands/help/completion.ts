@@ -4,7 +4,6 @@ import type { Command, Option } from 'commander'
 import { findFixture } from '../../../assets.js'
 import { readConfig } from '../../../config.js'
 import { usage } from '../../../errors.js'
-import type { OperationInput } from '../../../framework/operation.js'
 import type { List } from '../../../framework/page.js'
 import { memberOf } from '../../../framework/schema.js'
 import { SETTINGS } from '../../../global-flags.js'
@@ -110,7 +109,7 @@ async function listValues(context: CommandContext, before: readonly string[], pa
   const noun = asked === '--tenant' ? 'tenant' : asked === '--explain-as' ? 'app' : schema?.refersTo
   // A list of tokens would be in the log.
   if (noun === 'token') return []
-  if (noun !== undefined) return askVault(context, before, (ask) => listNames(ask, noun))
+  if (noun !== undefined) return listNames(context, before, noun)
   if (schema === undefined) return []
   const member = memberOf(schema)
   const values = 'enum' in member ? member.enum : undefined
@@ -118,27 +117,15 @@ async function listValues(context: CommandContext, before: readonly string[], pa
   return values ?? suggestions ?? Object.entries(meanings).map(([value, text]) => describe(value, text))
 }
 
-type Ask = (operation: string, input: OperationInput) => Promise<unknown>
-
-async function listNames(ask: Ask, noun: string): Promise<readonly string[]> {
-  const result = await ask(`${noun} list`, noun === 'tenant' ? {} : { size: MOST_VALUES })
-  const things = (Array.isArray(result) ? result : (result as List<unknown>).data).map(identify)
-  return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]
-}
-
-/** Asks the vault that the line names. Fails if it needs a passphrase, a descriptor, or waiting for another process. */
-async function askVault(
-  context: CommandContext,
-  before: readonly string[],
-  list: (ask: Ask) => Promise<readonly string[]>,
-): Promise<readonly string[]> {
+/** From the vault that the line names. Fails if it needs a passphrase, a descriptor, or waiting for another process. */
+async function listNames(context: CommandContext, before: readonly string[], noun: string) {
   const flags: Record<string, string> = {}
   for (const [name, { word }] of Object.entries(SETTINGS)) {
     const value = before.includes(word) ? before[before.indexOf(word) + 1] : undefined
     if (value !== undefined) flags[name] = value
   }
   const env = await applyProfile(flags, context.env)
-  const config = readConfig(flags, env)
+  const config = { ...readConfig(flags, env) }
   for (const name of ['passphraseFile', 'passphraseFd', 'passphraseCommand', 'storePasswordFd'] as const)
     delete config[name]
   const terminal = Object.create(context.terminal, { mayPrompt: { value: false } })
@@ -148,7 +135,10 @@ async function askVault(
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
-    return await list(async (operation, input) => (await vault.ask({ operation, input, as })).result)
+    const input = noun === 'tenant' ? {} : { size: MOST_VALUES }
+    const { result } = await vault.ask({ operation: `${noun} list`, input, as })
+    const things = (Array.isArray(result) ? result : (result as List<unknown>).data).map(identify)
+    return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]
   } finally {
     await vault.close()
   }
