@@ -81,17 +81,7 @@ export function nodeFiles(): Files {
     size: (file) => attempt('examine', pathOf(file), () => fs.fstatSync(file).size),
     truncate: (file, length) => attempt('cut', pathOf(file), () => fs.ftruncateSync(file, length)),
     syncData: (file) => attempt('sync', pathOf(file), () => fs.fdatasyncSync(file)),
-    syncDataBeside: async (path) => {
-      try {
-        // Loading it costs a command more than a millisecond.
-        const { open } = await import('node:fs/promises')
-        // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
-        const file = await open(path, FLAGS.write | PLAIN)
-        await file.datasync().finally(() => file.close())
-      } catch (error) {
-        throw storageError('sync', path, error)
-      }
-    },
+    syncDataBeside,
     sync: (file) => attempt('sync', pathOf(file), () => fs.fsyncSync(file)),
     syncDirectory: (path) =>
       attempt('sync', path, () => {
@@ -119,4 +109,16 @@ export function nodeFiles(): Files {
 function kindOf(stats: fs.Stats): FileStat['kind'] {
   if (stats.isFile()) return 'file'
   return stats.isDirectory() ? 'directory' : 'other'
+}
+
+async function syncDataBeside(path: string): Promise<void> {
+  // Loading it costs a command more than a millisecond.
+  const { open } = await import('node:fs/promises')
+  try {
+    // Its own descriptor: the system reports an error to each descriptor, so `syncData` fails too.
+    const file = await open(path, FLAGS.write | PLAIN)
+    await file.datasync().finally(() => file.close())
+  } catch (error) {
+    throw storageError('sync', path, error)
+  }
 }

@@ -67,7 +67,7 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   const texts = drawMany(rows, heads, layout, () => {
     isCut = true
   })
-  for (const text of texts) if (!(await write(stdout, text))) return
+  for await (const text of texts) if (!(await write(stdout, text))) return
   if (isList(result)) await printNotice(terminal, describePage(result, hints?.empty))
   else if (items.length === 0) await printNotice(terminal, hints?.empty ?? 'Nothing found.')
   if (isCut) await printNotice(terminal, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')

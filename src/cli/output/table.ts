@@ -63,12 +63,12 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
 }
 
 /** A table, or one object below another if columns were too narrow. Calls `onCut` if something does not fit. */
-export function* drawMany(
+export async function* drawMany(
   items: readonly unknown[],
   columns: readonly string[],
   layout: Layout,
   onCut: () => void,
-): Generator<string> {
+): AsyncGenerator<string> {
   const { width, bold, wraps = false, optional = [] } = layout
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const cells = [columns.map(display), ...rows]
@@ -82,7 +82,7 @@ export function* drawMany(
     const lines = cells.flatMap((row) => alignLines(row.map(toLines)))
     const fitted = lines.map((row) => row.map(fit))
     if (fitted.some((row, at) => row.some((cell, column) => cell !== lines[at]![column]))) onCut()
-    for (const [at, row] of fitted.entries()) yield drawRow(row, widths, at === 0 ? bold : String)
+    yield* drawTable(fitted, widths, bold)
   } else if (omitted !== undefined) {
     onCut()
     const others = columns.filter((name) => name !== omitted)
@@ -113,14 +113,29 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   return undefined
 }
 
-/** What follows the last cell that is not empty is left out. */
-function drawRow(cells: readonly string[], widths: readonly number[], paint: Bold): string {
-  const end = cells.findLastIndex((cell) => cell !== '') + 1
-  const padded = cells.slice(0, end).map((cell, at) => {
-    const padding = at === end - 1 ? 0 : widths[at]! - measureWidth(cell)
-    return paint(cell) + ' '.repeat(Math.max(0, padding))
-  })
-  return `${padded.join(GAP)}\n`
+/** Placeholder for one column of text, from the private use area; never printed. */
+const STAND_IN = '\ue000'
+/** The time of cli-table3 grows with the square of the number of rows. */
+const ROWS_AT_ONCE = 50
+const EDGES = ['', '-left', '-mid', '-right'].flatMap((part) => [`top${part}`, `bottom${part}`])
+const NO_RULES = ['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', ...EDGES]
+const CHARS = { ...Object.fromEntries(NO_RULES.map((name) => [name, ''])), middle: GAP }
+
+/** cli-table3 measures by an old Unicode, so it lays out stand-ins, which the cells replace in order. */
+async function* drawTable(rows: readonly (readonly string[])[], colWidths: number[], bold: Bold) {
+  const { default: Table } = await import('cli-table3')
+  const [heads = [], ...others] = rows
+  const cells = [...heads.map((head) => bold(head)), ...others.flat().filter((cell) => cell !== '')].values()
+  const toStandIn = (cell: string, at: number) =>
+    cell && STAND_IN.repeat(Math.min(colWidths[at]!, measureWidth(cell) || 1))
+  const style = { head: [], border: [], 'padding-left': 0, 'padding-right': 0 }
+  for (let at = 0; at < rows.length; at += ROWS_AT_ONCE) {
+    const table = new Table({ chars: CHARS, style, colWidths })
+    table.push(...rows.slice(at, at + ROWS_AT_ONCE).map((row) => row.map(toStandIn)))
+    // Trimmed before the cells are inserted, so that trimming does not depend on their length.
+    for (const line of table.toString().split('\n'))
+      yield `${line.trimEnd().replace(/\ue000+/g, () => cells.next().value ?? '')}\n`
+  }
 }
 
 /** The position of a page in its list; `empty` if the list has no items. A page by cursor has no number. */
