@@ -66,7 +66,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
     return explainTask(task, application)
   }
-  await confirmDestruction(task, tasks, hooks)
+  await askConfirmation(task, tasks, hooks)
   if (names !== undefined) return runEach(task, tasks, names, hooks)
   try {
     await (hooks.run ?? askAndPrint)(task, askAndPrint)
@@ -136,7 +136,7 @@ async function findTokens({ ask, context }: Task, id: string): Promise<readonly 
   return ((await found) as List<unknown>).data
 }
 
-async function confirmDestruction(task: Task, tasks: readonly Task[], { confirm }: Hooks): Promise<void> {
+async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: Hooks): Promise<void> {
   const { context, definition, args } = task
   const { confirmation } = definition
   if (confirmation === undefined || context.config.yes) return

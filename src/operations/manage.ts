@@ -45,6 +45,7 @@ interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   matches?: ((record: R, context: Context) => boolean) | undefined
 }
 
+/** Every attribute is named; one that is absent is undefined. */
 type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]

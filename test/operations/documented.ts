@@ -1,4 +1,4 @@
-/** Every call, the permissions it requires, and a valid and invalid inputs for it: from the specification, not from the registry. */
+/** Every call, the permissions it requires, and one valid and several invalid inputs for it: from the specification, not from the registry. */
 import { formatRequest } from '../../src/client/format-request.js'
 import type { ApplicationType, Permission } from '../../src/domain/access/permissions.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
@@ -91,7 +91,7 @@ export const ONLY_FOR: Record<string, ApplicationType> = {
 
 export type Input = Record<string, unknown>
 
-/** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something made before. */
+/** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something that `populate` (`matrix.test.ts`) has made. */
 export interface FaultyInputs {
   /** Default: the ids of the path, of something of its noun. */
   good?: Input

@@ -10,16 +10,18 @@ const ASKED_EVERY_MS = 25
 /** When every case begins. */
 const START = Date.parse('2030-01-15T12:00:00Z')
 
-/** `each`: of so many cases one. */
+/** `every`: replays each n-th case only. `COFFER_TEST_CASES=tokens`: those of one file. */
 export function compareInterfaces(
   interfaces: readonly ((clock: MovableClock) => Promise<Interface>)[],
-  { each: part = 1 } = {},
+  { every = 1 } = {},
 ): void {
   // In `npm run test:soak`, over engines that take longer, more.
   t.setTimeout(process.env.COFFER_TEST_LONG === '1' ? 7_200_000 : 500_000)
+  const isWanted = ({ title }: Case, index: number) =>
+    index % every === 0 && title.startsWith(process.env.COFFER_TEST_CASES ?? '')
   const starting = startDestination()
   t.teardown(async () => (await starting).close())
-  for (const each of readCases().filter((_, index) => index % part === 0)) {
+  for (const each of readCases().filter(isWanted)) {
     t.test(each.title, async (t) => {
       const { url } = await starting
       const replayBy = async (open: (typeof interfaces)[0]) => {

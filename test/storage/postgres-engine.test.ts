@@ -42,4 +42,4 @@ t.test('keeps the promises of an engine', async (t) =>
 )
 
 process.env.COFFER_TEST_ENGINE = 'postgres'
-compareInterfaces([openHttpInterface], { each: isLong ? 1 : 9 })
+compareInterfaces([openHttpInterface], { every: isLong ? 1 : 9 })

@@ -15,7 +15,7 @@ const MOST_BYTES = 1024 * 1024
 const VALUE = /\d{4}|@/
 /** Columns of one message. */
 const MOST_TOLD = 20
-/** Members of data that are numbers, which CSV cannot tell from text. */
+/** Paths of numbers, which CSV cannot tell from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
 /** Attributes that may have members with a column of their own. */

@@ -77,7 +77,7 @@ export function tokenFields(record: TokenRecord): IndexField[] {
   fields.push({ field: 'fingerprint', value: record.fingerprint })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
-  // See `lifetime.ts`: an expiring token has a record of activity instead.
+  // The months of an expiring token are counted by a record of kind `activity` (`operations/token/lifetime.ts`).
   if (record.expires_at === undefined) fields.push({ field: 'month', value: monthOf(record.created_at) })
   return fields
 }

@@ -20,7 +20,7 @@ export type { LogRecord } from './log-record.js'
 export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
 export type { IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number: the next is 28. */
+/** The number of each kind on disk. Never change or reuse a number; the next free one is 28. */
 export const KINDS = {
   tenant: 1,
   user: 2,

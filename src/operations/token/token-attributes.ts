@@ -34,6 +34,7 @@ const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured &
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
 
+/** Attributes of new tokens and of patches. */
 const commonAttributes = {
   data: {
     nullable: true,
