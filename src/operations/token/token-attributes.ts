@@ -103,9 +103,6 @@ export const createAttributes = {
   expires_at,
 } as const
 
-/** From these a token can be created again. */
-export const exportedAttributes = Object.keys(createAttributes).filter((name) => name !== 'token_intent_id')
-
 export const updateAttributes = patchOf(
   {
     ...commonAttributes,
@@ -158,6 +155,11 @@ export const tokenOutput = output.component('Token', columns, {
 })
 
 export type TokenView = Infer<typeof tokenOutput>
+
+/** From these a token can be created again. In the order of the columns of CSV, which programs may count. */
+export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
+  (name) => name in createAttributes,
+)
 
 /**
  * `data` is absent if it is redacted, or if it is masked and the token has no mask; it is null if the mask yields null.

@@ -49,8 +49,8 @@ t.test('what is exported in the clear imports as the same tokens, in each format
     t.same((await target.json(whole)).data.reverse(), wanted, name)
   }
   const cells = read(source, 'out.csv')
-  t.match(cells, `"'=1+1"`)
-  t.match(cells, `"''=x"`)
+  t.equal(cells.split('\n', 1)[0]!.replaceAll('"', ''), KEPT.replace('print', 'print_expression'))
+  for (const cell of [`"'=1+1"`, `"''=x"`]) t.match(cells, cell)
 })
 
 testVault('an export is masked unless told otherwise, and filters and fields choose', async (t, home) => {
