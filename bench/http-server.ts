@@ -44,7 +44,7 @@ const FILL_AT_ONCE = 500
 /** As many as a store has connections for. */
 const STORED_AT_ONCE = 16
 /** Enough for the deletions of a bench. */
-const MOST_IDS = 200_000
+const MAX_IDS = 200_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
 /** The fourth word of `coffer`, as of the peers, is how its key sees data. */
@@ -145,7 +145,7 @@ async function fill(app: App, tokens: number, atOnce = FILL_AT_ONCE): Promise<st
     for (const { result } of await Promise.all(batch)) ids.push((result as { id: string }).id)
   }
   // Spread over the whole vault, so that no part of it is asked for alone.
-  const step = Math.max(1, Math.floor(ids.length / MOST_IDS))
+  const step = Math.max(1, Math.floor(ids.length / MAX_IDS))
   return ids.filter((_, at) => at % step === 0)
 }
 

@@ -4,16 +4,16 @@ import { setTimeout as wait } from 'node:timers/promises'
 
 const LOOK_MS = 200
 /** Of all cores. */
-const MOST_BUSY = 0.1
-const MOST_LOOKS = 25
+const MAX_BUSY = 0.1
+const MAX_LOOKS = 25
 
 /** At most 5 s: on a machine that others use too, what is measured next has to do. */
 export async function awaitIdle(): Promise<void> {
-  for (let look = 0; look < MOST_LOOKS; look++) {
+  for (let look = 0; look < MAX_LOOKS; look++) {
     const before = readTimes()
     await wait(LOOK_MS)
     const after = readTimes()
-    if (1 - (after.idle - before.idle) / (after.all - before.all) < MOST_BUSY) return
+    if (1 - (after.idle - before.idle) / (after.all - before.all) < MAX_BUSY) return
   }
 }
 

@@ -8,7 +8,7 @@ import { type AddressInfo, connect } from 'node:net'
 import { type Announcement, createWorkplace, request, startProcess } from '../../test/http/process.js'
 import { repeat, weigh } from '../../test/http/weight.js'
 
-const MOST_HEALTH_MS = 300
+const MAX_HEALTH_MS = 300
 const MIB = 1024 * 1024
 
 interface Attack {
@@ -182,7 +182,7 @@ async function attack(prepare: Prepare): Promise<string[]> {
   console.log(
     `  ${Object.keys(statuses)} in ${Math.round(ms)} ms; ${health}, memory ${Math.round(peakMB)} MB`,
   )
-  return worstHealthMs > MOST_HEALTH_MS ? [health] : []
+  return worstHealthMs > MAX_HEALTH_MS ? [health] : []
 }
 
 const faults: string[] = []

@@ -11,7 +11,7 @@ const FUZZ_REQUESTS = 500_000
 const MEMORY_REQUESTS = 1_000_000
 /** Caches fill for a while; what comes after that is growth. */
 const WARM_REQUESTS = 100_000
-const MOST_GROWTH_BYTES = 64 * 1024 * 1024
+const MAX_GROWTH_BYTES = 64 * 1024 * 1024
 
 const faults = [...(await soakOutages()), ...(await soakMemory(MEMORY_REQUESTS)), ...(await soakFuzz())]
 for (const fault of faults) console.error(fault)
@@ -58,7 +58,7 @@ export async function soakMemory(requests: number): Promise<string[]> {
     )
     child.kill('SIGTERM')
     await ended
-    return growth > MOST_GROWTH_BYTES ? [`memory grew by ${growth} bytes`] : []
+    return growth > MAX_GROWTH_BYTES ? [`memory grew by ${growth} bytes`] : []
   } finally {
     place.remove()
   }

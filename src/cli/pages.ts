@@ -15,9 +15,9 @@ const LARGEST_PAGE = 1000
 const CURSOR_PAGE = 100
 /** The largest page of members. */
 const NAMES_AT_ONCE = 50
-const MOST_NAMES = 10_000
+const MAX_NAMES = 10_000
 /** Limits the JSON that is held in memory until the last page is read. */
-const MOST_GATHERED_BYTES = 128 * 1024 * 1024
+const MAX_GATHERED_BYTES = 128 * 1024 * 1024
 /** Counted for each page, so that pages without items end too. */
 const PAGE_BYTES = 1024
 const STREAMED: readonly Format[] = ['ndjson', 'id', 'value']
@@ -84,8 +84,8 @@ export async function listAll(task: Task, noun: string): Promise<unknown[]> {
   await task.withOpenVault(async () => {
     for await (const { data } of things) {
       for (const thing of data) found.set(isObject(thing) ? thing.id : thing, thing)
-      if (++pages > MOST_NAMES / NAMES_AT_ONCE)
-        throw usage(`coffer ${noun} list has more than ${MOST_NAMES}, so no name is looked up. Give an id.`)
+      if (++pages > MAX_NAMES / NAMES_AT_ONCE)
+        throw usage(`coffer ${noun} list has more than ${MAX_NAMES}, so no name is looked up. Give an id.`)
     }
   })
   return [...found.values()]
@@ -97,8 +97,8 @@ async function collectPages(pages: AsyncIterable<AnyPage>, format: Format): Prom
   let bytes = 0
   for await (const { data } of pages) {
     bytes += PAGE_BYTES + JSON.stringify(data).length
-    const limit = `${MOST_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}`
-    if (bytes > MOST_GATHERED_BYTES)
+    const limit = `${MAX_GATHERED_BYTES / 1024 / 1024} MiB, the limit of --all -o ${format}`
+    if (bytes > MAX_GATHERED_BYTES)
       throw new CofferError('too_large', `The list has more than ${limit}. Print it line by line: -o ndjson`)
     for (const item of data) items.push(item)
   }

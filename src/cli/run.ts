@@ -22,7 +22,7 @@ import { type Hooks, Run, type Task } from './task.js'
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
-const MOST_SILENT = 100
+const MAX_SILENT = 100
 
 /** Runs the form of an operation that the flags choose. @throws CofferError `usage` for a flag of another form */
 export function runForm(forms: readonly RegisteredOperation[], line: Omit<OperationLine, 'definition'>) {
@@ -198,7 +198,7 @@ async function runEach(whole: Task, tasks: readonly Task[], names: readonly stri
   for (const flag of SINGLE_INPUT_FLAGS)
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)
   const isStreamed = format !== 'table' && format !== 'csv'
-  const isLong = tasks.length > MOST_SILENT
+  const isLong = tasks.length > MAX_SILENT
   const { stderr, quiet } = context.terminal
   const isSilent = quiet || !isLong || definition.output !== undefined
   const shape = { label: definition.name, total: tasks.length }

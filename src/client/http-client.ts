@@ -38,12 +38,12 @@ export interface HttpClientOptions {
 }
 
 /** A page has at most 16 MiB; an answer that cannot be split may have more. */
-const MOST_ANSWER_MIB = 64
+const MAX_ANSWER_MIB = 64
 const DEFAULT_TIMEOUT_MS = 60_000
 const DEFAULT_RETRIES = 4
 const FIRST_WAIT_MS = 500
 /** If a server asks for a longer wait, the call fails. */
-const MOST_WAIT_MS = 60_000
+const MAX_WAIT_MS = 60_000
 const KEY = /^[\x21-\x7e]{1,512}$/
 const HEADER = /^[\t\x20-\x7e\x80-\xff]*$/
 
@@ -108,7 +108,7 @@ function waitBefore(attempt: number, error: CofferError, options: HttpClientOpti
   if (!isBusy || attempt > retries) return undefined
   const backOffMs = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random() / 2)
   const askedMs = (error.retryAfterSeconds ?? 0) * 1000
-  return askedMs > MOST_WAIT_MS ? undefined : Math.max(askedMs, backOffMs)
+  return askedMs > MAX_WAIT_MS ? undefined : Math.max(askedMs, backOffMs)
 }
 
 async function send(
@@ -122,9 +122,9 @@ async function send(
   try {
     const init = { method, headers, signal, ...(body === undefined ? {} : { body }) }
     const answer = await fetch(url.replace(/\/+$/, '') + target, init)
-    const bytes = await collectBytes(answer.body ?? [], MOST_ANSWER_MIB * 1024 * 1024)
+    const bytes = await collectBytes(answer.body ?? [], MAX_ANSWER_MIB * 1024 * 1024)
     if (bytes === undefined)
-      throw new CofferError('unavailable', `The answer is larger than the limit of ${MOST_ANSWER_MIB} MiB.`)
+      throw new CofferError('unavailable', `The answer is larger than the limit of ${MAX_ANSWER_MIB} MiB.`)
     // Aborting ends the connection, which looks like the end of a body without a length.
     signal.throwIfAborted()
     return { status: answer.status, headers: answer.headers, text: decodeUtf8(bytes, 'the answer') }

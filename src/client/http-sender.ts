@@ -5,7 +5,7 @@ import type { SecureContextOptions } from 'node:tls'
 
 /** Connections that wait for another request end sooner than servers end them, so few requests meet a closing one. */
 const KEPT = { keepAlive: true, timeout: 1_000, maxFreeSockets: 64 } as const
-const MOST_HEADER_BYTES = 64 * 1024
+const MAX_HEADER_BYTES = 64 * 1024
 
 export interface HttpRequest {
   method: string
@@ -44,7 +44,7 @@ export class HttpSender {
     const length = Buffer.byteLength(body)
     if (length > 0 || ['POST', 'PUT', 'PATCH'].includes(method)) spelled.push('content-length', `${length}`)
     const place = { host: hostOf(url), port: portOf(url), path: target, ...(lookup && { lookup }) }
-    const options = { ...place, method, headers: spelled, signal, agent, maxHeaderSize: MOST_HEADER_BYTES }
+    const options = { ...place, method, headers: spelled, signal, agent, maxHeaderSize: MAX_HEADER_BYTES }
     return new Promise((resolve, reject) => {
       const request = openRequest(options)
       request.once('finish', sent).once('response', resolve).on('error', reject)

@@ -17,9 +17,9 @@ const ADDED = ['cache-control', 'content-security-policy', 'date', 'x-content-ty
 const PLAIN = 'text/plain; charset=utf-8'
 
 /** Limits of the text that a problem may print on a terminal. */
-const MOST_CHARACTERS = 4000
-const MOST_PROPERTIES = 100
-const MOST_MESSAGES = 10
+const MAX_CHARACTERS = 4000
+const MAX_PROPERTIES = 100
+const MAX_MESSAGES = 10
 
 const PROBLEM_TYPE = /^urn:coffer:problem:([a-z-]{1,40})$/
 /** Codes about this process, which no server can give. */
@@ -80,7 +80,7 @@ function readProblem(definition: RegisteredOperation, { status, headers, text }:
     retryAfterSeconds: Number.isFinite(seconds) && seconds >= 0 ? Math.ceil(seconds) : undefined,
     errors: readErrors(definition, errors),
   })
-  return new CofferError(findCode(definition, status, type), message.slice(0, MOST_CHARACTERS), details)
+  return new CofferError(findCode(definition, status, type), message.slice(0, MAX_CHARACTERS), details)
 }
 
 /** Our servers name the code; for other servers the status decides. */
@@ -96,7 +96,7 @@ function findCode({ noun, verb }: RegisteredOperation, status: number, type: unk
 /** Names query parameters as the input does, like errors of a local vault. */
 function readErrors({ endpoint }: RegisteredOperation, errors: unknown): PropertyErrors | undefined {
   if (!isObject(errors)) return undefined
-  const entries = Object.entries(errors).slice(0, MOST_PROPERTIES)
+  const entries = Object.entries(errors).slice(0, MAX_PROPERTIES)
   const nameOf = (path: string) => {
     if (/^[A-Z0-9]+-IDEMPOTENCY-KEY$/.test(path)) return IDEMPOTENCY_KEY
     const bare = path.replace(/^query\./, '')
@@ -104,8 +104,8 @@ function readErrors({ endpoint }: RegisteredOperation, errors: unknown): Propert
   }
   const named = entries.map(([path, messages]) => {
     const texts = [messages].flat().filter((text) => typeof text === 'string')
-    const kept = texts.slice(0, MOST_MESSAGES).map((text) => text.slice(0, MOST_CHARACTERS))
-    return [nameOf(path).slice(0, MOST_CHARACTERS), kept] as const
+    const kept = texts.slice(0, MAX_MESSAGES).map((text) => text.slice(0, MAX_CHARACTERS))
+    return [nameOf(path).slice(0, MAX_CHARACTERS), kept] as const
   })
   return named.length === 0 ? undefined : Object.fromEntries(named)
 }

@@ -14,8 +14,8 @@ import { seedVault } from '../vault/sample-applications.js'
 import { Faults } from './faults.js'
 import { Requests } from './requests.js'
 
-const MOST_SNAPSHOTS = 100
-const MOST_FORKS = 100
+const MAX_SNAPSHOTS = 100
+const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
 
 /** A vault in memory, whose state and clock can be set. */
@@ -96,7 +96,7 @@ export class ControlState implements ControlPlane {
 
   async saveSnapshot(name: string): Promise<void> {
     const { memory } = this.#require()
-    if (!this.#snapshots.has(name)) refuseMore(this.#snapshots, MOST_SNAPSHOTS, 'snapshots')
+    if (!this.#snapshots.has(name)) refuseMore(this.#snapshots, MAX_SNAPSHOTS, 'snapshots')
     this.#snapshots.set(name, await this.lock.exclusive(() => memory.save()))
   }
 
@@ -119,7 +119,7 @@ export class ControlState implements ControlPlane {
 
   async fork(called?: string): Promise<Fork> {
     const { memory, clock, names, start } = this.#require()
-    refuseMore(this.forks, MOST_FORKS, 'forks')
+    refuseMore(this.forks, MAX_FORKS, 'forks')
     const own = clock.copy()
     const forked = await memory.fork(start, own.now)
     const { app } = forked.memory

@@ -19,7 +19,7 @@ const SESSION_PATH = `${DASHBOARD_PATH}/session`
 const SECRET_BYTES = 32
 const LOGIN_LIFE_MS = 2 * 60_000
 const SESSION_LIFE_MS = 12 * 60 * 60_000
-const MOST_SESSIONS = 20
+const MAX_SESSIONS = 20
 const BODY_LIMIT_BYTES = 64 * 1024
 
 /**
@@ -48,8 +48,8 @@ export class Dashboard {
   /** Cookies do not depend on the port, so each server uses its own name. */
   readonly #cookie: string
   /** When sessions and sign-in links end, by digests: the time of a lookup reveals nothing about a secret. */
-  readonly #sessions = new BoundedMap<string, number>(MOST_SESSIONS)
-  readonly #logins = new BoundedMap<string, number>(MOST_SESSIONS)
+  readonly #sessions = new BoundedMap<string, number>(MAX_SESSIONS)
+  readonly #logins = new BoundedMap<string, number>(MAX_SESSIONS)
 
   constructor(control: ControlState, options: DashboardOptions) {
     this.#control = control

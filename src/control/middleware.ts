@@ -47,7 +47,7 @@ interface RequestState {
   readonly decisions: Map<string, ExplainedDecision>
 }
 
-const MOST_DECISIONS = 20
+const MAX_DECISIONS = 20
 
 /** A browser that shows the page asks for them. */
 const PAGE_PATHS = ['/', '/openapi.json', '/favicon.ico']
@@ -268,7 +268,7 @@ class ControlMiddleware {
             id === undefined
               ? await authenticate(host, given, { allowsCached })
               : await host.store.read((reader) => readApplicationCaller(reader, tenant!, id))
-          return state === undefined ? caller : recordDecisions(caller, state.decisions, MOST_DECISIONS)
+          return state === undefined ? caller : recordDecisions(caller, state.decisions, MAX_DECISIONS)
         },
       }),
       control: this.#create({

@@ -122,7 +122,7 @@ const SHOWN = [
   'member',
 ] as const
 
-const MOST_NAMES = 1000
+const MAX_NAMES = 1000
 
 export async function readNews(
   place: Place,
@@ -155,7 +155,7 @@ async function readFacts({ control: { app }, tenant }: Place): Promise<Facts> {
   return app.store.read(async (reader) => {
     const count = async (kind: 'token' | 'reactor' | 'mail') =>
       (await reader.find(kind, number, { page: 1, size: 1 })).total
-    const all = { page: 1, size: MOST_NAMES }
+    const all = { page: 1, size: MAX_NAMES }
     const { records: applications, total } = await reader.find('application', number, all)
     const { records: members } = await reader.find('member', number, all)
     const actors: Record<string, string> = { [owner_id]: 'owner', [owner.actor.id]: 'owner' }
@@ -192,7 +192,7 @@ export async function dryRun(
         'not_found',
         'There is no token with this id. A container is a path such as /pci/high/.',
       )
-    const { records } = await reader.find('application', number, { page: 1, size: MOST_NAMES })
+    const { records } = await reader.find('application', number, { page: 1, size: MAX_NAMES })
     const chosen = records.filter(({ id }) => application === undefined || id === application)
     return chosen.map((record) => {
       const notes = new Map<string, ExplainedDecision>()

@@ -5,9 +5,9 @@ import type { RequestFilter, RequestRecord } from '../framework/ports/control.js
 import type { RegisteredOperation } from '../framework/registry.js'
 import type { HttpResponse } from '../http/exchange.js'
 
-const MOST_REQUESTS = 1000
+const MAX_REQUESTS = 1000
 /** Longer bodies are not kept. */
-const MOST_BODY_LENGTH = 16_384
+const MAX_BODY_LENGTH = 16_384
 /** Properties of bodies whose values are shown: names of things, never data. */
 const SHOWN = new Set(
   'id tenant_id parent_id child_id type containers permissions operation entity_type deduplicate_token'.split(
@@ -28,7 +28,7 @@ export class Requests {
   add(record: RequestRecord): void {
     this.#records.push(record)
     this.#count++
-    if (this.#records.length > MOST_REQUESTS) this.#records.shift()
+    if (this.#records.length > MAX_REQUESTS) this.#records.shift()
     this.#added.emit('added')
   }
 
@@ -63,7 +63,7 @@ export class Requests {
 /** Keeps `known` properties, with values only if they name something. Any other JSON becomes its type. */
 export function redactBody(text: string, known: readonly string[] | undefined, isProblem = false): unknown {
   if (text === '') return undefined
-  const value = text.length > MOST_BODY_LENGTH ? undefined : tryJson(text)
+  const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
   // A problem has no data; what the code of a reactor said in one may.
   if (isProblem && isObject(value) && value.type !== 'urn:coffer:problem:reactor-failed') return value

@@ -22,16 +22,16 @@ export type ScryptCost = Record<'n' | 'r' | 'p', number>
 const DEFAULT_COST: ScryptCost = { n: 2 ** 17, r: 8, p: 1 }
 
 // Bounds for headers: below, a passphrase is cheap to guess; above, opening a forged vault exhausts memory.
-const LEAST_N = 2 ** 14
-const MOST_MEMORY_BYTES = 256 * 1024 * 1024
-const MOST_P = 4
+const MIN_N = 2 ** 14
+const MAX_MEMORY_BYTES = 256 * 1024 * 1024
+const MAX_P = 4
 // A wrong passphrase is tried on each slot, each at the highest allowed cost.
-const MOST_SLOTS = 16
+const MAX_SLOTS = 16
 const SALT_BYTES = 16
 const MAC_BYTES = 32
 const SLOT_ID_BYTES = 5
-const LEAST_PASSPHRASE_LENGTH = 8
-const MOST_PASSPHRASE_LENGTH = 1024
+const MIN_PASSPHRASE_LENGTH = 8
+const MAX_PASSPHRASE_LENGTH = 1024
 
 /** `kdf`: of a passphrase. `wrapped`: the sealed root key, base64. */
 export interface Slot {
@@ -60,8 +60,8 @@ interface SlotContext {
 /** @throws CofferError `usage` for a passphrase that is too short or too long. */
 export function checkNewPassphrase(passphrase: string): void {
   const length = [...passphrase].length
-  if (length < LEAST_PASSPHRASE_LENGTH || length > MOST_PASSPHRASE_LENGTH)
-    throw usage(`A passphrase has ${LEAST_PASSPHRASE_LENGTH} to ${MOST_PASSPHRASE_LENGTH} characters.`)
+  if (length < MIN_PASSPHRASE_LENGTH || length > MAX_PASSPHRASE_LENGTH)
+    throw usage(`A passphrase has ${MIN_PASSPHRASE_LENGTH} to ${MAX_PASSPHRASE_LENGTH} characters.`)
 }
 
 export async function createSlot(
@@ -120,13 +120,13 @@ export function sealHeader(primitives: Primitives, header: Omit<Header, 'mac'>, 
 
 /** @throws CofferError `conflict` for more slots than a header may hold. */
 export function checkSlotCount(count: number): void {
-  if (count <= MOST_SLOTS) return
-  throw conflict(`A vault has at most ${MOST_SLOTS} key slots. Remove one: coffer vault keys remove SLOT`)
+  if (count <= MAX_SLOTS) return
+  throw conflict(`A vault has at most ${MAX_SLOTS} key slots. Remove one: coffer vault keys remove SLOT`)
 }
 
 /** `slots` as a header file holds them, checked for shape and bounds. @throws CofferError `vault_damaged` */
 export function parseSlots(slots: readonly unknown[]): Slot[] {
-  if (slots.length <= MOST_SLOTS && slots.every(isSlot)) return [...slots]
+  if (slots.length <= MAX_SLOTS && slots.every(isSlot)) return [...slots]
   throw damaged('vault.json holds a key slot that Coffer did not write. Run: coffer vault verify')
 }
 
@@ -147,10 +147,10 @@ function isBoundedCost(kdf: Slot['kdf'] | null): boolean {
   if (typeof kdf !== 'object' || kdf === null || typeof kdf.salt !== 'string') return false
   const { n, r, p } = kdf
   if (![n, r, p].every((value) => Number.isSafeInteger(value) && value > 0)) return false
-  if (n < LEAST_N || (n & (n - 1)) !== 0) return false
+  if (n < MIN_N || (n & (n - 1)) !== 0) return false
   // RFC 7914, section 2: n is less than 2^(16·r), which only r = 1 can break here.
   if (r === 1 && n >= 2 ** 16) return false
-  return 128 * n * r <= MOST_MEMORY_BYTES && p <= MOST_P
+  return 128 * n * r <= MAX_MEMORY_BYTES && p <= MAX_P
 }
 
 /** The fields of a slot, in one fixed order. */

@@ -210,10 +210,10 @@ export class DeliveryQueue implements DeliveryPort {
     for (const [each, record] of stored) this.#schedule(each, record, now)
   }
 
-  /** Attempts it when it is due, within `mostMs`, if the clock goes on until then; else a {@link resume} does. */
-  #schedule(waiting: Waiting, record: Queued, now: number, mostMs = Number.POSITIVE_INFINITY): void {
+  /** Attempts it when it is due, within `maxMs`, if the clock goes on until then; else a {@link resume} does. */
+  #schedule(waiting: Waiting, record: Queued, now: number, maxMs = Number.POSITIVE_INFINITY): void {
     const dueMs = Date.parse(record.due_at ?? '') - now
-    if (record.state !== 'waiting' || !(dueMs <= mostMs)) return
+    if (record.state !== 'waiting' || !(dueMs <= maxMs)) return
     if (dueMs <= 0) this.#add([waiting])
     else if (this.#listener !== undefined) setTimeout(() => this.#add([waiting]), dueMs).unref()
   }

@@ -6,7 +6,7 @@ import { readMailServer, type Sender } from '../domain/invitation/mail-server.js
 const CONNECT_MS = 10_000
 const SILENCE_MS = 30_000
 /** Mails over one connection, before a new one is opened. */
-const MOST_PER_CONNECTION = 100
+const MAX_PER_CONNECTION = 100
 
 /** A complete mail. `id` is its Message-ID, the same at every attempt; `date` is ms since the epoch. */
 export type Message = Record<'id' | 'to' | 'subject' | 'text' | 'html', string> & {
@@ -30,7 +30,7 @@ export function openSmtp({ url, ca }: { url: string; ca: string | undefined }) {
   const transport = createTransport({
     pool: true,
     maxConnections: 1,
-    maxMessages: MOST_PER_CONNECTION,
+    maxMessages: MAX_PER_CONNECTION,
     host,
     port,
     secure: tls === 'implicit',

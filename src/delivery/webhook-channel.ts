@@ -12,8 +12,8 @@ import type { Store } from '../storage/store.js'
 import type { Channel, Outcome } from './queue.js'
 
 const ANSWER_MS = 10_000
-const MOST_ANSWER_BYTES = 64 * 1024
-const MOST_ANSWER_CHARACTERS = 2000
+const MAX_ANSWER_BYTES = 64 * 1024
+const MAX_ANSWER_CHARACTERS = 2000
 /** The shortest pause before an address that may not be called is tried again. The pause grows with the age of an event. */
 const REFUSED_MS = 60_000
 
@@ -103,14 +103,14 @@ export class WebhookChannel implements Channel<'delivery'> {
     try {
       const destination = (await outbound()).reach(new URL(url))
       const { status, collect } = await destination.send(request, { sent: () => undefined, left })
-      const read = collect(MOST_ANSWER_BYTES).catch(() => undefined)
+      const read = collect(MAX_ANSWER_BYTES).catch(() => undefined)
       const body = await Promise.race([
         read,
         new Promise<undefined>((resolve) => left(() => resolve(undefined))),
       ])
       const answer = Buffer.from(body ?? [])
         .toString()
-        .slice(0, MOST_ANSWER_CHARACTERS)
+        .slice(0, MAX_ANSWER_CHARACTERS)
       return { status, answer, ...(status > 299 && { failure: `The answer has the status ${status}.` }) }
     } catch (error) {
       if (late.aborted) return { failure: `There was no answer within ${ANSWER_MS / 1000} s.` }

@@ -12,7 +12,7 @@ interface SettingEntry<T> {
 }
 
 const MIB = 1024 * 1024
-const MOST_CHARACTERS = 256 * 1024
+const MAX_CHARACTERS = 256 * 1024
 const CERTIFICATES = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/
 
 export const DEFAULT_PUBLIC_URL = 'http://localhost:4010'
@@ -127,7 +127,7 @@ function readPublicUrl(text: string): string {
 
 function matching(pattern: RegExp, rule: string): (text: string) => string {
   return (text) => {
-    if (pattern.test(text) && text.length <= MOST_CHARACTERS) return text
+    if (pattern.test(text) && text.length <= MAX_CHARACTERS) return text
     throw validationError(rule)
   }
 }

@@ -13,13 +13,13 @@ import type { AnyOperation, AuditEntry, Context, Host, OperationInput, Outcome }
 import { type Schema, showsOnce, withoutShownOnce } from './schema.js'
 
 const KEPT_MS = 24 * 60 * 60 * 1000
-const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 /** Code of a reactor can reach more. */
-const MOST_SUBJECTS = 10_000
+const MAX_SUBJECTS = 10_000
 /** Records read at once, because one may be large. */
 const READ_AT_ONCE = 20
 /** Answers removed with an application. Its other answers expire; its id is not used again, so nobody gets them. */
-const MOST_OF_APPLICATION = 10_000
+const MAX_OF_APPLICATION = 10_000
 
 type Kind = AnswerSubject['kind']
 
@@ -154,7 +154,7 @@ export class IdempotentAnswer {
     const subjects = await this.#findSubjects(store, caller, [...this.#earlier, ...recorded])
     if (subjects === undefined) return
     const json = encodeBody(this.#definition.output ?? {}, result)
-    if ((json?.bytes ?? 0) > MOST_ANSWER_BYTES || subjects.length > MOST_SUBJECTS)
+    if ((json?.bytes ?? 0) > MAX_ANSWER_BYTES || subjects.length > MAX_SUBJECTS)
       throw validationError(
         'The answer is too large to be kept: at most 4 MiB, about 10,000 tokens. Ask for less, or without the idempotency key.',
       )
@@ -219,7 +219,7 @@ async function removeAnswer(store: StoreWriter, tenant: number, id: string): Pro
 
 export async function removeAnswersAbout(store: StoreWriter, tenant: number, kind: Kind, value: string) {
   const query = { where: { field: kind, value }, page: 1, size: READ_AT_ONCE }
-  const most = kind === 'application' ? MOST_OF_APPLICATION : Number.POSITIVE_INFINITY
+  const most = kind === 'application' ? MAX_OF_APPLICATION : Number.POSITIVE_INFINITY
   for (let removed = 0; removed < most; removed += READ_AT_ONCE) {
     const { records } = await store.find('answer', tenant, query)
     if (records.length === 0) return

@@ -3,7 +3,7 @@ import { type CofferError, invalid, validationError } from '../errors.js'
 
 export interface ResponseLimits {
   /** The largest answer, in bytes of JSON (UTF-8). */
-  readonly mostBytes: number
+  readonly maxBytes: number
   /** Whether the limit applies also to an answer that cannot be split into smaller pages. */
   readonly isStrict: boolean
   readonly wantsEncoded: boolean
@@ -12,10 +12,10 @@ export interface ResponseLimits {
 }
 
 const MIB = 1024 * 1024
-export const MOST_PAGE_BYTES = 16 * MIB
+export const MAX_PAGE_BYTES = 16 * MIB
 
 export const LOCAL_LIMITS: ResponseLimits = {
-  mostBytes: MOST_PAGE_BYTES,
+  maxBytes: MAX_PAGE_BYTES,
   isStrict: false,
   wantsEncoded: false,
   reserve: () => undefined,
@@ -40,7 +40,7 @@ export class EncodedJson {
 export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
   if (result === undefined || (!limits.wantsEncoded && !limits.isStrict)) return result
   const json = new EncodedJson(result)
-  if (limits.isStrict && json.bytes > limits.mostBytes) throw pageTooLarge(limits, true)
+  if (limits.isStrict && json.bytes > limits.maxBytes) throw pageTooLarge(limits, true)
   limits.reserve(json.bytes)
   return limits.wantsEncoded ? json : result
 }
@@ -49,8 +49,8 @@ export function toAnswer(result: unknown, limits: ResponseLimits): unknown {
 export const ASK_SMALLER = 'ask for a smaller size'
 
 /** `isAlone`: it is one item, or no page at all. */
-export function pageTooLarge({ mostBytes }: ResponseLimits, isAlone: boolean): CofferError {
-  const limit = `the limit of ${mostBytes / MIB} MiB`
+export function pageTooLarge({ maxBytes }: ResponseLimits, isAlone: boolean): CofferError {
+  const limit = `the limit of ${maxBytes / MIB} MiB`
   if (isAlone) return validationError(`The answer exceeds ${limit}.`)
   return invalid('size', `${ASK_SMALLER}; this page exceeds ${limit}`)
 }

@@ -141,7 +141,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
   locate: (context: Context) => Promise<Found>,
   form: (items: View[], rest: Omit<Found, 'locations'>) => Page,
 ): Promise<Page> {
-  const { mostBytes, isStrict, wantsEncoded } = limits
+  const { maxBytes, isStrict, wantsEncoded } = limits
   const begin = async (context: Context) => {
     const { locations, ...rest } = await locate(context)
     const logs: ((context: Context) => Promise<void>)[] = []
@@ -157,7 +157,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
       const [items, logs] = [[...before.items], [...before.logs]]
       let { bytes } = before
       const most = before.left.reduce((sum, location) => sum + location.bytes, bytes)
-      limits.reserve(Math.min(mostBytes, most))
+      limits.reserve(Math.min(maxBytes, most))
       const left = await openSome(context.store, before.left, async (record, _, isLast) => {
         const view = await show(context, record)
         if (view === undefined) return 0
@@ -165,7 +165,7 @@ async function readItems<K extends Kind, View, Found extends { locations: Record
         items.push(wantsEncoded ? json : view)
         bytes += json.bytes + 1
         const isAlone = items.length === 1 && isLast
-        if (bytes > mostBytes && (isStrict || !isAlone)) throw pageTooLarge(limits, isAlone)
+        if (bytes > maxBytes && (isStrict || !isAlone)) throw pageTooLarge(limits, isAlone)
         if (log !== undefined) logs.push(log(record))
         return json.bytes
       })

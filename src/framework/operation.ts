@@ -258,7 +258,7 @@ export function successOf({ success, output }: AnyOperation): number {
 
 /** The name under which an error of the key itself is listed. */
 export const IDEMPOTENCY_KEY = 'idempotency_key'
-export const MOST_KEY_CHARACTERS = 255
+export const MAX_KEY_CHARACTERS = 255
 
 export function takesIdempotencyKey({ route = '', ignoresIdempotencyKey }: AnyOperation): boolean {
   return /^(?:POST|PUT|PATCH) /.test(route) && ignoresIdempotencyKey !== true

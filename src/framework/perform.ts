@@ -12,7 +12,7 @@ import {
   type Host,
   HttpAnswer,
   IDEMPOTENCY_KEY,
-  MOST_KEY_CHARACTERS,
+  MAX_KEY_CHARACTERS,
   type OfflineSession,
   type OperationInput,
   type Outcome,
@@ -48,9 +48,9 @@ export function perform(
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
     authorize(caller, definition)
-    if (/^[ -~]+$/.test(key) && key.length <= MOST_KEY_CHARACTERS)
+    if (/^[ -~]+$/.test(key) && key.length <= MAX_KEY_CHARACTERS)
       return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
-    const wrong = `must have 1 to ${MOST_KEY_CHARACTERS} printable ASCII characters`
+    const wrong = `must have 1 to ${MAX_KEY_CHARACTERS} printable ASCII characters`
     return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
   }
   return runOnce()

@@ -25,7 +25,7 @@ export function formatEntry(entry: AccessEntry, time: number, format: 'text' | '
 }
 
 /** Buffered text; beyond this, lines are dropped and counted. */
-const MOST_WAITING_BYTES = 65_536
+const MAX_WAITING_BYTES = 65_536
 
 /** Returns a function that records a request. One write for the lines of an iteration of the event loop; where the reader is too slow, lines are dropped. */
 export function createAccessLog(
@@ -42,7 +42,7 @@ export function createAccessLog(
     dropped = 0
   }
   return (entry: AccessEntry): void => {
-    if (sink.writableLength + waiting.length > MOST_WAITING_BYTES) {
+    if (sink.writableLength + waiting.length > MAX_WAITING_BYTES) {
       dropped++
       return
     }

@@ -1,11 +1,11 @@
 /** Bounds the bytes of all requests in memory, also by application, and the work begun in one iteration. */
 import { CofferError } from '../errors.js'
-import { MOST_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
+import { MAX_PAGE_BYTES, type ResponseLimits } from '../framework/limits.js'
 
 /** The bodies and responses of all requests in progress, in bytes. */
-const MOST_BYTES = 96 * 1024 * 1024
+const MAX_BYTES = 96 * 1024 * 1024
 /** The part of it that one application may use. */
-const MOST_OF_ONE = 2 / 3
+const MAX_OF_ONE = 2 / 3
 /** Requests up to this size have the same number of bytes in addition, which larger ones cannot use. */
 const SMALL_BYTES = 64 * 1024
 /** Bytes of a body that take as long as a request without one. */
@@ -14,7 +14,7 @@ const BYTES_OF_A_UNIT = 4 * 1024
 const UNITS_IN_A_TURN = 50
 
 export class ByteBudget {
-  readonly #mostBytes: number
+  readonly #maxBytes: number
   readonly #byHolder = new Map<string, number>()
   #bytes = 0
   #unitsLeft = UNITS_IN_A_TURN
@@ -23,17 +23,17 @@ export class ByteBudget {
 
   /** `largestBody` in bytes: the limit is at least two of these. */
   constructor(largestBody = 0) {
-    this.#mostBytes = Math.max(MOST_BYTES, 2 * largestBody)
+    this.#maxBytes = Math.max(MAX_BYTES, 2 * largestBody)
   }
 
   /** Whether a request of `holder` with `held` bytes may grow to `wanted`. The only request in progress always may. */
   admits(holder: string, held: number, wanted: number): boolean {
     const others = this.#bytes - held
-    if (wanted <= SMALL_BYTES) return others + wanted <= 2 * this.#mostBytes
+    if (wanted <= SMALL_BYTES) return others + wanted <= 2 * this.#maxBytes
     const own = (this.#byHolder.get(holder) ?? 0) - held
     return (
-      (others === 0 || others + wanted <= this.#mostBytes) &&
-      (own === 0 || own + wanted <= this.#mostBytes * MOST_OF_ONE)
+      (others === 0 || others + wanted <= this.#maxBytes) &&
+      (own === 0 || own + wanted <= this.#maxBytes * MAX_OF_ONE)
     )
   }
 
@@ -69,7 +69,7 @@ export class ByteBudget {
 
 /** The bytes of one request: its body as it arrives, and its response once the size is known. */
 export class ByteLease implements ResponseLimits {
-  readonly mostBytes = MOST_PAGE_BYTES
+  readonly maxBytes = MAX_PAGE_BYTES
   readonly isStrict = false
   readonly wantsEncoded = true
   readonly #budget: ByteBudget

@@ -8,7 +8,7 @@ import { ServedRequest, type Service } from './served-request.js'
 /** ms that a client has to read the answer to an invalid request before the connection is closed. */
 const LINGER_MS = 1_000
 /** Nothing more is read while more requests than this await their answers: each takes 50 times its bytes of memory. */
-const MOST_AHEAD = 64
+const MAX_AHEAD = 64
 
 export class Connection {
   readonly #socket: Socket
@@ -30,7 +30,7 @@ export class Connection {
       request?.close()
     })
     // Node resumes it for the body of each request, and when the client has taken answers.
-    socket.on('resume', () => this.#requests.length > MOST_AHEAD && socket.pause())
+    socket.on('resume', () => this.#requests.length > MAX_AHEAD && socket.pause())
   }
 
   get isIdle(): boolean {
@@ -58,7 +58,7 @@ export class Connection {
       return
     }
     const count = this.#requests.push(request)
-    if (count > MOST_AHEAD) this.#socket.pause()
+    if (count > MAX_AHEAD) this.#socket.pause()
     if (count === 1) this.#start(request)
   }
 
@@ -73,7 +73,7 @@ export class Connection {
   end(): void {
     this.#requests.shift()
     const [next] = this.#requests
-    if (this.#requests.length === MOST_AHEAD) this.#socket.resume()
+    if (this.#requests.length === MAX_AHEAD) this.#socket.resume()
     // In a later turn of the event loop: a client that sends thousands of requests at once must not hold up the others.
     if (next !== undefined) setImmediate(() => this.#start(next))
     else if (this.#refusal !== undefined) this.#send(this.#refusal)

@@ -19,7 +19,7 @@ export async function readBodyInput(request: HttpRequest, operation: AnyOperatio
   if (bytes.length === 0 && isOptional) return {}
   if (bytes.length === 0) throw validationError('The request needs a JSON body.')
   const source = 'the request body'
-  const value = parseJson(decodeUtf8(bytes, source), { source, mostValues: MAX_JSON_VALUES })
+  const value = parseJson(decodeUtf8(bytes, source), { source, maxValues: MAX_JSON_VALUES })
   const { wholeBody, sentBody } = operation
   if (wholeBody !== undefined) return { [wholeBody]: value }
   if (isObject(value)) return sentBody === undefined ? value : { ...value, [sentBody]: value }

@@ -10,7 +10,7 @@ export type RateLimit = ReturnType<typeof createRateLimit>
 
 const UNITS_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000 }
 /** The maximum number of buckets; beyond it, the least recently used one is dropped and starts full again. */
-const MOST_BUCKETS = 10_000
+const MAX_BUCKETS = 10_000
 
 /** Parses `100/s`, `600/m` or `1000/h`. @throws CofferError `usage` */
 export function parseRate(text: string): Rate {
@@ -21,7 +21,7 @@ export function parseRate(text: string): Rate {
 
 /** Buckets of size `count` that are filled evenly. `clock` is in ms. */
 export function createRateLimit({ count, periodMs }: Rate, clock: () => number) {
-  const buckets = new BoundedMap<string, { left: number; at: number }>(MOST_BUCKETS)
+  const buckets = new BoundedMap<string, { left: number; at: number }>(MAX_BUCKETS)
   const leftOf = (who: string, now: number) => {
     const known = buckets.get(who)
     return known === undefined ? count : Math.min(count, known.left + ((now - known.at) * count) / periodMs)

@@ -30,7 +30,7 @@ export const SERVER_LIMITS = {
 }
 
 const HEADER_LIMIT_BYTES = 16_384
-const MOST_CONNECTIONS = 10_000
+const MAX_CONNECTIONS = 10_000
 /** A client that neither reads nor writes for this time is disconnected. */
 const SILENCE_MS = 120_000
 /** At a stop, idle connections stay open for this time, because a request may be about to arrive. */
@@ -134,7 +134,7 @@ class HttpServer {
       const message = 'The certificate and key do not make a TLS server. Give both as PEM files.'
       throw usage(message, { cause })
     }
-    server.maxConnections = MOST_CONNECTIONS
+    server.maxConnections = MAX_CONNECTIONS
     server.timeout = SILENCE_MS
     // A client that has closed its side of the connection still gets its answer.
     Object.assign(server, { httpAllowHalfOpen: true })

@@ -28,11 +28,11 @@ export class FrameReader {
   }
 
   /** The next frame; undefined while it is incomplete; empty, which is no JSON, if it is too long. */
-  next(mostBytes: number): Buffer | undefined {
+  next(maxBytes: number): Buffer | undefined {
     if (this.#bytes < PREFIX_BYTES) return undefined
     if (this.#chunks[0]!.length < PREFIX_BYTES) this.#join()
     const end = PREFIX_BYTES + this.#chunks[0]!.readUInt32BE()
-    if (end > PREFIX_BYTES + mostBytes) return Buffer.alloc(0)
+    if (end > PREFIX_BYTES + maxBytes) return Buffer.alloc(0)
     if (this.#bytes < end) return undefined
     const bytes = this.#join()
     this.#chunks = [bytes.subarray(end)]

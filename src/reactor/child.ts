@@ -28,7 +28,7 @@ export type Guest = Pick<GuestProcess, keyof GuestProcess>
 export class GuestProcess {
   /** The process that runs the code, not a wrapper that waits for it. Undefined until the guest is ready. */
   pid: number | undefined
-  messageLimits: MessageLimits = { mostBytes: 64 * 1024, mostBodyBytes: 0 }
+  messageLimits: MessageLimits = { maxBytes: 64 * 1024, maxBodyBytes: 0 }
   /** Receives the messages; without one they are dropped. */
   listener: GuestListener | undefined
   /** Resolves to true once the guest accepts work and is confined; to false if that failed or it ended before. */
@@ -106,8 +106,8 @@ export class GuestProcess {
   #read(chunk: Buffer): void {
     this.#reader.add(chunk)
     for (;;) {
-      const { mostBytes, mostBodyBytes } = this.messageLimits
-      const frame = this.#reader.next(mostBytes + 1 + mostBodyBytes)
+      const { maxBytes, maxBodyBytes } = this.messageLimits
+      const frame = this.#reader.next(maxBytes + 1 + maxBodyBytes)
       if (frame === undefined || this.#ending !== undefined) return
       const message = readGuestMessage(frame, this.messageLimits)
       if (message === undefined) {

@@ -3,9 +3,9 @@ import { CofferError, validationError } from '../errors.js'
 import type { OnLeave, Outbound } from '../framework/ports/outbound.js'
 import type { FetchRequest, FetchResponse } from './messages.js'
 
-const MOST_REDIRECTS = 5
-const MOST_BODY_BYTES = 1024 * 1024
-const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+const MAX_REDIRECTS = 5
+const MAX_BODY_BYTES = 1024 * 1024
+const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 const REDIRECTS = [301, 302, 303, 307, 308]
 /** Headers that the code cannot set, because they control the connection. */
 const CONNECTION_HEADERS =
@@ -24,7 +24,7 @@ export function createHostFetch(outbound: Outbound): HostFetch {
       const target = `${url.pathname}${url.search}`
       const sent = { method, target, headers: { ...describeSender(url), ...headers }, body }
       const answer = await destination.send(sent, { sent: () => undefined, left })
-      const bytes = await answer.collect(MOST_ANSWER_BYTES)
+      const bytes = await answer.collect(MAX_ANSWER_BYTES)
       const { status } = answer
       const { location } = answer.headers
       if (!REDIRECTS.includes(status) || location === undefined || redirect === 'manual')
@@ -37,8 +37,8 @@ export function createHostFetch(outbound: Outbound): HostFetch {
           body: Buffer.from(bytes).toString('base64'),
         }
       if (redirect === 'error') throw new CofferError('bad_gateway', 'the server answered with a redirect')
-      if (redirects === MOST_REDIRECTS)
-        throw new CofferError('bad_gateway', `there were more than ${MOST_REDIRECTS} redirects`)
+      if (redirects === MAX_REDIRECTS)
+        throw new CofferError('bad_gateway', `there were more than ${MAX_REDIRECTS} redirects`)
       // HTTP-redirect fetch of the Fetch standard, steps 11 to 13.
       const next = readUrl(location, url)
       const isPost = status === 303 ? method !== 'HEAD' : method === 'POST' && status < 303
@@ -66,8 +66,8 @@ function readRequest({ url, method, headers, body }: Omit<FetchRequest, 'redirec
     (body === undefined || isText(body))
   if (!isSpelled) throw validationError('the request is not a valid fetch request')
   const bytes = Buffer.from(body ?? '', 'base64')
-  if (bytes.length > MOST_BODY_BYTES)
-    throw new CofferError('too_large', `the body of a request is limited to ${MOST_BODY_BYTES} bytes`)
+  if (bytes.length > MAX_BODY_BYTES)
+    throw new CofferError('too_large', `the body of a request is limited to ${MAX_BODY_BYTES} bytes`)
   const named = headers.map(([name, value]): [string, string] => [name.toLowerCase(), value])
   const kept = Object.fromEntries(named.filter(([name]) => !CONNECTION_HEADERS.test(name)))
   return { url: readUrl(url), method, headers: kept, body: bytes }

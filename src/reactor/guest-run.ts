@@ -45,7 +45,7 @@ type Call = Extract<GuestMessage, { kind: 'call' }>
 export interface Work {
   message: HostMessage
   body?: Uint8Array | undefined
-  mostBodyBytes: number
+  maxBodyBytes: number
   client: ClientCall | null
   limits: ReactorLimits
 }
@@ -73,7 +73,7 @@ export class GuestRun {
   #settleIdle: (isFit: boolean) => void = () => undefined
 
   constructor(guest: Guest, work: Work, services: RunServices) {
-    const { message, body, mostBodyBytes, limits } = work
+    const { message, body, maxBodyBytes, limits } = work
     this.#guest = guest
     this.#work = work
     this.#services = services
@@ -87,8 +87,8 @@ export class GuestRun {
     })
     this.#endWatch = this.#watch(limits.timeMs)
     // JSON inside JSON: a control character takes seven bytes instead of one, other text about its own size.
-    const mostBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
-    guest.messageLimits = { mostBytes, mostBodyBytes }
+    const maxBytes = 2 * Math.max(limits.resultBytes, 1024 * 1024) + 64 * 1024
+    guest.messageLimits = { maxBytes, maxBodyBytes }
     guest.listener = {
       message: (message) => this.#receive(message),
       end: (ending) => this.stop(ending),
@@ -97,8 +97,8 @@ export class GuestRun {
   }
 
   #watch(timeMs: number): ReturnType<StartWatch> {
-    const mostMiB = this.#idleMiB + this.#work.limits.memoryMiB + RESIDENT_SLACK_MIB
-    return this.#services.watch(this.#guest, { timeMs, mostMiB })
+    const maxMiB = this.#idleMiB + this.#work.limits.memoryMiB + RESIDENT_SLACK_MIB
+    return this.#services.watch(this.#guest, { timeMs, maxMiB })
   }
 
   isLong(): boolean {

@@ -86,17 +86,17 @@ export const CLIENT_CALLS: readonly string[] =
   `tokens.create tokens.retrieve tokens.list tokens.update tokens.delete tokens.createAssociation
   tokens.deleteAssociation tokens.createChild tokens.listChildren tokens.search tokenize`.split(/\s+/)
 
-export type MessageLimits = Record<'mostBytes' | 'mostBodyBytes', number>
+export type MessageLimits = Record<'maxBytes' | 'maxBodyBytes', number>
 
 /** Reads and validates a message from a guest. Returns undefined if it is invalid; the guest must then be killed. */
-export function readGuestMessage(frame: Buffer, { mostBytes, mostBodyBytes }: MessageLimits) {
+export function readGuestMessage(frame: Buffer, { maxBytes, maxBodyBytes }: MessageLimits) {
   const [text, body] = splitFrame(frame)
-  if (text.length > mostBytes || (body?.length ?? 0) > mostBodyBytes) return undefined
+  if (text.length > maxBytes || (body?.length ?? 0) > maxBodyBytes) return undefined
   const message = tryJson(text.toString())
   if (!isObject(message) || 'body' in message || SHAPES.get(message.kind)?.(message) !== true)
     return undefined
   if (body === undefined) return message as unknown as GuestMessage
-  return message.kind === 'done' && mostBodyBytes > 0 ? { ...(message as unknown as Done), body } : undefined
+  return message.kind === 'done' && maxBodyBytes > 0 ? { ...(message as unknown as Done), body } : undefined
 }
 
 type Check = (value: unknown) => boolean

@@ -21,7 +21,7 @@ import {
 } from '../framework/ports/outbound.js'
 
 /** A smaller status is not final (101) or not valid. */
-const LEAST_STATUS = 200
+const MIN_STATUS = 200
 
 export interface OutboundOptions {
   /** `host` or `host:port`. */
@@ -78,7 +78,7 @@ export class HttpOutbound implements Outbound {
       signal.throwIfAborted()
       // Connects only to addresses that are checked here, which prevents DNS rebinding.
       const response = await this.#sender.send(url, { ...request, signal, lookup: this.#lookUp(url) }, sent)
-      if (response.statusCode! >= LEAST_STATUS) return describeAnswer(response, this.#waitMs)
+      if (response.statusCode! >= MIN_STATUS) return describeAnswer(response, this.#waitMs)
       response.destroy()
       throw new Error('The status is no answer')
     } catch (cause) {
@@ -153,11 +153,11 @@ function describeAnswer(response: IncomingMessage, waitMs: number): OutboundAnsw
     if (whole?.length === readableLength) return answerWhole(status, headers, whole)
   }
   const body = readPieces(response, waitMs)
-  const collect = async (mostBytes: number) => {
+  const collect = async (maxBytes: number) => {
     const late = setTimeout(() => response.destroy(), waitMs)
-    const bytes = await collectBytes(body, mostBytes).finally(() => clearTimeout(late))
+    const bytes = await collectBytes(body, maxBytes).finally(() => clearTimeout(late))
     if (bytes !== undefined) return bytes
-    throw new CofferError('bad_gateway', `The answer of the destination has more than ${mostBytes} bytes.`)
+    throw new CofferError('bad_gateway', `The answer of the destination has more than ${maxBytes} bytes.`)
   }
   return { status, headers, body, collect }
 }

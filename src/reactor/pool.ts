@@ -3,7 +3,7 @@ import { setImmediate } from 'node:timers/promises'
 import { CofferError } from '../errors.js'
 import {
   type Invocation,
-  MOST_TRANSFORMED_BYTES,
+  MAX_TRANSFORMED_BYTES,
   type ReactorRun,
   type ReactorRuntime,
   type Sandbox,
@@ -17,7 +17,7 @@ const START_MS = 10_000
 /** Above this size other requests are handled between the steps of reading a result. */
 const LARGE_CHARACTERS = 64 * 1024
 /** A child whose resident memory has grown by more since its start serves no further run. */
-const MOST_GROWTH_MIB = 16
+const MAX_GROWTH_MIB = 16
 /** The caller of checks of code; callers of runs begin with the number of a tenant. */
 const CHECKS = 'checks'
 
@@ -76,7 +76,7 @@ export class ReactorPool implements ReactorRuntime {
         .update(`${JSON.stringify([rights, configuration])}\n${code}`)
         .digest('base64'),
       ...{ client, limits, message, body },
-      mostBodyBytes: isTransform ? MOST_TRANSFORMED_BYTES : 0,
+      maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
     // Three turns of the event loop: its message was parsed in this one; next its content is, then the answer is written.
     const { raw = '', tokenize = '', res = '' } = typeof outcome.last === 'string' ? {} : outcome.last
@@ -91,7 +91,7 @@ export class ReactorPool implements ReactorRuntime {
     const { limits } = this.#settings
     const assignment = { caller: CHECKS, key: randomUUID(), holder: '', version: '' }
     const message: HostMessage = { kind: 'check', code }
-    const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, mostBodyBytes: 0 })
+    const { last } = await this.#enqueue({ ...assignment, message, client: null, limits, maxBodyBytes: 0 })
     if (typeof last === 'string') throw toStopError(last, limits)
     if (last.failure !== undefined) throw toError(last.failure)
   }
@@ -114,12 +114,12 @@ export class ReactorPool implements ReactorRuntime {
   #enqueue(asked: Omit<Job, 'resolve' | 'reject'>): Promise<RunOutcome> {
     return new Promise((resolve, reject) => {
       if (this.#isClosed) throw this.#closedError()
-      const { mostWaiting, mostWaitingOfCaller, waitMs } = this.#settings
+      const { maxWaiting, maxWaitingOfCaller, waitMs } = this.#settings
       const { caller } = asked
       const job = { ...asked, resolve, reject }
       const queue = this.#queues.get(caller) ?? new Map<Job, () => void>()
-      if (queue.size >= mostWaitingOfCaller) throw overloaded(true, waitMs)
-      if (this.#waiting >= mostWaiting) throw overloaded(false, waitMs)
+      if (queue.size >= maxWaitingOfCaller) throw overloaded(true, waitMs)
+      if (this.#waiting >= maxWaiting) throw overloaded(false, waitMs)
       const refuse = () => {
         this.#remove(job)
         reject(overloaded(this.#workers.busyFor(caller) > 0, waitMs))
@@ -209,11 +209,11 @@ export class ReactorPool implements ReactorRuntime {
   }
 
   #mayServeAgain({ guest, assignment, runs, busyMs, freshMiB = 0, isOutdated }: Worker): boolean {
-    const { isolation, mostRuns, limits } = this.#settings
+    const { isolation, maxRuns, limits } = this.#settings
     if (isolation === 'process' || isOutdated || assignment?.caller === CHECKS) return false
     // Memory that a run leaves would count for the next run. The child's processor time is limited in total.
     const grownMiB = (this.#services.meter(guest.pid) ?? 0) - freshMiB
-    return runs < mostRuns && grownMiB <= MOST_GROWTH_MIB && busyMs < limits.timeMs
+    return runs < maxRuns && grownMiB <= MAX_GROWTH_MIB && busyMs < limits.timeMs
   }
 }
 

@@ -24,17 +24,17 @@ export const DEFAULT_SETTINGS = {
   /** `process`: a new child for every run. */
   isolation: 'pooled' as 'pooled' | 'process',
   /** Children at a time. A caller who uses one already does not get the last of them. */
-  mostChildren: 8,
+  maxChildren: 8,
   /** Additional children, for callers who use fewer than their share. */
   reservedChildren: 4,
   /** Children at a time of one reactor, so that a reactor that hangs leaves children for others. */
-  mostPerReactor: 6,
+  maxPerReactor: 6,
   spares: 0,
   /** ms after which an idle child is ended. */
   warmMs: 60_000,
-  mostRuns: 500,
-  mostWaiting: 1_000,
-  mostWaitingOfCaller: 100,
+  maxRuns: 500,
+  maxWaiting: 1_000,
+  maxWaitingOfCaller: 100,
   /** Maximum time in ms that a run waits for a child. */
   waitMs: DEFAULT_LIMITS.timeMs,
 }

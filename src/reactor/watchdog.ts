@@ -5,7 +5,7 @@ import type { Guest } from './child.js'
 /** Begins a watch; the result ends it. `killed`: the limit for which the child was killed. */
 export type StartWatch = (
   guest: Pick<Guest, 'pid' | 'wrapperPid'>,
-  limits: { timeMs: number; mostMiB: number },
+  limits: { timeMs: number; maxMiB: number },
 ) => () => { killed: 'time' | 'memory' | undefined; peakMiB: number }
 
 /** A watched child. `shared`: what became of it, one of `STATE`, and the KiB of its peak. */
@@ -14,7 +14,7 @@ interface Watch {
   pid: number
   wrapperPid: number
   timeMs: number
-  mostMiB: number
+  maxMiB: number
 }
 
 const STATE = { running: 0, ended: 1, time: 2, memory: 3 } as const
@@ -78,14 +78,14 @@ function watchInThread(load: NodeJS.Require, createMeter: typeof createMemoryMet
   // Between two looks at the memory. A look takes microseconds on Linux and starts a process elsewhere.
   const intervalMs = workerData.platform === 'linux' ? 20 : 250
 
-  parentPort!.on('message', ({ shared, pid, wrapperPid, timeMs, mostMiB }: Watch) => {
+  parentPort!.on('message', ({ shared, pid, wrapperPid, timeMs, maxMiB }: Watch) => {
     const deadline = performance.now() + timeMs
     const look = () => {
       if (Atomics.load(shared, 0) !== running) return
       const residentMiB = read(pid) ?? 0
       shared[1] = Math.max(shared[1]!, Math.round(residentMiB * 1024))
       const leftMs = deadline - performance.now()
-      if (leftMs > 0 && residentMiB <= mostMiB) return void setTimeout(look, Math.min(intervalMs, leftMs))
+      if (leftMs > 0 && residentMiB <= maxMiB) return void setTimeout(look, Math.min(intervalMs, leftMs))
       // Unless the host has just ended the watch.
       if (Atomics.compareExchange(shared, 0, running, leftMs > 0 ? memory : time) !== running) return
       try {

@@ -64,14 +64,14 @@ export class Workers {
 
   /** The last child is not for callers who have one; the reserve is for callers below their share. */
   mayUseAnother(caller: string, waiting: Iterable<string>): boolean {
-    const { mostChildren, reservedChildren } = this.#settings
+    const { maxChildren, reservedChildren } = this.#settings
     const busy = this.#list(true)
     const own = this.busyFor(caller)
-    const most = mostChildren + reservedChildren
+    const most = maxChildren + reservedChildren
     if (own === 0) return busy.length < most
     const callers = new Set([...waiting, ...busy.map(({ assignment }) => assignment?.caller)]).size
-    const share = Math.floor(mostChildren / Math.max(2, callers))
-    return busy.length + 1 < (own < share ? most : mostChildren)
+    const share = Math.floor(maxChildren / Math.max(2, callers))
+    return busy.length + 1 < (own < share ? most : maxChildren)
   }
 
   /** A child that can run this now, or undefined. Contract: {@link mayUseAnother} is true for the caller. */
@@ -83,7 +83,7 @@ export class Workers {
     if (own !== undefined) return own
     const same = [...this.#all].filter(({ assignment }) => assignment?.key === key)
     if (same.some((worker) => worker.isFinishing && !worker.isOutdated && isOwn(worker))) return undefined
-    if (same.length >= this.#settings.mostPerReactor) {
+    if (same.length >= this.#settings.maxPerReactor) {
       const idleOfOther = same.find(({ isBusy }) => !isBusy)
       if (idleOfOther === undefined) return undefined
       this.discard(idleOfOther)
@@ -94,8 +94,8 @@ export class Workers {
     // Starting a child takes more processor time than most runs, so each caller starts one at a time.
     const isStartingOne = ({ isStarting, assignment }: Worker) => isStarting && assignment?.caller === caller
     if (this.#list(true).some(isStartingOne)) return undefined
-    const { mostChildren, reservedChildren } = this.#settings
-    if (this.#all.size >= mostChildren + reservedChildren)
+    const { maxChildren, reservedChildren } = this.#settings
+    if (this.#all.size >= maxChildren + reservedChildren)
       this.discard(idle.find(({ assignment }) => assignment?.caller === caller) ?? idle[0]!)
     return this.#start()
   }
@@ -113,8 +113,8 @@ export class Workers {
 
   keepSpares(): void {
     const blank = this.#list(false).filter(({ assignment }) => assignment === undefined).length
-    const { spares, mostChildren } = this.#settings
-    for (let count = blank; count < spares && this.#all.size < mostChildren; count++) this.#start()
+    const { spares, maxChildren } = this.#settings
+    for (let count = blank; count < spares && this.#all.size < maxChildren; count++) this.#start()
   }
 
   discard(worker: Worker): void {

@@ -54,7 +54,7 @@ export interface Query extends Page {
   all: Key
   where?: Where
   /** Once a page has this many sealed bytes, its further large rows are left `unread`. */
-  mostBytes?: number
+  maxBytes?: number
 }
 
 /** Finds the newest matches with a `seq` below this. The cost depends on `size`, not on the number of matches. */
@@ -96,7 +96,7 @@ export interface PendingBatch {
 export type SealEntries = (id: Uint8Array, entries: readonly LogEntry[]) => Uint8Array
 
 /** Once the entry of an answered read has waited this many ms to be stored, engines refuse further logged reads. */
-export const MOST_PENDING_MS = 2_000
+export const MAX_PENDING_MS = 2_000
 
 /** `reason`: a sentence. */
 export function logUnavailable(reason: string): CofferError {

@@ -34,7 +34,7 @@ export { isStore, requireDirectory, resolveDirectory, type VaultLocation } from 
 export { type ChooseOpener, describeLocked, type LockedVault, type NewOpener, type Opener } from './unlock.js'
 
 /** How long a command tries to reach a server that does not answer, and the pause between two attempts. */
-const MOST_SERVER_MS = 2000
+const MAX_SERVER_MS = 2000
 const SERVER_PAUSE_MS = 200
 
 /** Imported on first use, because most vaults are directories. */
@@ -145,8 +145,8 @@ export async function reachVault(location: VaultLocation, choose: ChooseOpener):
     try {
       return await withLock(effects, (lock) => openOwned(effects, lock, secret), leaveToServer(effects))
     } catch (error) {
-      const mostMs = Math.min(MOST_SERVER_MS, effects.timeoutMs)
-      if (!(error instanceof ServerFound) || waitedMs >= mostMs) throw error
+      const maxMs = Math.min(MAX_SERVER_MS, effects.timeoutMs)
+      if (!(error instanceof ServerFound) || waitedMs >= maxMs) throw error
       await new Promise((resolve) => setTimeout(resolve, SERVER_PAUSE_MS))
     }
   }

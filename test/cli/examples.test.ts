@@ -18,7 +18,7 @@ t.setTimeout(500_000)
 const AT_ONCE = 4
 /** Its examples need a server with a control plane, and its key: they have a test of their own. */
 const NEEDS_CONTROLS = 'control'
-const MOST_MS = 20_000
+const MAX_MS = 20_000
 
 const place = mkdtempSync(join(tmpdir(), 'coffer-examples-'))
 t.teardown(() => rmSync(place, { recursive: true, force: true }))
@@ -41,7 +41,7 @@ async function run(line: string, folder: string, more: Record<string, string> = 
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   // With what it left in the background, which would keep its output open for ever.
-  const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MOST_MS)
+  const killing = setTimeout(() => process.kill(-child.pid!, 'SIGKILL'), MAX_MS)
   return waitFor(child).finally(() => clearTimeout(killing))
 }
 

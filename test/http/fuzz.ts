@@ -190,7 +190,7 @@ interface World {
   ids: string[]
 }
 
-const MOST_IDS = 200
+const MAX_IDS = 200
 /** After so many the world is exchanged for a fresh one. */
 const WORLD_REQUESTS = 200
 
@@ -270,7 +270,7 @@ function send({ answerer, keys, ids }: World, { operation, ids: chosen, search, 
 /** Ids that were answered, so that later requests ask for what exists. */
 function remember({ ids }: World, body: string): void {
   for (const [, id] of body.matchAll(/"id":"([^"\\]+)"/g)) {
-    if (ids.length < MOST_IDS) ids.push(id!)
-    else ids[Math.floor(Math.abs(Math.sin(ids.length + id!.length)) * MOST_IDS)] = id!
+    if (ids.length < MAX_IDS) ids.push(id!)
+    else ids[Math.floor(Math.abs(Math.sin(ids.length + id!.length)) * MAX_IDS)] = id!
   }
 }

@@ -209,7 +209,7 @@ t.test('requests and bodies of many connections are spread over turns of the eve
     await Promise.all(ends)
     isOver = true
   }
-  const mostInATurn = (what: string) => {
+  const maxInATurn = (what: string) => {
     const all = turns.get(what) ?? []
     return Math.max(...[...new Set(all)].map((one) => all.filter((each) => each === one).length))
   }
@@ -217,7 +217,7 @@ t.test('requests and bodies of many connections are spread over turns of the eve
   const plain = Array.from({ length: 200 }, () => spellRequest('GET /plain', close))
   await ask([...plain, spellRequest('GET /healthz', close)])
   t.equal(turns.get('/plain')?.length, 200)
-  t.ok(mostInATurn('/plain') <= 50, `${mostInATurn('/plain')} in one turn`)
+  t.ok(maxInATurn('/plain') <= 50, `${maxInATurn('/plain')} in one turn`)
   // One in each turn would give each its own sync to the disk.
   const taken = new Set(turns.get('/plain')).size
   t.ok(taken <= 60, `${taken} turns for 200`)
@@ -225,7 +225,7 @@ t.test('requests and bodies of many connections are spread over turns of the eve
   const body = 'x'.repeat(60_000)
   await ask(Array.from({ length: 40 }, () => spellRequest('POST /body', close, body)))
   t.equal(turns.get('/body read')?.length, 40)
-  t.ok(mostInATurn('/body read') <= 4, `${mostInATurn('/body read')} bodies in one turn`)
+  t.ok(maxInATurn('/body read') <= 4, `${maxInATurn('/body read')} bodies in one turn`)
 })
 
 t.test('a body in chunks of one byte takes memory of about its size', async (t) => {

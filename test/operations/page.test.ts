@@ -9,7 +9,7 @@ const MIB = 1024 * 1024
 const TOKENS = 18
 const isOverPostgres = process.env.COFFER_TEST_ENGINE === 'postgres'
 /** The rules of all, with numbers for which little has to be made. */
-const SMALL: ResponseLimits = { ...LOCAL_LIMITS, mostBytes: MIB }
+const SMALL: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MIB }
 
 const vault = await openTestVault()
 const { app, createApplication } = vault
@@ -47,7 +47,7 @@ const LARGE_LISTS: [string, Record<string, unknown>][] = [
 ]
 
 t.test('a page beyond its limit in UTF-8 is refused and not logged; a smaller one is answered', async (t) => {
-  t.equal(LOCAL_LIMITS.mostBytes, 16 * MIB, 'where nobody says less')
+  t.equal(LOCAL_LIMITS.maxBytes, 16 * MIB, 'where nobody says less')
   for (const [name, input] of LARGE_LISTS) {
     const before = await countLogs()
     const { code, status, errors } = await refusalOf(ask(name, { ...input, size: TOKENS }))

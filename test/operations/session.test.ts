@@ -5,7 +5,7 @@ import { authenticate } from '../../src/framework/caller/authenticate.js'
 import { explain } from '../../src/framework/caller/explain.js'
 import { perform } from '../../src/framework/perform.js'
 import { inspectLink } from '../../src/operations/invite/accept-invitation.js'
-import { MOST_LIVE_SESSIONS } from '../../src/operations/session/noun.js'
+import { MAX_LIVE_SESSIONS } from '../../src/operations/session/noun.js'
 import { beginBeyondAuthorizer } from '../../src/vault/sample-applications.js'
 import {
   openTestVault,
@@ -51,7 +51,7 @@ t.test('an application has so many live sessions and no more', async (t) => {
   const expires = clock.now + 60_000
   const fill = (application_id: string, by: string) =>
     app.store.write(async (store) => {
-      for (let count = 1; count < MOST_LIVE_SESSIONS; count++) {
+      for (let count = 1; count < MAX_LIVE_SESSIONS; count++) {
         const id = `${application_id}-${count}`
         const authorized = { by, permissions: [], rules: [] }
         const made = { told_as: id, created_at: '', tenant: 1, application_id }

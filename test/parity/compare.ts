@@ -5,7 +5,7 @@ import { type Answer, type Case, checkAnswer, fillIn, normalize, readCases, read
 import { startDestination } from './destination.js'
 import type { Interface, MovableClock } from './interfaces.js'
 
-const MOST_ASKED = 400
+const MAX_ASKED = 400
 const ASKED_EVERY_MS = 25
 /** When every case begins. */
 const START = Date.parse('2030-01-15T12:00:00Z')
@@ -58,7 +58,7 @@ async function replay(t: Test, target: Interface, clock: MovableClock, { steps }
       ...(idempotencyKey !== undefined && { idempotencyKey }),
     }
     let answer = await target.ask(asked)
-    for (let at = 0; step.untilFound === true && answer.status === 404 && at < MOST_ASKED; at++) {
+    for (let at = 0; step.untilFound === true && answer.status === 404 && at < MAX_ASKED; at++) {
       await setTimeout(ASKED_EVERY_MS)
       answer = await target.ask(asked)
     }

@@ -107,14 +107,14 @@ t.test('a frame that claims to be too long ends the stream before it is held', a
   t.equal(reader.next(100)?.length, 0)
 })
 
-const plain = { mostBytes: 1000, mostBodyBytes: 0 }
-const transform = { mostBytes: 1000, mostBodyBytes: 3 }
+const plain = { maxBytes: 1000, maxBodyBytes: 0 }
+const transform = { maxBytes: 1000, maxBodyBytes: 3 }
 const read = (text: string, most = plain) => readGuestMessage(Buffer.from(text), most)
 
 t.test('a body follows its message where one may', async (t) => {
   const frame = encodeFrame({ kind: 'done' }, Buffer.from('\n{}')).subarray(4)
   t.same(readGuestMessage(frame, transform), { kind: 'done', body: Buffer.from('\n{}') })
-  t.equal(readGuestMessage(frame, { mostBytes: 1000, mostBodyBytes: 2 }), undefined)
+  t.equal(readGuestMessage(frame, { maxBytes: 1000, maxBodyBytes: 2 }), undefined)
   t.equal(read('{"kind":"done"}\n'), undefined)
   t.equal(read('{"kind":"idle"}\n', transform), undefined)
   t.equal(read(JSON.stringify({ kind: 'log', level: 'log', text: 'x'.repeat(1000) }), transform), undefined)

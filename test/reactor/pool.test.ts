@@ -38,7 +38,7 @@ class HandClock implements PoolClock {
 
 /** A guest that says what the test tells it to. */
 class FakeGuest implements Guest {
-  messageLimits = { mostBytes: 0, mostBodyBytes: 0 }
+  messageLimits = { maxBytes: 0, maxBodyBytes: 0 }
   readonly wrapperPid = 0
   listener: GuestListener | undefined
   readonly sent: HostMessage[] = []
@@ -97,7 +97,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
     {
       clock,
       meter: readMiB,
-      watch: ({ pid }, { timeMs, mostMiB }) => {
+      watch: ({ pid }, { timeMs, maxMiB }) => {
         let killed: 'time' | 'memory' | undefined
         let peakMiB = 0
         const end = (limit: typeof killed) => {
@@ -106,7 +106,7 @@ function setUp(settings: Partial<PoolSettings> = {}, { isReady = true } = {}) {
         }
         const look = () => {
           peakMiB = Math.max(peakMiB, readMiB(pid!))
-          if (peakMiB > mostMiB) end('memory')
+          if (peakMiB > maxMiB) end('memory')
           else cancelLook = clock.after(20, look)
         }
         let cancelLook = clock.after(20, look)
@@ -158,7 +158,7 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
 })
 
 t.test('a child that waits for its caller makes room for another caller of the reactor', async (t) => {
-  const { killed, complete } = setUp({ mostPerReactor: 2 })
+  const { killed, complete } = setUp({ maxPerReactor: 2 })
   for (const [at, caller] of ['x', 'y', 'z'].entries())
     t.match(await complete(at, 'a', { caller }), { outcome: { kind: 'result' } })
   t.same(killed(), [true, false, false])
@@ -190,7 +190,7 @@ t.test('a busy child of an old version of a reactor is ended after its run', asy
 })
 
 t.test('an idle child is ended after its time and its runs, or after each run', async (t) => {
-  const { clock, guests, complete } = setUp({ warmMs: 60_000, mostRuns: 2 })
+  const { clock, guests, complete } = setUp({ warmMs: 60_000, maxRuns: 2 })
   await complete(0, 'a')
   await clock.turn(59_999)
   t.notOk(guests[0]!.isKilled)
@@ -206,7 +206,7 @@ t.test('an idle child is ended after its time and its runs, or after each run', 
 
 /** A line of runs of callers that hang; says which of them were started. */
 function setUpLine(settings: Partial<PoolSettings>) {
-  const set = setUp({ mostPerReactor: 99, ...settings })
+  const set = setUp({ maxPerReactor: 99, ...settings })
   const ended: string[] = []
   const errors: Record<string, { code?: string; retryAfterSeconds?: number }> = {}
   const ask = async (caller: string, name = caller) => {
@@ -231,7 +231,7 @@ function setUpLine(settings: Partial<PoolSettings>) {
 }
 
 t.test('callers are served in turn, and each of them in the order of asking', async (t) => {
-  const line = setUpLine({ mostChildren: 1, reservedChildren: 0, isolation: 'process' })
+  const line = setUpLine({ maxChildren: 1, reservedChildren: 0, isolation: 'process' })
   for (const [caller, name] of ['A1', 'A2', 'A3', 'A4', 'B1', 'B2', 'C1'].map((name) => [name[0]!, name]))
     await line.ask(caller!, name)
   while (line.running().length > 0) await line.answer(line.running()[0]!)
@@ -239,22 +239,22 @@ t.test('callers are served in turn, and each of them in the order of asking', as
 })
 
 t.test('whatever the number of children, one caller never has the last', async (t) => {
-  for (const mostChildren of [1, 2, 3, 8]) {
-    const line = setUpLine({ mostChildren, reservedChildren: 2 })
+  for (const maxChildren of [1, 2, 3, 8]) {
+    const line = setUpLine({ maxChildren, reservedChildren: 2 })
     for (let at = 0; at < 20; at++) await line.ask('A', `A${at}`)
-    t.equal(line.running().length, Math.max(1, mostChildren - 1), `${mostChildren} children`)
+    t.equal(line.running().length, Math.max(1, maxChildren - 1), `${maxChildren} children`)
     await line.ask('B', 'B0')
     t.ok(line.running().includes('B0'), 'another is served at once')
     t.notOk(line.running().includes('A19'))
     await line.ask('C', 'C0')
     t.ok(line.running().includes('C0'), 'and the next out of the reserve')
-    t.equal(line.running().length, Math.max(1, mostChildren - 1) + 2)
+    t.equal(line.running().length, Math.max(1, maxChildren - 1) + 2)
     await line.pool.close()
   }
 })
 
 t.test('who waits too long is sent away: for their own runs, or because all is busy', async (t) => {
-  const line = setUpLine({ mostChildren: 1, reservedChildren: 1, waitMs: 3_500 })
+  const line = setUpLine({ maxChildren: 1, reservedChildren: 1, waitMs: 3_500 })
   await line.ask('A', 'A0')
   await line.ask('B', 'B0')
   await line.ask('A', 'A1')
@@ -271,7 +271,7 @@ t.test('who waits too long is sent away: for their own runs, or because all is b
 })
 
 t.test('a caller may have so many waiting, which leaves others their place', async (t) => {
-  const line = setUpLine({ mostChildren: 1, reservedChildren: 0, mostWaitingOfCaller: 3, mostWaiting: 5 })
+  const line = setUpLine({ maxChildren: 1, reservedChildren: 0, maxWaitingOfCaller: 3, maxWaiting: 5 })
   for (let at = 0; at < 5; at++) await line.ask('A', `A${at}`)
   t.match(line.errors, { A4: { code: 'rate_limited', retryAfterSeconds: 10 } })
   for (let at = 0; at < 3; at++) await line.ask('B', `B${at}`)
@@ -284,7 +284,7 @@ t.test('a caller may have so many waiting, which leaves others their place', asy
 t.test(
   'idle children give way, those of the caller first, and warm ones stay as long as there is room',
   async (t) => {
-    const line = setUpLine({ mostChildren: 1, reservedChildren: 1 })
+    const line = setUpLine({ maxChildren: 1, reservedChildren: 1 })
     for (const name of ['B', 'A']) {
       await line.ask(name)
       await line.answer(name)
@@ -299,7 +299,7 @@ t.test(
 )
 
 t.test('a reactor has no more children than its share', async (t) => {
-  const { guests, run } = setUp({ mostChildren: 4, mostPerReactor: 2 })
+  const { guests, run } = setUp({ maxChildren: 4, maxPerReactor: 2 })
   const runs = [run('a'), run('a'), run('a'), run('b')]
   await settle()
   t.equal(guests.length, 3)
@@ -433,11 +433,11 @@ t.test('a child that does not start is unavailable, and is not waited for longer
 })
 
 t.test('with other settings each child of before ends: at once, or with its run', async (t) => {
-  const { guests, pool, run, complete, killed } = setUp({ mostChildren: 3, spares: 1 })
+  const { guests, pool, run, complete, killed } = setUp({ maxChildren: 3, spares: 1 })
   await complete(0, 'a')
   const [running, waiting] = [run('b'), run('c')]
   await settle()
-  pool.configure({ ...DEFAULT_SETTINGS, mostChildren: 3 })
+  pool.configure({ ...DEFAULT_SETTINGS, maxChildren: 3 })
   for (let round = 0; round < 2; round++) {
     for (const guest of guests.slice(0, 3)) guest.answer()
     await settle()

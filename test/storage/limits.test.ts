@@ -9,7 +9,7 @@ import { diskOptions, pathsOf } from './disk.js'
 import { createFileEngine, draftOf, type FileEngine, idOf, logOf, openFileEngine } from './engines.js'
 import { FakeFiles } from './fake-files.js'
 
-const MOST_TABLES = 64
+const MAX_TABLES = 64
 
 const optionsFor = (files: FakeFiles, role: 'server' | 'command', notices: string[] = []) => ({
   ...diskOptions(files, role),
@@ -37,7 +37,7 @@ t.test('a server that writes and removes has few tables and descriptors', async 
     await mix(engine, number)
     most = Math.max(most, tablesOf(files))
   }
-  t.ok(most <= MOST_TABLES + 2, `${most} tables`)
+  t.ok(most <= MAX_TABLES + 2, `${most} tables`)
   await engine.read(async (reader) => {
     for (let number = 0; number < 300; number++)
       t.ok((await reader.get(3, 1, idOf(`stays ${number}`))) !== undefined, `row ${number}`)
@@ -49,7 +49,7 @@ t.test('so have commands, also if each of them is killed', async (t) => {
   let files = new FakeFiles()
   await (await createFileEngine(optionsFor(files, 'command'))).close()
   let most = 0
-  let mostOpen = 0
+  let maxOpen = 0
   for (let number = 0; number < 150; number++) {
     const engine = await openFileEngine(optionsFor(files, 'command'))
     await mix(engine, number)
@@ -58,23 +58,23 @@ t.test('so have commands, also if each of them is killed', async (t) => {
         if ((await reader.get(3, 1, idOf(`stays ${other}`))) === undefined) t.fail(`row ${other} is gone`)
     })
     most = Math.max(most, tablesOf(files))
-    mostOpen = Math.max(mostOpen, openTablesOf(files))
+    maxOpen = Math.max(maxOpen, openTablesOf(files))
     files = files.afterCrash(false)
   }
-  t.ok(most <= MOST_TABLES, `${most} tables`)
+  t.ok(most <= MAX_TABLES, `${most} tables`)
   t.ok(most > 40, 'enough of them to need more descriptors than there may be')
-  t.ok(mostOpen <= 40, `${mostOpen} tables open`)
+  t.ok(maxOpen <= 40, `${maxOpen} tables open`)
 })
 
 t.test('merging goes on after it has failed', async (t) => {
   const files = new FakeFiles()
   const notices: string[] = []
   const engine = await createFileEngine(optionsFor(files, 'command', notices))
-  for (let number = 200; (await engine.status()).sstables < MOST_TABLES - 1; number++)
+  for (let number = 200; (await engine.status()).sstables < MAX_TABLES - 1; number++)
     await mix(engine, number)
   const { create } = files
   files.create = (path) => {
-    if (path.includes('/segments/') && tablesOf(files) === MOST_TABLES)
+    if (path.includes('/segments/') && tablesOf(files) === MAX_TABLES)
       throw storageError('create', path, { code: 'EMFILE' })
     return create.call(files, path)
   }
@@ -82,14 +82,14 @@ t.test('merging goes on after it has failed', async (t) => {
   t.match(notices, [/could not be compacted now; it will be tried again.*too many files are open/])
   files.create = create
   await mix(engine, 101)
-  t.equal((await engine.status()).sstables, MOST_TABLES + 1, 'not with every unit of work')
+  t.equal((await engine.status()).sstables, MAX_TABLES + 1, 'not with every unit of work')
   const { now } = Date
   t.teardown(() => {
     Date.now = now
   })
   Date.now = () => now() + 60_000
   await mix(engine, 102)
-  t.ok((await engine.status()).sstables < MOST_TABLES)
+  t.ok((await engine.status()).sstables < MAX_TABLES)
   t.equal(notices.length, 1)
   await engine.close()
 })

@@ -301,7 +301,7 @@ t.test('every statement walks an index and stops at its limit, before and after 
     ...[{ and: [all, { not: half }] }, { not: half }, { and: [all, rare] }, { ids: [idOf(1), idOf(2)] }],
   ]
   const query = (where?: Where) => ({
-    ...{ kind: KIND, tenant: 1, all: bytes(8, 0), size: 20, mostBytes: 1000 },
+    ...{ kind: KIND, tenant: 1, all: bytes(8, 0), size: 20, maxBytes: 1000 },
     ...(where && { where }),
   })
   /** Whatever units of work send. */

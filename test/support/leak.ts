@@ -19,7 +19,7 @@ export interface Leak {
 }
 
 /** Shorter secrets would be found everywhere by chance, base64 of three characters being one character wide. */
-const LEAST_LENGTH = 6
+const MIN_LENGTH = 6
 
 /**
  * Every haystack that holds a secret in plain text (UTF-8), reversed, in UTF-16 of either order, in hexadecimal (either
@@ -42,8 +42,7 @@ interface Spelling {
 }
 
 function spell(secret: string): Spelling[] {
-  if (secret.length < LEAST_LENGTH)
-    throw new Error(`a secret to look for has ${LEAST_LENGTH} characters or more`)
+  if (secret.length < MIN_LENGTH) throw new Error(`a secret to look for has ${MIN_LENGTH} characters or more`)
   const bytes = Buffer.from(secret)
   const all: [string, Buffer | string][] = [
     ['plain', bytes],

@@ -10,11 +10,11 @@ import { display } from '../output/display.js'
 import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 /** A number or an address, as in a file without names of columns: no message repeats it. */
 const VALUE = /\d{4}|@/
 /** Columns of one message. */
-const MOST_TOLD = 20
+const MAX_TOLD = 20
 /** Paths of numbers, which CSV cannot tell from text. */
 const NUMBERS: readonly string[] = ['data.expiration_month', 'data.expiration_year']
 const LISTS: readonly string[] = ['containers', 'search_indexes']
@@ -36,7 +36,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
   const { parse, CsvError } = await import('csv-parse')
   const parser = parse({
     info: true,
-    max_record_size: MOST_BYTES,
+    max_record_size: MAX_BYTES,
     skip_empty_lines: true,
     relax_column_count: true,
   })
@@ -77,7 +77,7 @@ function readHeader(names: readonly string[], given: readonly string[], toComman
     }),
   )
   const texts = names.map((name) => map.get(name) ?? name)
-  const wrong = names.filter((_, at) => readPath(texts[at]!) === 'none').slice(0, MOST_TOLD)
+  const wrong = names.filter((_, at) => readPath(texts[at]!) === 'none').slice(0, MAX_TOLD)
   const value = wrong.find((name) => VALUE.test(name))
   if (value !== undefined)
     throw usage(

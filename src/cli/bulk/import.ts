@@ -22,7 +22,7 @@ import { type Send, sendToServer, sendToVault } from './send.js'
 const TO_VAULT = { rows: 2000, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
 /** A server that had the vault open may end; whoever comes next opens it. */
-const MOST_ATTEMPTS = 5
+const MAX_ATTEMPTS = 5
 
 export const importRows: Hooks = {
   gather: async () => ({}),
@@ -182,7 +182,7 @@ class ImportRun {
       } catch (error) {
         const isGone = error instanceof CofferError && error.code === 'unavailable'
         if (this.#done > before) attempt = 1
-        if (!isGone || context.config.url !== undefined || attempt === MOST_ATTEMPTS) throw error
+        if (!isGone || context.config.url !== undefined || attempt === MAX_ATTEMPTS) throw error
       }
     }
   }

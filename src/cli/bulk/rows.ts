@@ -16,7 +16,7 @@ export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const
 export const MASKED = 'masked'
 
 /** The longest row in characters: what a request may have. */
-const MOST_CHARACTERS = 1024 * 1024
+const MAX_CHARACTERS = 1024 * 1024
 
 /** Text of a stream of UTF-8, without a byte order mark. @throws CofferError `validation` */
 export async function* decodeChunks(chunks: AsyncIterable<Uint8Array>, name: string): AsyncGenerator<string> {
@@ -55,12 +55,12 @@ export async function* readRows(texts: AsyncIterable<string>, format?: 'ndjson' 
       start += size
     }
     rest = rest.slice(start)
-    if (rest.length <= MOST_CHARACTERS) return rows
-    throw new CofferError('too_large', `Line ${line}: a row has at most ${MOST_CHARACTERS} characters.`)
+    if (rest.length <= MAX_CHARACTERS) return rows
+    throw new CofferError('too_large', `Line ${line}: a row has at most ${MAX_CHARACTERS} characters.`)
   }
   for await (const text of texts) {
     rest += text
-    if (split !== undefined || rest.trimStart() !== '' || rest.length > MOST_CHARACTERS) yield take(false)
+    if (split !== undefined || rest.trimStart() !== '' || rest.length > MAX_CHARACTERS) yield take(false)
   }
   yield take(true)
 }

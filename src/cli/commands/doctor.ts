@@ -17,7 +17,7 @@ import { askOwned } from '../target/vault.js'
 import { userSettingsPath } from '../user-settings.js'
 
 /** The oldest Node that runs Coffer, as in package.json. */
-const LEAST_NODE = '20.19'
+const MIN_NODE = '20.19'
 const OTHERS_MAY = 0o077
 
 /** The measures against reactor code that every Linux supports. */
@@ -34,9 +34,9 @@ type Verdict = readonly [state: 'ok' | 'warning' | 'wrong', found: string, advic
 /** In this order. */
 const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   node: async ({ nodeVersion }) => {
-    const isOld = nodeVersion.slice(1).localeCompare(LEAST_NODE, 'en', { numeric: true }) < 0
+    const isOld = nodeVersion.slice(1).localeCompare(MIN_NODE, 'en', { numeric: true }) < 0
     if (!isOld) return ['ok', `Node ${nodeVersion}`]
-    return ['wrong', `Node ${nodeVersion} is too old.`, `Install Node ${LEAST_NODE} or newer.`]
+    return ['wrong', `Node ${nodeVersion} is too old.`, `Install Node ${MIN_NODE} or newer.`]
   },
 
   /** Everything in the vault, its key file, and the user's settings. */

@@ -14,7 +14,7 @@ const USUAL_PAGE = 20
 const LARGEST_PAGE = 10_000
 const STORED_RUNS = 100
 /** Actors of one table: a page of members. */
-const MOST_NAMED = 50
+const MAX_NAMED = 50
 /** Fixed widths, because the widths of later records are unknown; only a custom id may be longer. */
 const WIDTHS: Record<string, number> = { actor_type: 11, operation: 6, entity_type: 15, entity_id: 36 }
 
@@ -96,9 +96,9 @@ async function nameActors({ ask }: Task, result: unknown): Promise<unknown> {
   const names = new Map<string | undefined, string>()
   for (const [type, label, operation, filter] of ACTORS) {
     const ofType = (data ?? seen ?? []).filter(({ actor_type, actor_id }) => actor_type === type && actor_id)
-    const ids = [...new Set(ofType.map(({ actor_id }) => actor_id))].slice(0, MOST_NAMED)
+    const ids = [...new Set(ofType.map(({ actor_id }) => actor_id))].slice(0, MAX_NAMED)
     if (ids.length === 0) continue
-    const found = await ask({ [filter]: ids, size: MOST_NAMED }, operation).catch(() => ({ data: [] }))
+    const found = await ask({ [filter]: ids, size: MAX_NAMED }, operation).catch(() => ({ data: [] }))
     for (const thing of (found as List<{ id: string; user?: { id: string } }>).data) {
       const [name] = identify(thing).names
       // With the label, an application that is called like a user, or `system`, is not taken for one.

@@ -18,7 +18,7 @@ import type { Task, TerminalCommand } from '../task.js'
 const PAGE = 100
 /** A longer line is searched in pieces. */
 const PIECE = 256 * 1024
-const MOST_FINDINGS = 10_000
+const MAX_FINDINGS = 10_000
 /** The longest encoded value (`%5C%75%30…`), in bytes: pieces of a longer text overlap by this much. */
 const OVERLAP = 18 * LONGEST_VALUE
 
@@ -51,7 +51,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
       const { chunks, close } = await context.input.openStream(file, 'the file')
       try {
         for await (const found of scanChunks(chunks, finder)) {
-          if (signal.aborted || findings.length === MOST_FINDINGS) break
+          if (signal.aborted || findings.length === MAX_FINDINGS) break
           findings.push({ ...found, file })
         }
       } finally {
@@ -67,8 +67,8 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   await progress.finish()
   const hints = { empty: 'No value of a token was found.' }
   await printForRun(context, findings, { columns: ['id', 'file', 'line'], hints })
-  const isFull = findings.length === MOST_FINDINGS
-  const places = isFull ? `${MOST_FINDINGS} or more places` : countOf(findings.length, 'place')
+  const isFull = findings.length === MAX_FINDINGS
+  const places = isFull ? `${MAX_FINDINGS} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
     throw new CofferError('conflict', `Values of tokens are in the clear in ${places}.`)
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)

@@ -17,7 +17,7 @@ import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
 const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
 /** The limit of ids on standard input: more than a million UUIDs. */
-const MOST_ID_BYTES = 64 * 1024 * 1024
+const MAX_ID_BYTES = 64 * 1024 * 1024
 
 /** `form` asks for what is missing, and is absent if nobody can be asked. Without `list`, names are not replaced by ids. */
 interface InputIo extends Pick<CommandContext, 'terminal' | 'input' | 'cwd' | 'clock'> {
@@ -207,7 +207,7 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
   if (isRead) {
     // Read before the vault is opened, because the command that writes the ids may wait for it.
     const { chunks, name } = await input.openStream('-', `<${property}>`)
-    const bytes = await collectBytes(chunks, MOST_ID_BYTES)
+    const bytes = await collectBytes(chunks, MAX_ID_BYTES)
     if (bytes === undefined) throw new CofferError('too_large', 'Standard input has more than 64 MiB of ids.')
     const lines = decodeUtf8(bytes, name).split('\n')
     ids = lines.map((line) => line.trim()).filter((line) => line !== '')

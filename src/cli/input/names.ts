@@ -11,10 +11,10 @@ import type { Terminal } from '../output/terminal.js'
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 const REFUSED: readonly string[] = ['forbidden', 'unauthenticated']
 /** A shorter beginning of an id is a name only. */
-const LEAST_BEGINNING = 4
+const MIN_BEGINNING = 4
 /** Lines of one message: matches of an ambiguous name; ignored properties, with the columns of each. */
-const MOST_TOLD = 10
-const MOST_COLUMNS = 50
+const MAX_TOLD = 10
+const MAX_COLUMNS = 50
 
 /**
  * All things of a noun, as its `list` operation shows them; if there may be very many, only those that match `given`.
@@ -49,7 +49,7 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
   if (all.some(({ id }) => id === given)) return given
   const begin = given.toLowerCase()
   const named = all.filter(({ names }) => names.some((name) => name.toLowerCase() === begin))
-  const isBegun = ({ id }: { id: string }) => given.length >= LEAST_BEGINNING && id.startsWith(begin)
+  const isBegun = ({ id }: { id: string }) => given.length >= MIN_BEGINNING && id.startsWith(begin)
   const found = named.length > 0 ? named : all.filter(isBegun)
   if (found.length === 1) return found[0]!.id
   const shown = display(given)
@@ -61,7 +61,7 @@ export async function resolveName(noun: string, given: unknown, list: ListNoun, 
   }
   const lines = found.map(({ id, names }) => `${id}  ${names.map(display).join(', ')}`)
   const what = `"${shown}" stands for ${found.length} of: coffer ${noun} list. Give an id:`
-  throw usage([what, ...lines.slice(0, MOST_TOLD)].join('\n  '))
+  throw usage([what, ...lines.slice(0, MAX_TOLD)].join('\n  '))
 }
 
 /** The id and the names of a thing: `name`, and the address of an invitation or a member. */
@@ -77,12 +77,12 @@ export function createUnknownNotice(terminal: Terminal, definition: RegisteredOp
   const names = Object.keys(input.properties ?? {})
   const answered = Object.keys((output?.type === 'object' && output.properties) || {})
   const passed = new Set([...names, ...answered])
-  let left = input.additionalProperties === true && sentBody === undefined ? MOST_TOLD : 0
+  let left = input.additionalProperties === true && sentBody === undefined ? MAX_TOLD : 0
   return async (bodies: readonly unknown[]): Promise<void> => {
     for (const name of bodies.flatMap((body) => (isObject(body) ? Object.keys(body) : []))) {
       if (passed.has(name) || left-- <= 0) continue
       passed.add(name)
-      const shown = truncate(display(name), MOST_COLUMNS)
+      const shown = truncate(display(name), MAX_COLUMNS)
       const nearest = suggestName(name, names) || '.'
       await printNotice(terminal, `Ignored: ${command} takes no property "${shown}"${nearest}`)
     }

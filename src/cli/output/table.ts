@@ -7,13 +7,13 @@ type Bold = (text: string) => string
 
 const GAP = '  '
 /** The least width of a column. Some are useless when they are cut. */
-const LEAST_WIDTH = 8
-const LEAST_FIRST_WIDTH = 36
-const LEAST_WIDTHS: Record<string, number> = { id: 36, shows: 20, created: 10, created_at: 20, message: 20 }
+const MIN_WIDTH = 8
+const MIN_FIRST_WIDTH = 36
+const MIN_WIDTHS: Record<string, number> = { id: 36, shows: 20, created: 10, created_at: 20, message: 20 }
 /** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
-const MOST_PADDED = 200
+const MAX_PADDED = 200
 /** A longer label does not move the values of other lines. */
-const MOST_LABEL = 24
+const MAX_LABEL = 24
 /** A time as the API formats it. */
 const TIME = /^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)\.\d{3}\+00:00$/
 
@@ -51,7 +51,7 @@ export function drawOne(value: unknown, fields: readonly string[] | undefined, l
       return [label, fields ? readField(value, path) : value[path]] as const
     })
     .filter(([, field]) => field !== undefined)
-  const labelWidth = Math.min(MOST_LABEL, Math.max(0, ...shown.map(([name]) => measureWidth(name)))) + 2
+  const labelWidth = Math.min(MAX_LABEL, Math.max(0, ...shown.map(([name]) => measureWidth(name)))) + 2
   const drawField = (name: string, field: unknown): string => {
     if (typeof field === 'string' && field.includes('\n')) return `\n${indent(displayLines(field), 2)}`
     const text = textOf(field)
@@ -99,14 +99,14 @@ function alignLines(cells: readonly (readonly string[])[]): string[][] {
 /** Narrows the widest columns first; undefined if the least widths do not fit. */
 function fitColumns(cells: readonly (readonly string[])[], width: number): number[] | undefined {
   const [heads = []] = cells
-  const most = width === Number.POSITIVE_INFINITY ? MOST_PADDED : width
+  const most = width === Number.POSITIVE_INFINITY ? MAX_PADDED : width
   const widest = (at: number) => cells.reduce((so, row) => Math.max(so, measureWidth(row[at]!)), 1)
   const natural = heads.map((_, at) => Math.min(most, widest(at)))
   const sum = (widths: readonly number[]) => widths.reduce((total, each) => total + each, 0)
   const room = width - GAP.length * (heads.length - 1)
   if (sum(natural) <= room) return natural
-  for (let cap = room; cap >= LEAST_WIDTH; cap--) {
-    const least = (at: number) => LEAST_WIDTHS[heads[at]!] ?? (at === 0 ? LEAST_FIRST_WIDTH : LEAST_WIDTH)
+  for (let cap = room; cap >= MIN_WIDTH; cap--) {
+    const least = (at: number) => MIN_WIDTHS[heads[at]!] ?? (at === 0 ? MIN_FIRST_WIDTH : MIN_WIDTH)
     const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least(at))))
     if (sum(widths) <= room) return widths
   }

@@ -13,7 +13,7 @@ const UNITS = [
   ['min', 60],
   ['s', 1],
 ] as const
-const MOST_DAYS = 60
+const MAX_DAYS = 60
 
 /** `nowMs`: for times, which are relative. Containers are shown if they are not the usual ones of the type. */
 export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
@@ -63,5 +63,5 @@ export function formatAge(date: string, nowMs: number): string {
   const seconds = Math.floor((nowMs - Date.parse(date)) / 1000)
   const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ['s', 1]
   const count = Math.floor(seconds / size)
-  return seconds < 0 || (unit === 'd' && count > MOST_DAYS) ? date.slice(0, 10) : `${count} ${unit} ago`
+  return seconds < 0 || (unit === 'd' && count > MAX_DAYS) ? date.slice(0, 10) : `${count} ${unit} ago`
 }

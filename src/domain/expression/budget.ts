@@ -2,12 +2,12 @@
 import { CofferError } from '../../errors.js'
 
 /** The limit for all expressions of one request: about 50 ms of work. */
-const MOST_STEPS = 5_000_000
+const MAX_STEPS = 5_000_000
 /** The steps after which other requests get their turn. */
 const STEPS_IN_A_TURN = 1_000_000
 /** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
-const MOST_OUTPUTS = 5_000
-const MOST_CHARACTERS = 256 * 1024
+const MAX_OUTPUTS = 5_000
+const MAX_CHARACTERS = 256 * 1024
 const STEPS = 'The expressions of one request may take 5,000,000 steps.'
 const OUTPUTS = 'One request may have 5,000 expressions of 256 KiB in all.'
 const ITEM_STEPS = 4
@@ -51,7 +51,7 @@ export async function* inTurns<T>(items: Iterable<T> | AsyncIterable<T>, count: 
 
 export class Budget {
   readonly turns: Turns
-  #left = MOST_STEPS
+  #left = MAX_STEPS
 
   constructor(turns = new Turns()) {
     this.turns = turns
@@ -92,13 +92,13 @@ export function checkOutputs(texts: Iterable<string>): void {
       const end = text.indexOf('}}', at)
       characters += (end < 0 ? text.length : end) - at
       checkCount(++count)
-      if (characters > MOST_CHARACTERS) throw tooMuchWork(OUTPUTS)
+      if (characters > MAX_CHARACTERS) throw tooMuchWork(OUTPUTS)
     }
 }
 
 /** @throws CofferError `too_much_work` for more outputs than may be in one request */
 export function checkCount(outputs: number): void {
-  if (outputs > MOST_OUTPUTS) throw tooMuchWork(OUTPUTS)
+  if (outputs > MAX_OUTPUTS) throw tooMuchWork(OUTPUTS)
 }
 
 function tooMuchWork(limit: string): CofferError {

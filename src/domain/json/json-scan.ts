@@ -16,12 +16,12 @@ class Fault extends Error {
   }
 }
 
-/** The first reason to refuse a JSON text. Takes linear time. `mostValues` limits values and property names together. */
-export function findFault(text: string, mostValues = Number.POSITIVE_INFINITY): Fault | undefined {
+/** The first reason to refuse a JSON text. Takes linear time. `maxValues` limits values and property names together. */
+export function findFault(text: string, maxValues = Number.POSITIVE_INFINITY): Fault | undefined {
   if (text.charCodeAt(0) === 0xfeff) return new Fault(0, 'it starts with a byte order mark; send plain UTF-8')
   if (!text.isWellFormed()) return new Fault(text.search(/\p{Cs}/u), 'half of a surrogate pair stands alone')
   try {
-    new JsonScanner(text, mostValues).scan()
+    new JsonScanner(text, maxValues).scan()
     return undefined
   } catch (error) {
     if (error instanceof Fault) return error
@@ -31,13 +31,13 @@ export function findFault(text: string, mostValues = Number.POSITIVE_INFINITY): 
 
 class JsonScanner {
   readonly #text: string
-  readonly #mostValues: number
+  readonly #maxValues: number
   #values = 0
   #at = 0
 
-  constructor(text: string, mostValues: number) {
+  constructor(text: string, maxValues: number) {
     this.#text = text
-    this.#mostValues = mostValues
+    this.#maxValues = maxValues
   }
 
   scan(): void {
@@ -119,8 +119,8 @@ class JsonScanner {
   }
 
   #count(): void {
-    if (++this.#values > this.#mostValues)
-      this.#refuse(`it has more than ${this.#mostValues} values and property names`)
+    if (++this.#values > this.#maxValues)
+      this.#refuse(`it has more than ${this.#maxValues} values and property names`)
   }
 
   #skipSpace(): number {

@@ -9,7 +9,7 @@ export const MAX_JSON_VALUES = 50_000
 /**
  * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
  * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
- * Takes time and memory linear in the text. `mostValues` limits the values and property names together.
+ * Takes time and memory linear in the text. `maxValues` limits the values and property names together.
  * @throws CofferError `code`, which names the text as `source`, with line and column (from 1, in UTF-16 units) and what was
  * expected; never with the text itself.
  */
@@ -18,10 +18,10 @@ export function parseJson(
   {
     source = 'the JSON text',
     code = 'validation',
-    mostValues,
-  }: { source?: string; code?: 'validation' | 'usage'; mostValues?: number } = {},
+    maxValues,
+  }: { source?: string; code?: 'validation' | 'usage'; maxValues?: number } = {},
 ): unknown {
-  const fault = findFault(text, mostValues)
+  const fault = findFault(text, maxValues)
   if (fault === undefined) return JSON.parse(text)
   const before = text.slice(0, fault.at).split('\n')
   const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`

@@ -27,7 +27,7 @@ const NOT_PASSED: readonly string[] = ['host', 'accept-encoding', 'expect']
 const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 /** Less than what common clients and proxies accept. */
-const MOST_HEADER_CHARACTERS = 8192
+const MAX_HEADER_CHARACTERS = 8192
 
 /** The headers without those of the connection, the length, ours (which begin with `prefix`) and those of `isDropped`. */
 export function passHeaders(
@@ -83,8 +83,8 @@ export function readHeaders(given: unknown, named: string): Record<string, strin
     characters += name.length + value.length
     return [name.toLowerCase(), value.trim()]
   })
-  if (characters > MOST_HEADER_CHARACTERS)
-    throw validationError(`${named} must have at most ${MOST_HEADER_CHARACTERS} characters`)
+  if (characters > MAX_HEADER_CHARACTERS)
+    throw validationError(`${named} must have at most ${MAX_HEADER_CHARACTERS} characters`)
   return Object.fromEntries(entries)
 }
 

@@ -1,5 +1,5 @@
 /** Parts that are kept as they came; more are joined, because a part of one byte takes 400 bytes of memory. */
-const MOST_PARTS = 1000
+const MAX_PARTS = 1000
 
 export class ByteCollector {
   length = 0
@@ -9,7 +9,7 @@ export class ByteCollector {
   add(part: Uint8Array): void {
     this.length += part.length
     this.#latest.push(part)
-    if (this.#latest.length < MOST_PARTS) return
+    if (this.#latest.length < MAX_PARTS) return
     this.#joined.push(Buffer.concat(this.#latest))
     this.#latest = []
   }

@@ -1,14 +1,14 @@
 /** Places in JSON, as `append_json` names them: a JSONPath of names and indexes alone. */
 import { isObject } from '../json/json.js'
 
-const MOST_CHARACTERS = 400
+const MAX_CHARACTERS = 400
 const STEP = /\.([\w\u0080-\uffff-]+)|\[(\d{1,6})\]|\['([^'\\]*)'\]|\["([^"\\]*)"\]/y
 
 type Step = string | number
 
 /** undefined for `$` alone, and for what may name several places. */
 export function readLocation(text: string): Step[] | undefined {
-  if (!text.startsWith('$') || text.length > MOST_CHARACTERS) return undefined
+  if (!text.startsWith('$') || text.length > MAX_CHARACTERS) return undefined
   const steps: Step[] = []
   for (let at = 1; at < text.length; at = STEP.lastIndex) {
     STEP.lastIndex = at

@@ -28,7 +28,7 @@ type Write = (value: unknown) => string
 /** An expression in a URL or form; without an end it is all the rest, and invalid. */
 const ENCODED = /(?:\{|%7b){2}.*?(?:(?:\}|%7d){2}|$)/gis
 /** Characters of all values in a URL and a form: encoding more would hold up other requests. */
-const MOST_ENCODED = 2 * 1024 * 1024
+const MAX_ENCODED = 2 * 1024 * 1024
 const BRACES = /(?:\{|\\u007b){2}/i
 const JSON_STRING = /"[^"\\]*(?:\\.[^"\\]*)*"/gs
 /** RFC 9110, 5.5, without characters beyond ASCII. */
@@ -151,12 +151,12 @@ function join(pieces: readonly Piece[], values: readonly unknown[], write: Write
 }
 
 function createEncoder(): (value: unknown, place: string) => string {
-  let left = MOST_ENCODED
+  let left = MAX_ENCODED
   return (value, place) => {
     const text = textOf(value)
     left -= text.length
     if (left < 0)
-      throw invalid(place, `can have values of ${MOST_ENCODED.toLocaleString('en')} characters in all`)
+      throw invalid(place, `can have values of ${MAX_ENCODED.toLocaleString('en')} characters in all`)
     try {
       return encodeURIComponent(text)
     } catch {

@@ -3,7 +3,7 @@ import { addError, refuseErrors } from '../property-errors.js'
 import { checkConfiguration } from '../reactor/reactor.js'
 import { DIRECTIONS, readTransforms } from './transform.js'
 
-const MOST_URL_CHARACTERS = 2000
+const MAX_URL_CHARACTERS = 2000
 
 type Given = Readonly<Record<string, unknown>>
 
@@ -22,11 +22,11 @@ export function checkProxy(given: Given): void {
   refuseErrors(errors)
 }
 
-export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MOST_URL_CHARACTERS} characters`
+export const DESTINATION_RULE = `must be an http or https URL without user, query and fragment, of at most ${MAX_URL_CHARACTERS} characters`
 
 /** `refused`: characters that it may not have. */
 export function readDestination(text: string, refused = /[?#\\]/): URL | undefined {
-  if (text.length > MOST_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || refused.test(text))
+  if (text.length > MAX_URL_CHARACTERS || !/^https?:\/\/[\x21-\x7e]+$/i.test(text) || refused.test(text))
     return undefined
   const url = URL.canParse(text) ? new URL(text) : undefined
   return url === undefined || url.username !== '' || url.password !== '' ? undefined : url

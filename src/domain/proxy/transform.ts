@@ -16,9 +16,9 @@ export type ProxyTransform =
   | { type: string; options: { identifier?: string; token: Given } }
   | { type: string; options: { value: string; location?: string } }
 
-const MOST_TRANSFORMS = 10
-const MOST_EXPRESSION_CHARACTERS = 1000
-const MOST_IDENTIFIER_CHARACTERS = 100
+const MAX_TRANSFORMS = 10
+const MAX_EXPRESSION_CHARACTERS = 1000
+const MAX_IDENTIFIER_CHARACTERS = 100
 /** Hides the card numbers in answers of fixed-width records. */
 const CHASE_MATCHER = 'chase_stratus_pan'
 const HEADER_RULE = 'must be the name of a header that is passed on'
@@ -40,8 +40,7 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
   const items: unknown = isSingle ? [single].flat() : (list ?? [])
   if (!Array.isArray(items)) addError(errors, many, 'must be an array')
   else if (isSingle && items.length !== 1) addError(errors, one, 'must be one transform')
-  else if (items.length > MOST_TRANSFORMS)
-    addError(errors, many, `must have at most ${MOST_TRANSFORMS} items`)
+  else if (items.length > MAX_TRANSFORMS) addError(errors, many, `must have at most ${MAX_TRANSFORMS} items`)
   else {
     const identifiers = new Set<string>()
     return items.flatMap((each, index) => {
@@ -123,9 +122,9 @@ function readCode({ code, options }: Given, add: Add) {
 
 function readTokenize({ options }: Given, add: Add) {
   const { identifier, token } = readOptions(options, add, ['identifier', 'token'])
-  const isShort = typeof identifier === 'string' && identifier.length <= MOST_IDENTIFIER_CHARACTERS
+  const isShort = typeof identifier === 'string' && identifier.length <= MAX_IDENTIFIER_CHARACTERS
   if (identifier !== undefined && !isShort)
-    add('.options.identifier', `must be text of at most ${MOST_IDENTIFIER_CHARACTERS} characters`)
+    add('.options.identifier', `must be text of at most ${MAX_IDENTIFIER_CHARACTERS} characters`)
   if (!isObject(token)) add('.options.token', 'is required, as an object')
   for (const name of ['type', 'data'])
     if (isObject(token) && (token[name] ?? undefined) === undefined)
@@ -156,7 +155,7 @@ function readOptions(options: unknown, add: Add, names: readonly string[]): Reco
 }
 
 function readMask({ matcher, expression, replacement }: Given, add: Add) {
-  const expected = `must be a regular expression with a group, of at most ${MOST_EXPRESSION_CHARACTERS} characters`
+  const expected = `must be a regular expression with a group, of at most ${MAX_EXPRESSION_CHARACTERS} characters`
   const kind = typeof matcher === 'string' ? matcher.toLowerCase() : undefined
   const isOne = typeof replacement === 'string' && [...replacement].length === 1
   if (kind !== 'regex' && kind !== CHASE_MATCHER) add('.matcher', `must be regex or ${CHASE_MATCHER}`)
@@ -175,7 +174,7 @@ function withoutEmpty(given: Given): Record<string, unknown> {
 
 /** Whether it is a regular expression that captures something. It is compiled, but never run, in this process. */
 function isExpression(text: unknown): boolean {
-  if (typeof text !== 'string' || text.length > MOST_EXPRESSION_CHARACTERS) return false
+  if (typeof text !== 'string' || text.length > MAX_EXPRESSION_CHARACTERS) return false
   try {
     // Compiled alone first, so that its parentheses are balanced.
     new RegExp(text)

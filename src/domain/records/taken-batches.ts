@@ -4,9 +4,9 @@ const MAKER_BYTES = 5
 const NUMBER_BYTES = 5
 const TIME_BYTES = 6
 /** A chain remembers the makers of the newest batches. A maker is forgotten long after its batches are in a log. */
-const MOST_MAKERS = 256
+const MAX_MAKERS = 256
 /** Ranges of taken numbers of one maker. */
-const MOST_RANGES = 64
+const MAX_RANGES = 64
 
 type Range = [from: number, to: number]
 
@@ -59,8 +59,8 @@ export function takeBatches(taken: TakenBatches, ids: readonly Uint8Array[]): Ta
     by[maker] = addNumber(by[maker] ?? { at: 0, ranges: [] }, number, at)
   }
   const makers = Object.entries(by).toSorted(([, one], [, other]) => other.at - one.at)
-  const until = makers[MOST_MAKERS]?.[1].at ?? 0
-  return { until: Math.max(taken.until, until), by: Object.fromEntries(makers.slice(0, MOST_MAKERS)) }
+  const until = makers[MAX_MAKERS]?.[1].at ?? 0
+  return { until: Math.max(taken.until, until), by: Object.fromEntries(makers.slice(0, MAX_MAKERS)) }
 }
 
 function addNumber({ from, ...known }: MakerBatches, number: number, at: number): MakerBatches {
@@ -72,7 +72,7 @@ function addNumber({ from, ...known }: MakerBatches, number: number, at: number)
     if (last !== undefined && first <= last[1] + 1) last[1] = Math.max(last[1], to)
     else added.push([first, to])
   }
-  const ranges = added.slice(-MOST_RANGES)
+  const ranges = added.slice(-MAX_RANGES)
   const bound = ranges.length < added.length ? ranges[0]![0] : from
   return { at: Math.max(known.at, at), ranges, ...(bound !== undefined && { from: bound }) }
 }

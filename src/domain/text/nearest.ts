@@ -1,13 +1,13 @@
-const MOST_LETTERS = 50
+const MAX_LETTERS = 50
 /** A shorter name with a slip is likely another name. */
-const LEAST_LETTERS = 3
+const MIN_LETTERS = 3
 /** The least share of common pairs of letters. */
-const LEAST_SHARE = 0.52
+const MIN_SHARE = 0.52
 
 /** `; did you mean …?` with the name that shares most pairs of letters with `text`; empty if no name is near. */
 export function suggestName(text: string, names: readonly string[]): string {
   const pairs = (word: string) => new Set(Array.from(word.slice(1), (letter, at) => word[at]! + letter))
-  const given = pairs(text.slice(0, MOST_LETTERS).toLowerCase())
+  const given = pairs(text.slice(0, MAX_LETTERS).toLowerCase())
   let best = { share: 0, name: '' }
   for (const name of names) {
     const own = pairs(name)
@@ -15,7 +15,7 @@ export function suggestName(text: string, names: readonly string[]): string {
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)
     if (share > best.share) best = { share, name }
   }
-  return best.share < LEAST_SHARE ? '' : `; did you mean ${best.name}?`
+  return best.share < MIN_SHARE ? '' : `; did you mean ${best.name}?`
 }
 
 /** `ssn` of `social_security_number`. */
@@ -25,7 +25,7 @@ function initialsOf(name: string): string | undefined {
 
 /** Whether one letter is missing, added or replaced, or two neighbours have changed places. */
 function isSlip(text: string, name: string): boolean {
-  if (text.length < LEAST_LETTERS || Math.abs(text.length - name.length) > 1) return false
+  if (text.length < MIN_LETTERS || Math.abs(text.length - name.length) > 1) return false
   let start = 0
   while (start < name.length && text[start] === name[start]) start++
   const [given, own] = [text.slice(start), name.slice(start)]

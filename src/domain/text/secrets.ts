@@ -1,20 +1,20 @@
 /** Finds what was put into a call in what came back, whole or in part, as it is and encoded, and replaces it. */
 import { isDeep, isObject } from '../json/json.js'
-import { decodeBase64, MOST_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
+import { decodeBase64, MAX_DEPTH, SHORTEST_VALUE, unescapeJson, ValueFinder } from './value-finder.js'
 
 export const WITHHELD = '[withheld: this tells data of a token]'
 
 /** Characters of an answer that are examined; a longer one is withheld. Those of its decodings, and of all secrets. */
-const MOST_EXAMINED = 32 * 1024
-const MOST_DECODED = 384 * 1024
-const MOST_SECRET = 128 * 1024
+const MAX_EXAMINED = 32 * 1024
+const MAX_DECODED = 384 * 1024
+const MAX_SECRET = 128 * 1024
 /** So many letters and digits of a secret are looked for, at every step: by its length. Of 16 in a row one such part is found. */
 const PARTS = [
   { upTo: 64, width: 8, step: 1 },
   { upTo: 1024, width: 12, step: 5 },
   { upTo: Number.POSITIVE_INFINITY, width: 32, step: 16 },
 ]
-const MOST_DIGITS = 8
+const MAX_DIGITS = 8
 
 /** The shortest of a run that is looked for. */
 const NUMBER = /\d(?:[ -]?\d){5}/
@@ -67,7 +67,7 @@ export class Secrets {
     if (this.#size === 0) return value
     if (isDeep(value)) return WITHHELD
     const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
-    if (text.length > MOST_EXAMINED || this.#size > MOST_SECRET) return WITHHELD
+    if (text.length > MAX_EXAMINED || this.#size > MAX_SECRET) return WITHHELD
     this.#decoded = 0
     const leaves: Leaves = { names: [], values: [] }
     const scrubbed = this.#scrub(value, leaves)
@@ -96,7 +96,7 @@ export class Secrets {
     this.#size += text.length
     if (/^\d+$/.test(letters)) {
       if (letters.length < SHORTEST_VALUE) this.#lengths.add(letters.length)
-      else this.#run = Math.min(this.#run, letters.length, MOST_DIGITS)
+      else this.#run = Math.min(this.#run, letters.length, MAX_DIGITS)
       this.#hasDate ||= new RegExp(DATE).test(text)
     }
     if (letters.length < SHORTEST_VALUE) {
@@ -113,18 +113,18 @@ export class Secrets {
 
   #scrub(value: unknown, leaves: Leaves): unknown {
     if (typeof value === 'string' || typeof value === 'number') {
-      const shown = this.#tells(bytesOf(String(value)), MOST_DEPTH) ? WITHHELD : value
+      const shown = this.#tells(bytesOf(String(value)), MAX_DEPTH) ? WITHHELD : value
       leaves.values.push(String(shown))
       return shown
     }
     if (Array.isArray(value)) {
       const isBytes = value.length >= SHORTEST_VALUE && value.every((item) => item >= 0 && item < 256)
-      if (isBytes && this.#tells(String.fromCharCode(...value), MOST_DEPTH)) return WITHHELD
+      if (isBytes && this.#tells(String.fromCharCode(...value), MAX_DEPTH)) return WITHHELD
       return value.map((item) => this.#scrub(item, leaves))
     }
     if (!isObject(value)) return value
     const entries = Object.entries(value).map(([name, inner], at) => {
-      const shown = this.#tells(bytesOf(name), MOST_DEPTH) ? `${WITHHELD} ${at}` : name
+      const shown = this.#tells(bytesOf(name), MAX_DEPTH) ? `${WITHHELD} ${at}` : name
       leaves.names.push(shown)
       return [shown, this.#scrub(inner, leaves)]
     })
@@ -134,8 +134,8 @@ export class Secrets {
   /** Whether `bytes`, as `latin1`, tell a secret, or cannot be examined. */
   #tells(bytes: string, depth: number): boolean {
     this.#decoded += bytes.length
-    if (this.#decoded > MOST_DECODED || COMPRESSED.test(bytes)) return true
-    const isWhole = depth === MOST_DEPTH
+    if (this.#decoded > MAX_DECODED || COMPRESSED.test(bytes)) return true
+    const isWhole = depth === MAX_DEPTH
     // Base64 of anything but text is full of bytes that are none.
     const text = isWhole ? textOf(bytes) : (textOf(bytes).match(VALID) ?? []).join('\n')
     if (text === '') return false

@@ -3,7 +3,7 @@ export const SHORTEST_VALUE = 6
 /** A longer value is searched for by its first bytes only. */
 export const LONGEST_VALUE = 1024
 /** Encodings within encodings. */
-export const MOST_DEPTH = 2
+export const MAX_DEPTH = 2
 
 /** A number as people write it. */
 const SEPARATED = /^\d(?:[ .-]?\d){7,}$/
@@ -42,7 +42,7 @@ export class ValueFinder {
   }
 
   /** Returns the ids of the tokens with a value in `text`. A value in one line of it is found in all of it. */
-  find(text: string, depth = MOST_DEPTH): Set<string> {
+  find(text: string, depth = MAX_DEPTH): Set<string> {
     this.#calls++
     const found = new Set<string>()
     this.#search(text, found, depth)

@@ -9,7 +9,7 @@ import {
 } from '../../domain/access/permissions.js'
 import { CofferError } from '../../errors.js'
 
-const MOST_CALLERS = 1024
+const MAX_CALLERS = 1024
 const NAME_BYTES = 32
 
 /** Grants, and whose they are if more than one decides. */
@@ -94,7 +94,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
 
 /** The callers of verified keys. A cached caller may be out of date: {@link retryIfStale} retries once. */
 export class CallerCache {
-  readonly #callers = new BoundedMap<string, Caller>(MOST_CALLERS)
+  readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac
   #version: number | undefined
 

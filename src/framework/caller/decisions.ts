@@ -4,7 +4,7 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { Caller, DecidingGrants } from './caller.js'
 
 /** So many decisions are explained; a list by rules about the ids of tokens takes one for each token. */
-const MOST_DECISIONS = 1000
+const MAX_DECISIONS = 1000
 
 /** The decision on one permission for one container. A refusal has no `decided_by`. */
 export interface ExplainedDecision {
@@ -23,7 +23,7 @@ export interface ExplainedDecision {
 export function recordDecisions(
   caller: Caller,
   notes: Map<string, ExplainedDecision>,
-  most = MOST_DECISIONS,
+  most = MAX_DECISIONS,
 ): Caller {
   const { cached } = caller
   return {

@@ -2,10 +2,10 @@
 import { CofferError } from '../../errors.js'
 
 /** Works of one caller that wait or run. */
-const MOST_OF_CALLER = 1000
+const MAX_OF_CALLER = 1000
 const AT_ONCE_OF_CALLER = 4
 /** The most characters of inputs that all works together keep in memory. */
-const MOST_CHARACTERS = 64 * 1024 * 1024
+const MAX_CHARACTERS = 64 * 1024 * 1024
 const RETRY_SECONDS = 10
 
 interface Work {
@@ -29,8 +29,8 @@ export class Background {
   reserve(caller: string, id: string) {
     if (this.isClosed) throw new CofferError('unavailable', 'The server is stopping; try again later.')
     const queue = this.#queues.get(caller) ?? []
-    if (queue.length >= MOST_OF_CALLER)
-      throw new CofferError('rate_limited', `At most ${MOST_OF_CALLER} runs of a caller can wait.`, {
+    if (queue.length >= MAX_OF_CALLER)
+      throw new CofferError('rate_limited', `At most ${MAX_OF_CALLER} runs of a caller can wait.`, {
         retryAfterSeconds: RETRY_SECONDS,
       })
     const work: Work = { id, characters: 0 }
@@ -40,7 +40,7 @@ export class Background {
       /** States about how much its work keeps in memory. @throws CofferError `unavailable` if that is too much now */
       keeps: (characters: number) => {
         const after = this.#characters - work.characters + characters
-        if (after > MOST_CHARACTERS)
+        if (after > MAX_CHARACTERS)
           throw new CofferError('unavailable', 'The runs that wait have too much data; try again later.')
         this.#characters = after
         work.characters = characters

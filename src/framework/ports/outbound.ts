@@ -18,8 +18,8 @@ export interface OutboundAnswer {
   body: AsyncIterable<Uint8Array>
   /** All of the body, where it came together with the headers; `body` then gives the same. */
   whole?: Uint8Array
-  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `mostBytes`, and for a slow one */
-  collect(mostBytes: number): Promise<Uint8Array>
+  /** The whole body, instead. @throws CofferError `bad_gateway` for more than `maxBytes`, and for a slow one */
+  collect(maxBytes: number): Promise<Uint8Array>
 }
 
 /** Calls the listener when nobody waits for the answer any more, at once if that is so already. */

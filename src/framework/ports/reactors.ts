@@ -3,7 +3,7 @@ import type { ProxyRequest } from '../../domain/proxy/proxy-request.js'
 import type { CofferError } from '../../errors.js'
 
 /** The largest answer to a call of the client, in bytes of JSON (UTF-8). */
-export const MOST_ANSWER_BYTES = 4 * 1024 * 1024
+export const MAX_ANSWER_BYTES = 4 * 1024 * 1024
 
 /** Calls a method of the client by its dotted name (`tokens.create`); reactor code catches what it throws. */
 export type ClientCall = ((name: string, args: readonly unknown[]) => Promise<unknown>) & {
@@ -48,7 +48,7 @@ export interface Transformed {
   answer?: { statusCode: unknown; isJson: boolean }
 }
 
-export const MOST_TRANSFORMED_BYTES = 8 * 1024 * 1024
+export const MAX_TRANSFORMED_BYTES = 8 * 1024 * 1024
 
 export type ReactorOutcome =
   /** A transform's `raw` is what it returned beside `body`. `isThrown`: the code threw `res`; a transform gives one only so. */

@@ -1,6 +1,6 @@
 /** The OpenAPI 3.1 document, derived from the registry: an operation that is added appears in it. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import { MOST_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/operation.js'
+import { MAX_KEY_CHARACTERS, takesIdempotencyKey } from '../../framework/operation.js'
 import { arrayOf, object, text } from '../../framework/output.js'
 import type { RegisteredOperation, Registry, RoutedOperation } from '../../framework/registry.js'
 import { type JsonSchema, type Schema, toJsonSchema } from '../../framework/schema.js'
@@ -112,7 +112,7 @@ function describe(operation: RoutedOperation, names: HeaderNames) {
       required: false,
       description:
         'For 24 hours the same call with the same key gets the first answer, if that was a success, and does nothing.',
-      schema: { type: 'string', minLength: 1, maxLength: MOST_KEY_CHARACTERS, pattern: '^[ -~]+$' },
+      schema: { type: 'string', minLength: 1, maxLength: MAX_KEY_CHARACTERS, pattern: '^[ -~]+$' },
     })
   return {
     ...describeCommon(operation),

@@ -11,8 +11,8 @@ import { arrayOf, audit, component, date, text, texts, uuid } from '../../framew
 import type { Infer } from '../../framework/schema.js'
 import type { StoreWriter } from '../../storage/store.js'
 
-const MOST_RULES = 100
-const MOST_CONDITIONS = 20
+const MAX_RULES = 100
+const MAX_CONDITIONS = 20
 
 const shownOnce = {
   ...text,
@@ -44,7 +44,7 @@ const ruleProperties = {
   container: { type: 'string', description: 'Applies to this container and all below it.' },
   conditions: {
     type: 'array',
-    maxItems: MOST_CONDITIONS,
+    maxItems: MAX_CONDITIONS,
     items: {
       type: 'object',
       properties: {
@@ -72,7 +72,7 @@ export function ruleList<
     ...needed,
     additionalProperties: false,
   } as const
-  return { type: 'array', maxItems: MOST_RULES, flag: 'rule', description, items } as const
+  return { type: 'array', maxItems: MAX_RULES, flag: 'rule', description, items } as const
 }
 
 const ruleOutput = component('Rule', [], {

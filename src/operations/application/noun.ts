@@ -12,7 +12,7 @@ import { manage, whereIn } from '../manage.js'
 import * as records from './application-record.js'
 import { type ApplicationView, applicationOutput, keyOutput, viewApplication } from './application-record.js'
 
-const MOST_KEYS = 20
+const MAX_KEYS = 20
 
 const id = idOf('app', 'The id of the application, or its name.')
 const managed = manage({
@@ -187,7 +187,7 @@ const createKey = operation({
   name: 'app key create',
   noReveal: 'refused',
   summary: 'Create another key of an application and print it, once.',
-  details: `An application has at most ${MOST_KEYS} keys. Each has all of its permissions.`,
+  details: `An application has at most ${MAX_KEYS} keys. Each has all of its permissions.`,
   permissions: ['application:create'],
   route: 'POST /applications/{application_id}/keys',
   success: 201,
@@ -198,8 +198,8 @@ const createKey = operation({
   async run(context, input) {
     const application = await managed.require(context, input.application_id)
     const { id, keys } = application
-    if (keys.length >= MOST_KEYS)
-      throw conflict(`This application has ${MOST_KEYS} keys already. Delete one first.`)
+    if (keys.length >= MAX_KEYS)
+      throw conflict(`This application has ${MAX_KEYS} keys already. Delete one first.`)
     const { key, entry } = await records.issueKey(context, id)
     await managed.change(context, application, { keys: [entry, ...keys] })
     tellKeys(context, 'created', id, [entry])

@@ -13,7 +13,7 @@ import { countReveals, revealsInput, revealsOutput } from '../log/noun.js'
 import { deliveryFilters, deliveryOutput, listDeliveries } from '../webhook/delivery.js'
 
 const LONGEST_WAIT_MS = 60_000
-const MOST_DELIVERIES = 100
+const MAX_DELIVERIES = 100
 type Delivery = Infer<typeof deliveryOutput>
 
 /** Only a vault in memory has these, so their examples begin one. */
@@ -213,11 +213,11 @@ export const noun = {
       summary:
         'Wait until an event was sent to a webhook, and list the last 100 with payload and answer, oldest first.',
       details: 'Events that could not be sent are listed too.',
-      input: closedInput([], { ...deliveryFilters, ...waiting(MOST_DELIVERIES) }),
+      input: closedInput([], { ...deliveryFilters, ...waiting(MAX_DELIVERIES) }),
       output: arrayOf(deliveryOutput),
       check: readTimeout,
       async runDetached(session, { count: wanted = 1, timeout: _, ...filter }, timeoutMs) {
-        const input = { ...omitUndefined(filter), size: MOST_DELIVERIES }
+        const input = { ...omitUndefined(filter), size: MAX_DELIVERIES }
         let found: Delivery[] = []
         const isEnough = async () => {
           const list = (await performControlled(session, listDeliveries, input)) as List<Delivery>

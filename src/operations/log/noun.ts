@@ -108,7 +108,7 @@ const verifyLog = operation({
   },
 })
 
-const MOST_GROUPED = 10_000
+const MAX_GROUPED = 10_000
 export const revealsInput = closedInput([], {
   token: { ...textOf(400, 'The id of the token, deleted or not; default: all tokens.'), refersTo: 'token' },
 })
@@ -133,7 +133,7 @@ export const countReveals = operation({
     const which = token === undefined ? { class: 'token' } : { type_entity: `token:${token}` }
     const fields = { ...which, transform: 'reveal' }
     const and = Object.entries(fields).map(([field, value]) => ({ field, value }))
-    const page = { where: { and }, page: 1, size: MOST_GROUPED }
+    const page = { where: { and }, page: 1, size: MAX_GROUPED }
     const { records, total } = await inUnit(({ store }) => store.find('log', caller.tenant, page))
     const seen = new Map<string, Infer<typeof revealsOutput>['seen_by'][number]>()
     for (const { actor_type, actor_id, operation, created_at } of records) {

@@ -13,7 +13,7 @@ import { callDestination, describeCall, findKey, type Target } from './proxy-rel
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 /** The prefix of headers that a command does not pass on. */
 const COMMAND_PREFIX = 'svc'
-const MOST_PRINTED_BYTES = 8 * 1024 * 1024
+const MAX_PRINTED_BYTES = 8 * 1024 * 1024
 
 const relay: Relay = {
   path: '/proxy',
@@ -90,7 +90,7 @@ export const callProxy = operation({
     const target = { [kind]: named } as Target
     if (dry_run === true) return describeCall(session, request, target)
     const { status, headers, collect } = await callDestination(session, request, target)
-    const bytes = await collect(MOST_PRINTED_BYTES)
+    const bytes = await collect(MAX_PRINTED_BYTES)
     const text = textOfBody(headers, bytes) ?? Buffer.from(bytes).toString('base64')
     const json = readJsonBody(headers, text)
     const body = json === undefined ? text : json

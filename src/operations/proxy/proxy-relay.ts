@@ -24,7 +24,7 @@ import { CofferError, type PropertyErrors, validationError } from '../../errors.
 import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
-import { MOST_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
+import { MAX_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import { requireRecord } from '../../framework/unit.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller, scrubError } from '../reactor/react.js'
@@ -34,9 +34,9 @@ import { logTokenUse } from '../token/token-access.js'
 import { CONTAINED, transform } from './proxy-transforms.js'
 import type { OpenProxy } from './proxy-values.js'
 
-const MOST_TOKENS = 20
+const MAX_TOKENS = 20
 /** Characters of a value of the configuration that may be a key. */
-const LEAST_SECRET = 8
+const MIN_SECRET = 8
 const CONNECTIONS = ['close', 'keep-alive']
 
 /** The proxy of a call by its key or id, or the URL of a destination without a proxy. */
@@ -62,7 +62,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     const opened: OpenProxy = { ...(await open(context, target, prefix)), secrets }
     // Its transforms may send them, and shorter values are no secrets of theirs.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
-      if (value.length >= LEAST_SECRET) secrets?.add(value)
+      if (value.length >= MIN_SECRET) secrets?.add(value)
     const destination = outbound.reach(opened.base)
     const filling = await fill(context, opened, read, USE.transform, secrets)
     return { began: context.now, opened, destination, ...filling }
@@ -101,7 +101,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
 
 /** The answer without what tells the data that the call had. A body that is no text cannot be examined. */
 async function scrubAnswer({ status, headers, collect }: OutboundAnswer, secrets: Secrets) {
-  const text = textOfBody(headers, await collect(MOST_TRANSFORMED_BYTES))
+  const text = textOfBody(headers, await collect(MAX_TRANSFORMED_BYTES))
   const value = text === undefined ? WITHHELD : secrets.scrub(readBodyValue(headers, text) ?? '')
   const isText = typeof value === 'string'
   const { 'content-encoding': _, ...rest } = headers
@@ -125,7 +125,7 @@ async function transformAnswer(
   const isTransformed = proxy?.response_reactor_id !== undefined || proxy?.response_transforms.length
   const isPlain = !isTransformed || status < 200 || status > 299
   if (isPlain) return { status, headers: formatHeaders(headers), ...came }
-  const body = await came.collect(MOST_TRANSFORMED_BYTES)
+  const body = await came.collect(MAX_TRANSFORMED_BYTES)
   const { message, answer } = await transform(session, opened, { direction: 'response', headers, body })
   if (answer !== undefined) return { ...answer, headers: formatHeaders(answer.headers) }
   return answerWhole(status, formatHeaders(message.headers), message.body)
@@ -197,7 +197,7 @@ async function readCall(session: Session, asked: RelayRequest, target: Target) {
   const request = readRequest()
   const template = request.then(async (given) => {
     const { document, places, fill } = findTemplate(given)
-    const search = { whole: 'body', most: MOST_TOKENS, places, useOf } as const
+    const search = { whole: 'body', most: MAX_TOKENS, places, useOf } as const
     const found = document && (await findExpressions(document, session, search))
     return { document, found, fill }
   })

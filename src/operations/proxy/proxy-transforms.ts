@@ -14,7 +14,7 @@ import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
 import { callerKey, grantedCaller, invoke, prepare, rightsKey } from '../reactor/react.js'
 import { createClientCall } from '../reactor/reactor-client.js'
-import { applyOptions, MOST_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
+import { applyOptions, MAX_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
 
 /** Parsing and writing a byte of a body, in steps of expressions. */
 const STEPS_OF_BYTE = 3
@@ -131,7 +131,7 @@ function describeAnswer({
 /** Has a reactor change the message: `raw.body` and `raw.headers` of its result replace the message's. */
 async function runReactor(session: Session, { prefix }: OpenProxy, id: string, message: TransformInput) {
   const { direction: _, body: bytes, ...args } = message
-  const body = readBodyValue(message.headers, textOfMessage(message, MOST_READ_BYTES))
+  const body = readBodyValue(message.headers, textOfMessage(message, MAX_READ_BYTES))
   const request = { id, args: { ...args, body } }
   const prepared = await session.inUnit((context) => prepare(context, session, request, undefined), 'soon')
   const result = await invoke(session, prepared)

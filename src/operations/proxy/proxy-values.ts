@@ -15,13 +15,13 @@ import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError, validationError } from '../../errors.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
-import { MOST_TRANSFORMED_BYTES, type TransformInput } from '../../framework/ports/reactors.js'
+import { MAX_TRANSFORMED_BYTES, type TransformInput } from '../../framework/ports/reactors.js'
 import { tokenizingCaller } from '../reactor/react.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
 
 /** The largest body that is parsed here and not by code: parsing more would hold up other requests. */
-export const MOST_READ_BYTES = 1024 * 1024
+export const MAX_READ_BYTES = 1024 * 1024
 
 export interface OpenProxy {
   base: URL
@@ -47,7 +47,7 @@ export async function applyOptions(
   const scope: Scope = {
     tokens: made,
     get body() {
-      read ??= { body: readBodyValue(headers, textOfMessage(message, MOST_READ_BYTES)) }
+      read ??= { body: readBodyValue(headers, textOfMessage(message, MAX_READ_BYTES)) }
       return read.body
     },
   }
@@ -87,7 +87,7 @@ function append(transform: ProxyTransform, value: unknown, message: TransformInp
     return { ...message, headers: { ...headers, ...readHeader(location, textOf(value)) } }
   }
   if (kind === 'append_text') return withBody(message, textOfMessage(message) + textOf(value))
-  const text = textOfMessage(message, MOST_READ_BYTES)
+  const text = textOfMessage(message, MAX_READ_BYTES)
   const root = text === '' ? {} : readJsonBody({ ...headers, 'content-type': 'application/json' }, text)
   if (root === undefined) throw refused('append_json needs a body that is JSON.')
   const changed = putAt(root, readLocation(location)!, value)
@@ -105,7 +105,7 @@ function readHeader(name: string, value: string): Record<string, string> {
 
 function withBody(message: TransformInput, text: string): TransformInput {
   const body = new TextEncoder().encode(text)
-  if (body.length > MOST_TRANSFORMED_BYTES) throw refused('The body is too large with this value.')
+  if (body.length > MAX_TRANSFORMED_BYTES) throw refused('The body is too large with this value.')
   return { ...message, body }
 }
 

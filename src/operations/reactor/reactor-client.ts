@@ -7,14 +7,14 @@ import { LOCAL_LIMITS, type ResponseLimits } from '../../framework/limits.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
 import { authorize } from '../../framework/perform.js'
-import { type ClientCall, MOST_ANSWER_BYTES } from '../../framework/ports/reactors.js'
+import { type ClientCall, MAX_ANSWER_BYTES } from '../../framework/ports/reactors.js'
 import * as token from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
 import { createAttributes, type TokenView, tokenFilters } from '../token/token-attributes.js'
 import { tokenize } from '../token/tokenize.js'
 
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */
-const CODE: ResponseLimits = { ...LOCAL_LIMITS, mostBytes: MOST_ANSWER_BYTES, isStrict: true }
+const CODE: ResponseLimits = { ...LOCAL_LIMITS, maxBytes: MAX_ANSWER_BYTES, isStrict: true }
 
 type Call = readonly [AnyOperation, read: (args: readonly unknown[]) => OperationInput]
 

@@ -31,8 +31,8 @@ import { createTenant } from '../tenant/tenant-create.js'
 import { createToken, linkTokens } from '../token/noun.js'
 
 const ITEMS_IN_A_TURN = 50
-export const MOST_SEEDED_TOKENS = 10_000
-const MOST_OTHERS = 1000
+export const MAX_SEEDED_TOKENS = 10_000
+const MAX_OTHERS = 1000
 
 const { create_key: _, ...applicationProperties } = createApplication.input.properties
 const { settings, name: tenantName } = updateTenant.input.properties
@@ -40,7 +40,7 @@ const name = { type: 'string', minLength: 1, maxLength: MAX_NAME_LENGTH } as con
 const application = { ...name, description: 'The name of an application of this tenant.' } as const
 
 /** A list whose items refuse unknown properties, which may be misspelled. */
-function seedList<const I extends ObjectSchema>(items: I, maxItems = MOST_OTHERS) {
+function seedList<const I extends ObjectSchema>(items: I, maxItems = MAX_OTHERS) {
   const { additionalProperties: _, ...others } = items
   return { type: 'array', items: { ...others, additionalProperties: false }, maxItems } as const
 }
@@ -55,7 +55,7 @@ const contentsSchema = {
     },
   } as const),
   formulas: seedList(createFormula.input),
-  tokens: seedList(createToken.input, MOST_SEEDED_TOKENS),
+  tokens: seedList(createToken.input, MAX_SEEDED_TOKENS),
   associations: seedList(linkTokens.input),
   reactors: seedList(
     closedInput(['name'], {

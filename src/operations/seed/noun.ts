@@ -10,7 +10,7 @@ import { closedInput } from '../../framework/schema.js'
 import { readAll } from '../../storage/store.js'
 import { logTokenUse } from '../token/token-access.js'
 import { exportedAttributes, viewToken } from '../token/token-attributes.js'
-import { applySeed, type ListName, MOST_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
+import { applySeed, type ListName, MAX_SEEDED_TOKENS, seedSchema } from './apply-seed.js'
 
 const exportSeed = operation({
   name: 'seed export',
@@ -27,8 +27,8 @@ const exportSeed = operation({
   async run(context, { synthesize = false }) {
     const { store, caller } = context
     const { total } = await store.find('token', caller.tenant, { page: 1, size: 1 })
-    if (total > MOST_SEEDED_TOKENS)
-      throw new CofferError('unprocessable', `A seed has at most ${MOST_SEEDED_TOKENS} tokens, not ${total}.`)
+    if (total > MAX_SEEDED_TOKENS)
+      throw new CofferError('unprocessable', `A seed has at most ${MAX_SEEDED_TOKENS} tokens, not ${total}.`)
     const isRevealed = !synthesize && caller.transform('token:read', { containers: ['/'] }) === 'reveal'
     const names = new Map<unknown, string>()
     for (const tenant of [0, caller.tenant])

@@ -15,7 +15,7 @@ import { checkRights, permissionList, readRights, ruleList } from '../applicatio
 const SESSION_MINUTES = 3
 const LONGEST_HOURS = 24
 /** The most live sessions that one application may create, or authorize. */
-export const MOST_LIVE_SESSIONS = 10_000
+export const MAX_LIVE_SESSIONS = 10_000
 const MINUTE_MS = 60_000
 const CREATE_SESSION =
   'coffer app key create "starter public" --fields key -o value | coffer session create --api-key-stdin'
@@ -128,9 +128,9 @@ async function requireSession(context: Context, nonce: string): Promise<SessionR
 
 async function requireRoom({ store, caller }: Context, field: 'application' | 'authorizer'): Promise<void> {
   const where = { field, value: caller.actor.id }
-  const { records } = await store.find('session', NO_TENANT, { where, page: MOST_LIVE_SESSIONS, size: 1 })
+  const { records } = await store.find('session', NO_TENANT, { where, page: MAX_LIVE_SESSIONS, size: 1 })
   if (records.length === 0) return
-  const message = `This application has ${MOST_LIVE_SESSIONS} sessions. Try again when some have expired.`
+  const message = `This application has ${MAX_LIVE_SESSIONS} sessions. Try again when some have expired.`
   throw new CofferError('rate_limited', message, { retryAfterSeconds: SESSION_MINUTES * 60 })
 }
 

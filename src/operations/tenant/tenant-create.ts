@@ -5,9 +5,9 @@ import { CofferError, conflict, damaged, usage, validationError } from '../../er
 import { writeEntries } from '../../framework/events.js'
 import { findNewest, readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
 
-const MOST_TENANTS = 65_535
+const MAX_TENANTS = 65_535
 /** Shorter text is not looked for as the beginning of an id. */
-const LEAST_BEGINNING = 4
+const MIN_BEGINNING = 4
 
 export async function createVaultRecords(
   store: StoreWriter,
@@ -24,8 +24,8 @@ export async function createTenant(
 ): Promise<TenantRecord> {
   const settings = await readSettings(store)
   const { next_tenant: number, owner_id } = settings
-  if (number > MOST_TENANTS)
-    throw new CofferError('unprocessable', `A vault has at most ${MOST_TENANTS} tenants, with deleted ones.`)
+  if (number > MAX_TENANTS)
+    throw new CofferError('unprocessable', `A vault has at most ${MAX_TENANTS} tenants, with deleted ones.`)
   const sameName = await findNewest(store, 'tenant', 0, { field: 'name', value: name.toLowerCase() })
   if (sameName !== undefined) throw conflict('There is already a tenant with this name.')
   const made = { created_by: owner_id, created_at: formatDate(store.now) }
@@ -50,7 +50,7 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
     if (total > 1) throw usage('Several tenants have this name. Give an id from: coffer tenant list')
     if (records[0] !== undefined) return records[0]
   }
-  const all = nameOrId.length < LEAST_BEGINNING ? [] : await readAll(store, 'tenant', 0)
+  const all = nameOrId.length < MIN_BEGINNING ? [] : await readAll(store, 'tenant', 0)
   const [found, ...others] = all.filter(({ id }) => id.startsWith(values.name))
   if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')

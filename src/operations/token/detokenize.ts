@@ -12,9 +12,9 @@ import { inputSchema } from '../../framework/schema.js'
 import { logTokenUse, notGranted } from './token-access.js'
 import { READ, readDeclaration, viewIntentData, viewToken } from './token-attributes.js'
 
-const MOST_TOKENS = 100
+const MAX_TOKENS = 100
 /** Approximate limit of the result in characters; a reactor's arguments are sent to its process in one message. */
-const MOST_SIZE = 16 * 1024 * 1024
+const MAX_SIZE = 16 * 1024 * 1024
 
 export type FoundExpressions = Awaited<ReturnType<typeof findExpressions>>
 
@@ -92,7 +92,7 @@ export async function findExpressions(
   tools: Pick<CheckTools, 'expressions' | 'turns'>,
   {
     whole = USE.whole,
-    most = MOST_TOKENS,
+    most = MAX_TOKENS,
     places = findTexts(document, ''),
     useOf = () => 'detokenize',
   }: Search = {},
@@ -161,7 +161,7 @@ function requireWholeValues(byText: FoundExpressions['byText']): void {
 }
 
 function requireSize(size: number, whole: string): void {
-  if (size > MOST_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
+  if (size > MAX_SIZE) throw invalid(whole, 'must have at most 16 MiB with the data of its tokens')
 }
 
 /** The values that the references stand for. @throws CofferError `validation`, `forbidden` */

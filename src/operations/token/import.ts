@@ -10,7 +10,7 @@ import { closedInput, type Infer } from '../../framework/schema.js'
 import { CREATED } from './token-attributes.js'
 import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
-const MOST_ROWS = 10_000
+const MAX_ROWS = 10_000
 const RESUMABLE_MS = 30 * 24 * 3_600_000
 /** Rows in one turn of the event loop, unless their expressions take long. */
 const ROWS_IN_A_TURN = 50
@@ -26,7 +26,7 @@ const resultOutput = object({
 export type RowResult = ImportRecord['results'][number]
 
 const importInput = closedInput(['rows'], {
-  rows: { type: 'array', items: {}, maxItems: MOST_ROWS },
+  rows: { type: 'array', items: {}, maxItems: MAX_ROWS },
   stops: { type: 'boolean', description: 'Whether the first row that is refused is the last.' },
   rehearses: { type: 'boolean', description: 'Whether nothing is written.' },
   run: { type: 'string', format: 'uuid', description: 'A run that can be resumed.' },

@@ -10,7 +10,7 @@ import { closedInput, inputSchema } from '../../framework/schema.js'
 import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-attributes.js'
 import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
-const MOST_TOKENS = 1000
+const MAX_TOKENS = 1000
 const TOKENS_IN_A_TURN = 50
 const GENERATED_AT_ONCE = 100
 
@@ -92,8 +92,8 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
 async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftAt[]> {
   const requests: [path: string, request: Record<string, unknown>][] = []
   replaceValues(payload, '', (request, path) => {
-    if (requests.push([path, request]) > MOST_TOKENS)
-      throw validationError(`At most ${MOST_TOKENS.toLocaleString('en')} tokens can be created at once.`)
+    if (requests.push([path, request]) > MAX_TOKENS)
+      throw validationError(`At most ${MAX_TOKENS.toLocaleString('en')} tokens can be created at once.`)
     return {}
   })
   const texts = requests.map(

@@ -100,8 +100,8 @@ const replaceHeader = operation({
 })
 
 /** A typed id is compared with so many ids, the newest. */
-const MOST_READ = 200
-const MOST_TENANTS = 50
+const MAX_READ = 200
+const MAX_TENANTS = 50
 
 /** Advises a person who did not find a token. It tells ids and names alone, so it is not in the log. */
 const adviseTokens = operation({
@@ -123,12 +123,12 @@ const adviseTokens = operation({
   }),
   examples: [],
   async run({ store, caller }, { ids = [] }) {
-    const { records, total } = await store.find('token', caller.tenant, { page: 1, size: MOST_READ })
+    const { records, total } = await store.find('token', caller.tenant, { page: 1, size: MAX_READ })
     const missing: string[] = []
     for (const id of ids) if ((await store.get('token', caller.tenant, id)) === undefined) missing.push(id)
     const names = records.map(({ id }) => id)
     const tenants: string[] = []
-    for (const { number, name } of (await readAll(store, 'tenant', 0)).slice(0, MOST_TENANTS))
+    for (const { number, name } of (await readAll(store, 'tenant', 0)).slice(0, MAX_TENANTS))
       for (const id of missing)
         if (number !== caller.tenant && (await store.get('token', number, id)) !== undefined)
           tenants.push(name)

@@ -14,9 +14,9 @@ import { manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
 import { subscribe } from './subscription.js'
 
-const MOST_WEBHOOKS = 5
+const MAX_WEBHOOKS = 5
 const REMOVED_AT_ONCE = 100
-const MOST_REMOVED = 10_000
+const MAX_REMOVED = 10_000
 const STATUSES = ['enabled', 'disabled'] as const
 
 const webhookOutput = component('Webhook', ['id', 'name', 'url', 'events', 'status', 'created_at'], {
@@ -71,10 +71,10 @@ const createWebhook = operation({
   check: readBody,
   async run(context, _, attributes) {
     const { webhooks: known = {} } = await context.tenant()
-    if (Object.keys(known).length >= MOST_WEBHOOKS)
+    if (Object.keys(known).length >= MAX_WEBHOOKS)
       throw new CofferError(
         'unprocessable',
-        `A tenant has at most ${MOST_WEBHOOKS} webhooks. Delete one first.`,
+        `A tenant has at most ${MAX_WEBHOOKS} webhooks. Delete one first.`,
       )
     const enabled = { status: 'enabled', enabled_at: context.date } as const
     const record = await webhooks.add(context, { ...attributes, ...enabled })
@@ -131,7 +131,7 @@ const deleteWebhook = webhooks.delete({
     await subscribe(store, tenant, { id })
     const query = { where: { field: 'webhook', value: id }, page: 1, size: REMOVED_AT_ONCE }
     // The rest is not sent, and expires.
-    for (let removed = 0; removed < MOST_REMOVED; removed += REMOVED_AT_ONCE) {
+    for (let removed = 0; removed < MAX_REMOVED; removed += REMOVED_AT_ONCE) {
       const { records } = await store.find('delivery', tenant, query)
       if (records.length === 0) break
       for (const delivery of records) await store.remove('delivery', tenant, delivery.id)

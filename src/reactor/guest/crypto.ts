@@ -9,7 +9,7 @@ import { type Any, guard, kindOf, requireMemory, split, type Work } from './shie
 const { randomBytes, randomFillSync, randomUUID } = crypto
 const { isCryptoKey, isKeyObject } = types
 /** The maximum size for `getRandomValues`, per W3C Web Cryptography. */
-const MOST_RANDOM_BYTES = 65_536
+const MAX_RANDOM_BYTES = 65_536
 
 const FUNCTIONS =
   split(`timingSafeEqual randomInt pbkdf2Sync scryptSync hkdfSync getHashes getCiphers getCurves
@@ -106,7 +106,7 @@ function getRandomValues(array: unknown): unknown {
   const memory = requireMemory(array)
   if (!/^(?:Big)?(?:Ui|I)nt/.test(Reflect.apply(kindOf, array, []) ?? ''))
     throw new TypeError('The argument must be an array of integers of a fixed size')
-  if (memory.length > MOST_RANDOM_BYTES)
-    throw new RangeError(`At most ${MOST_RANDOM_BYTES} bytes can be asked for at once`)
+  if (memory.length > MAX_RANDOM_BYTES)
+    throw new RangeError(`At most ${MAX_RANDOM_BYTES} bytes can be asked for at once`)
   return fillRandomly(array)
 }

@@ -87,7 +87,7 @@ export class AbortController {
 
 /** Captured before `stripGlobal` removes it. */
 const { queueMicrotask } = globalThis
-const MOST_TIMERS = 10_000
+const MAX_TIMERS = 10_000
 
 type Callback = (...args: unknown[]) => void
 
@@ -100,7 +100,7 @@ export function createTimers() {
   function start(isRepeated: boolean, callback: Callback, delayMs: unknown, args: unknown[]): number {
     if (typeof callback !== 'function') throw new TypeError('The callback of a timer must be a function')
     if (isOver) return 0
-    if (pending.size >= MOST_TIMERS) throw new RangeError(`At most ${MOST_TIMERS} timers may be pending`)
+    if (pending.size >= MAX_TIMERS) throw new RangeError(`At most ${MAX_TIMERS} timers may be pending`)
     const id = ++last
     const ms = Number(delayMs)
     const wait = () => pending.set(id, setTimeout(run, ms >= 1 && ms <= 2 ** 31 - 1 ? ms : 1))

@@ -4,8 +4,8 @@ import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { GuestFailure } from '../messages.js'
 import { SourceError } from './source.js'
 
-const MOST_CHARACTERS = 10_000
-const MOST_ERRORS = 50
+const MAX_CHARACTERS = 10_000
+const MAX_ERRORS = 50
 const UNREADABLE = 'The code threw a value that cannot be read'
 const UNSAID = 'The code gave no reason'
 
@@ -46,7 +46,7 @@ export function describeFailure(
 /** Messages by name, never empty, from text, an array, an object or an Error; those without a name are under `error`. */
 export function toErrorMap(errors: unknown): Record<string, string[]> {
   const isNamed = isObject(errors) && !(errors instanceof Error) && Object.keys(errors).length > 0
-  const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MOST_ERRORS)
+  const entries = Object.entries(isNamed ? errors : { error: errors }).slice(0, MAX_ERRORS)
   return Object.fromEntries(entries.map(([name, value]) => [clip(name), toTexts(value)]))
 }
 
@@ -54,7 +54,7 @@ function toTexts(value: unknown): string[] {
   const isEmpty =
     (value ?? '') === '' ||
     (typeof value === 'object' && !(value instanceof Error) && Object.keys(value!).length === 0)
-  return isEmpty ? [UNSAID] : [value].flat().slice(0, MOST_ERRORS).map(toText)
+  return isEmpty ? [UNSAID] : [value].flat().slice(0, MAX_ERRORS).map(toText)
 }
 
 function toText(value: unknown): string {
@@ -77,5 +77,5 @@ function toJson(value: object): string | undefined {
 
 /** Limits the length and replaces lone surrogates, which the host's JSON parser refuses. */
 function clip(text: string): string {
-  return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+  return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
 }

@@ -20,11 +20,11 @@ interface Conversion {
   finish?: Work
 }
 
-const MOST_DEPTH = 4
+const MAX_DEPTH = 4
 
 /** Copies bytes, objects and arrays that `unwrap` does not know. @throws TypeError for code and symbols */
 function toNode(value: unknown, unwrap: Conversion['unwrap'], depth = 0): Any {
-  if (typeof value === 'function' || typeof value === 'symbol' || depth > MOST_DEPTH)
+  if (typeof value === 'function' || typeof value === 'symbol' || depth > MAX_DEPTH)
     throw new TypeError('The argument is of a type that this function does not take')
   if (typeof value !== 'object' || value === null) return value
   const raw = unwrap?.(value)

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { readBodyValue } from '../../domain/proxy/code-answer.js'
-import { MOST_TRANSFORMED_BYTES, type Transformed } from '../../framework/ports/reactors.js'
+import { MAX_TRANSFORMED_BYTES, type Transformed } from '../../framework/ports/reactors.js'
 import { encodeFrame, FrameReader, splitFrame } from '../../ipc/frames.js'
 import type { Done, HostMessage, TransformedMessage } from '../messages.js'
 import { describeFailure, readThrownResponse } from './failure.js'
@@ -16,7 +16,7 @@ import { prepareSource, SourceError, START } from './source.js'
 const INPUT = 0
 const OUTPUT = 1
 const EMPTY = Buffer.alloc(0)
-const MOST_FRAME_BYTES = 256 * 1024 * 1024
+const MAX_FRAME_BYTES = 256 * 1024 * 1024
 /** Captured before `stripProcess` removes it. */
 const { reallyExit: exit } = process as unknown as { reallyExit(code: number): never }
 
@@ -144,8 +144,8 @@ function readTransformed(
   if (body === undefined) return { raw }
   const text = isJson ? (JSON.stringify(body) ?? '') : body
   const bytes = body === null && !isAnswer ? EMPTY : Buffer.from(text)
-  if (bytes.length <= MOST_TRANSFORMED_BYTES) return { raw, body: bytes }
-  throw new Error(`a transform must return a body of at most ${MOST_TRANSFORMED_BYTES} bytes`)
+  if (bytes.length <= MAX_TRANSFORMED_BYTES) return { raw, body: bytes }
+  throw new Error(`a transform must return a body of at most ${MAX_TRANSFORMED_BYTES} bytes`)
 }
 
 /** Blocks until the host reads, so that output does not accumulate in the guest. */
@@ -171,8 +171,8 @@ function listen(guest: Guest): void {
     read(INPUT, buffer, 0, buffer.length, null, (error, bytes) => {
       if (error !== null || bytes === 0) exit(0)
       reader.add(Buffer.from(buffer.subarray(0, bytes)))
-      let frame = reader.next(MOST_FRAME_BYTES)
-      for (; frame !== undefined; frame = reader.next(MOST_FRAME_BYTES)) take(frame)
+      let frame = reader.next(MAX_FRAME_BYTES)
+      for (; frame !== undefined; frame = reader.next(MAX_FRAME_BYTES)) take(frame)
       next()
     })
   }

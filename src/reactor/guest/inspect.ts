@@ -3,8 +3,8 @@ import { Buffer as NodeBuffer } from 'node:buffer'
 import { formatWithOptions, inspect as nodeInspect, types } from 'node:util'
 import { type Any, define, kindOf, split, viewMemory } from './shield.js'
 
-const MOST_CHARACTERS = 16_384
-const MOST_ITEMS = 100
+const MAX_CHARACTERS = 16_384
+const MAX_ITEMS = 100
 const CONSOLE_DEPTH = 4
 const { isDate, isMap, isRegExp, isSet } = types
 const { custom } = nodeInspect
@@ -45,7 +45,7 @@ export function format(values: readonly unknown[], depth: number, describeError:
 }
 
 function optionsOf(depth: number) {
-  return { depth, maxArrayLength: MOST_ITEMS, maxStringLength: MOST_CHARACTERS, breakLength: 110 }
+  return { depth, maxArrayLength: MAX_ITEMS, maxStringLength: MAX_CHARACTERS, breakLength: 110 }
 }
 
 function createCopier(describeError: DescribeError) {
@@ -80,7 +80,7 @@ function createCopier(describeError: DescribeError) {
 
 function copyProperties(value: object, copy: object, inner: (item: unknown) => unknown): void {
   for (const key of Reflect.ownKeys(value)) {
-    if (Array.isArray(value) && Number(key) > MOST_ITEMS) continue
+    if (Array.isArray(value) && Number(key) > MAX_ITEMS) continue
     const property = Object.getOwnPropertyDescriptor(value, key)
     if (property?.enumerable !== true) continue
     const { get, set, value: item } = property
@@ -151,7 +151,7 @@ export function createConsole(
 function formatLine(values: readonly unknown[], describeError: DescribeError): string {
   try {
     const text = format(values, CONSOLE_DEPTH, describeError)
-    return text.slice(0, MOST_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
+    return text.slice(0, MAX_CHARACTERS).replaceAll(/\p{Cs}/gu, '\uFFFD')
   } catch {
     // A value can make formatting fail: a proxy that throws, a text that overflows the stack.
     return '[not printable]'

@@ -7,7 +7,7 @@ import { define } from './shield.js'
 import { createFetch } from './web.js'
 
 /** The maximum JSON text of the arguments of one call, in UTF-8. */
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 export type Send = (message: object, body?: Uint8Array) => void
 
@@ -44,7 +44,7 @@ export class Run {
     return new Promise((resolve, reject) => {
       if (this.#isOver) return
       const text = JSON.stringify(args)
-      if (Buffer.byteLength(text) > MOST_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
+      if (Buffer.byteLength(text) > MAX_BYTES) throw new RangeError(`The arguments of ${name} are too large`)
       const call = ++this.#calls
       this.#pending.set(call, { resolve, reject })
       this.#send({ kind: 'call', call, name, args: text })

@@ -6,7 +6,7 @@ import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js
 const CACHED: ReadonlySet<Kind> = new Set(['tenant', 'settings', 'application', 'api_key', 'containers'])
 /** Their numbers, for an engine that counts changes of these kinds only. */
 export const CACHED_KINDS: ReadonlySet<number> = new Set([...CACHED].map((kind) => KINDS[kind]))
-const MOST_RECORDS = 4096
+const MAX_RECORDS = 4096
 
 interface Records {
   counter: number
@@ -32,7 +32,7 @@ export class RecordCache {
   /** Freezes the record. Contract: it was read under this change counter, and does not expire. */
   put(kind: Kind, tenant: number, id: string, counter: number, record: RecordOf[Kind]): void {
     let known = this.#kinds.get(kind)
-    if (known?.counter !== counter || known.records.size >= MOST_RECORDS) {
+    if (known?.counter !== counter || known.records.size >= MAX_RECORDS) {
       known = { counter, records: new Map() }
       this.#kinds.set(kind, known)
     }

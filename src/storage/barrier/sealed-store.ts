@@ -8,11 +8,11 @@ import { openEntries, sealEntries } from './log-block.js'
 import { RecordCache, sumCounters } from './record-cache.js'
 import { SealedUnit, type SharedState } from './sealed-unit.js'
 
-const MOST_HEADS = 1024
+const MAX_HEADS = 1024
 
 /** A store over `engine`. Closing it closes the engine. */
 export function createSealedStore(engine: Engine, keys: VaultKeys): Store {
-  const shared: SharedState = { keys, cache: new RecordCache(), heads: new BoundedMap(MOST_HEADS), opened: 0 }
+  const shared: SharedState = { keys, cache: new RecordCache(), heads: new BoundedMap(MAX_HEADS), opened: 0 }
   const unitOf = (rows: EngineReader) => new SealedUnit(rows, shared)
   /** The batches that chains have taken, by unit of work and tenant. */
   const taken = new WeakMap<EngineReader, Map<number, Promise<TakenBatches[]>>>()

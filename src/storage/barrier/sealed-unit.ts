@@ -120,14 +120,14 @@ export class SealedUnit implements StoreWriter {
     }
     const { where, page, size } = search
     const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
-    const { rows, total } = await this.#rows.find({ ...query, page, size, mostBytes: HELD_BYTES })
+    const { rows, total } = await this.#rows.find({ ...query, page, size, maxBytes: HELD_BYTES })
     return { locations: rows.map((row) => locateRow(kind, tenant, row)), total }
   }
 
   async seek<K extends Kind>(kind: K, tenant: number, search: SeekSearch): Promise<SealedLocation<K>[]> {
     const { size, below, where } = search
     const query = sealing.select(await this.#keysOf(tenant), kind, tenant, where)
-    const rows = await this.#rows.seek({ ...query, size, below, mostBytes: HELD_BYTES })
+    const rows = await this.#rows.seek({ ...query, size, below, maxBytes: HELD_BYTES })
     return rows.map((row) => locateRow(kind, tenant, row))
   }
 

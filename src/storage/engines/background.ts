@@ -13,7 +13,7 @@ const SLICE_MS = 5
 const SHARE = 1 / 8
 const MANY_TABLES = 32
 /** With this many tables, those that can be merged are merged before the next unit of work. */
-const MOST_TABLES = 64
+const MAX_TABLES = 64
 /** A failed compaction is tried again after this long. */
 const RETRY_MS = 30_000
 
@@ -77,10 +77,10 @@ export class BackgroundJobs {
 
   /** Merges tables: at once if there are too many, else beside units of work. Contract: nothing else runs meanwhile. */
   async keepFewTables(): Promise<void> {
-    if (this.#tables >= MOST_TABLES && this.#mayCompact())
+    if (this.#tables >= MAX_TABLES && this.#mayCompact())
       await this.#attemptCompaction(() => {
         // It ends early if no two of the free tables fit into one.
-        while (this.#tables >= MOST_TABLES && this.compactNow());
+        while (this.#tables >= MAX_TABLES && this.compactNow());
       })
     else if (this.#tables > this.#seen) this.#compactSoon()
     this.#seen = this.#tables

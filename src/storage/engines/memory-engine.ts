@@ -10,7 +10,7 @@ import { type Counters, createCounters } from '../time.js'
 import { TaskQueue } from './task-queue.js'
 
 /** If there are this many layers, they are merged before another is added. */
-const MOST_LAYERS = 8
+const MAX_LAYERS = 8
 
 /** This many log entries are sealed together: a chain's head is sealed again for each addition. */
 const SEALED_AT_ONCE = 32
@@ -95,7 +95,7 @@ export class MemoryEngine implements Engine {
   save(): Promise<MemoryState> {
     return this.#tasks.run(async () => {
       if (this.#pending.length > 0) await this.#write(() => undefined, 0)
-      if (this.#layers.length >= MOST_LAYERS) this.#layers = [merge(this.#layers, () => true)]
+      if (this.#layers.length >= MAX_LAYERS) this.#layers = [merge(this.#layers, () => true)]
       const layers = this.#layers[0]!.isEmpty ? this.#layers.slice(1) : this.#layers
       this.#layers = [new Memtable(), ...layers]
       return { layers, counters: { ...this.#counters } }

@@ -23,8 +23,8 @@ export interface Size {
 }
 
 /** Blocks of up to 8 KiB. A command opens fewer. */
-const MOST_BLOCKS = 4096
-const MOST_RECORDS = 32_768
+const MAX_BLOCKS = 4096
+const MAX_RECORDS = 32_768
 
 export interface LsmContext extends LsmOptions {
   readonly open: OpenFiles
@@ -38,14 +38,14 @@ export interface LsmContext extends LsmOptions {
 
 export function createContext(options: LsmOptions): LsmContext {
   const caches = {
-    blocks: new BoundedMap<number, Buffer>(MOST_BLOCKS),
-    records: new BoundedMap<number, Buffer>(MOST_RECORDS),
+    blocks: new BoundedMap<number, Buffer>(MAX_BLOCKS),
+    records: new BoundedMap<number, Buffer>(MAX_RECORDS),
   }
   return { ...options, ...caches, open: new OpenFiles(options.files), tables: 0 }
 }
 
 /** A vault of any number of tables opens and merges within a small limit of descriptors (`ulimit -n`). */
-const MOST_OPEN = 40
+const MAX_OPEN = 40
 
 /** Descriptors of tables by path: the one used longest ago is closed when there are too many. */
 class OpenFiles {
@@ -62,7 +62,7 @@ class OpenFiles {
     if (file === undefined) return undefined
     this.#open.delete(path)
     this.#open.set(path, file)
-    if (this.#open.size > MOST_OPEN) this.close(this.#open.keys().next().value!)
+    if (this.#open.size > MAX_OPEN) this.close(this.#open.keys().next().value!)
     return file
   }
 

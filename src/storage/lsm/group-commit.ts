@@ -1,6 +1,6 @@
 /** Transactions that come together share a frame and a sync. Each is answered once what it saw is durable. */
 import { CofferError } from '../../errors.js'
-import { type LogEntry, type LogSealer, logUnavailable, MOST_PENDING_MS } from '../engine.js'
+import { type LogEntry, type LogSealer, logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import type { Durability } from '../store.js'
 import type { Counters } from '../time.js'
 import { Memtable } from './memtable.js'
@@ -71,7 +71,7 @@ export class GroupCommit {
   refuseUnstored(): void {
     // After a failure the next unit of work tries again and is told the reason.
     if (this.failure !== undefined || this.held.length === 0) return
-    if (Date.now() - this.#heldSince > MOST_PENDING_MS)
+    if (Date.now() - this.#heldSince > MAX_PENDING_MS)
       throw logUnavailable('The disk does not sync them. Check the disk.')
   }
 

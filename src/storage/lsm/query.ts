@@ -98,7 +98,7 @@ export class Reader implements EngineReader {
       most: Math.min(first, matches.most),
       matches: descend(matches, first),
     }))
-    return { rows: readNewest(cursors, query.size, query.mostBytes), total }
+    return { rows: readNewest(cursors, query.size, query.maxBytes), total }
   }
 
   seek(query: SeekQuery): Row[] {
@@ -113,7 +113,7 @@ export class Reader implements EngineReader {
     })
     for (const live of sstables)
       cursors.push({ most: Math.min(below - 1, live.sstable.meta.to), matches: matchesIn(live) })
-    return readNewest(cursors, query.size, query.mostBytes)
+    return readNewest(cursors, query.size, query.maxBytes)
   }
 
   findExpired(limit: number): Row[] {
@@ -226,9 +226,9 @@ interface Cursor {
   matches: Iterator<Match>
 }
 
-function readNewest(cursors: Cursor[], size: number, mostBytes = Number.POSITIVE_INFINITY): Row[] {
+function readNewest(cursors: Cursor[], size: number, maxBytes = Number.POSITIVE_INFINITY): Row[] {
   const rows: Row[] = []
-  let left = mostBytes
+  let left = maxBytes
   while (rows.length < size) {
     const cursor = cursors.reduce((best, each) => (each.most > best.most ? each : best))
     if (cursor.most < 0) break

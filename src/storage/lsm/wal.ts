@@ -12,7 +12,7 @@ export const FRAME_LIMIT = 512 * 1024 * 1024
 export const SEAL_BYTES = 40
 /** The length of a sealed frame, and its complement, before it. */
 export const LENGTH_WORDS = 8
-const LEAST_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
+const MIN_FRAME = LENGTH_WORDS + SEAL_BYTES + FRAME_HEAD
 
 export interface WalPosition {
   frames: number
@@ -67,11 +67,11 @@ export function openFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frame
 
 /** The first frame after a broken one: chained to the bytes before it; those between limit its number. */
 function findFrame(cipher: Cipher, bytes: Buffer, id: Uint8Array, { frames, end }: WalPosition) {
-  for (let at = end + 16; at + LEAST_FRAME <= bytes.length; at++) {
+  for (let at = end + 16; at + MIN_FRAME <= bytes.length; at++) {
     const sealed = frameAt(bytes, at)
     if (sealed === undefined) continue
     const tag = Uint8Array.from(bytes.subarray(at - 16, at))
-    const most = frames + 1 + Math.floor((at - end) / LEAST_FRAME)
+    const most = frames + 1 + Math.floor((at - end) / MIN_FRAME)
     for (let number = frames + 1; number <= most; number++) {
       if (cipher.open(sealed, associateFrame(id, number, tag)) !== undefined)
         return { frames: number, end: at, tag }

@@ -10,7 +10,7 @@ interface Waiting<Ask, Answer> {
 /** Statements under way. What is asked for meanwhile waits, and goes together. */
 const AT_ONCE = 2
 /** Asks in one statement. */
-const MOST = 64
+const MAX_BATCH = 64
 
 export class Batcher<Ask, Answer> {
   readonly #send: (asks: readonly Ask[]) => Promise<readonly Answer[]>
@@ -37,9 +37,9 @@ export class Batcher<Ask, Answer> {
   #sendWaiting(): void {
     while (this.#running < AT_ONCE && this.#waiting.length > 0) {
       const fits = this.#createFits()
-      const end = this.#waiting.findIndex(({ ask }, at) => at === MOST || !fits(ask))
+      const end = this.#waiting.findIndex(({ ask }, at) => at === MAX_BATCH || !fits(ask))
       this.#running++
-      void this.#sendBatch(this.#waiting.splice(0, end < 0 ? MOST : end)).then(() => {
+      void this.#sendBatch(this.#waiting.splice(0, end < 0 ? MAX_BATCH : end)).then(() => {
         this.#running--
         this.#sendWaiting()
       })

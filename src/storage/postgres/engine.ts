@@ -17,16 +17,16 @@ import { Unit } from './unit.js'
 import { agree, type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
 
 /** How long a unit is run again, ms, and the deletion of a tenant. */
-const MOST_MS = 5_000
-const MOST_DROP_MS = 60_000
+const MAX_MS = 5_000
+const MAX_DROP_MS = 60_000
 /** Units at the same time may put the same id more than once, one after the other. A unit that always does has a mistake. */
-const MOST_TAKEN = 5
+const MAX_TAKEN = 5
 /** The longest pause before another attempt, ms. It doubles with each attempt, and half of it is random. */
 const LONGEST_PAUSE_MS = 200
 /** The time is stored again if it is older, ms. */
 const NOTE_TIME_MS = 60_000
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
-const MOST_RAISED = 1000
+const MAX_RAISED = 1000
 
 interface PostgresOptions {
   /** Closed with the engine. */
@@ -153,7 +153,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   async #readmit(): Promise<void> {
     const { header, state } = await readStored(this.#shared.pool)
     const raised = state.generation - this.#shared.state.generation
-    const isSame = raised >= 0 && raised <= MOST_RAISED && this.#owner !== undefined
+    const isSame = raised >= 0 && raised <= MAX_RAISED && this.#owner !== undefined
     const other = 'The vault in this store was restored, or is another one.'
     const refusal = isSame ? this.#owner!.refusal(header) : other
     // The server is given a key that opens the vault when it is started.
@@ -209,9 +209,9 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
           throw error
         }
         taken = collision.reason === 'taken' ? taken + 1 : 0
-        if (taken > MOST_TAKEN)
+        if (taken > MAX_TAKEN)
           throw new CofferError('internal', 'A row was put as new, but there is one with its id.')
-        if (performance.now() - since > (unit.droppedTenant === undefined ? MOST_MS : MOST_DROP_MS)) {
+        if (performance.now() - since > (unit.droppedTenant === undefined ? MAX_MS : MAX_DROP_MS)) {
           const message = 'Too many changes of the same records at once. Try again.'
           throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }

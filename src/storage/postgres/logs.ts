@@ -14,7 +14,7 @@ import type {
   PendingEntries,
   SealEntries,
 } from '../engine.js'
-import { logUnavailable, MOST_PENDING_MS } from '../engine.js'
+import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
@@ -113,7 +113,7 @@ export class PendingLogs {
   /** @throws CofferError `unavailable` if entries wait for too long */
   refuseUnstored(): void {
     const [oldest] = this.unsent
-    if (oldest !== undefined && readClock() - oldest.written > MOST_PENDING_MS * 1000)
+    if (oldest !== undefined && readClock() - oldest.written > MAX_PENDING_MS * 1000)
       throw logUnavailable(this.#reason)
   }
 

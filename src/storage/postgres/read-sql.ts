@@ -91,7 +91,7 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
  * a `seq`, without a total.
  */
 export function searchStatement(query: Query | SeekQuery, now: number): Statement {
-  const { size, mostBytes } = query
+  const { size, maxBytes } = query
   const { matching, seq, parameter, values, shape } = select(query, now)
   const isPage = 'page' in query
   const total = isPage ? `(select count(*) ${matching})` : '0'
@@ -101,12 +101,12 @@ export function searchStatement(query: Query | SeekQuery, now: number): Statemen
   const bytes = 'octet_length(r.sealed)'
   const before = `sum(${bytes}) over (order by r.seq desc) - ${bytes}`
   const sealed =
-    mostBytes === undefined
+    maxBytes === undefined
       ? 'r.sealed'
-      : `case when ${before} < ${parameter(mostBytes)} then r.sealed end as sealed`
+      : `case when ${before} < ${parameter(maxBytes)} then r.sealed end as sealed`
   const columns = `${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes`
   const text = withState(columns, `select r.* ${page}`, 'r.seq desc')
-  const name = `search ${[isPage, below !== '', mostBytes !== undefined, ...shape]}`
+  const name = `search ${[isPage, below !== '', maxBytes !== undefined, ...shape]}`
   const isUsual = shape.length <= 2 && shape.every((keys) => keys === 1 || keys === 2)
   return { ...(isUsual && { name }), text, values, isSlow: true }
 }

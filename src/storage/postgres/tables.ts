@@ -45,7 +45,7 @@ export const HIGHEST_REV = 2 ** 47
  * The counter of changes is raised by random steps, so that a store that lost its last changes does not come to the number
  * of before. 2^53 numbers are enough for 10^10 such steps.
  */
-export const MOST_STEP = 2 ** 20
+export const MAX_STEP = 2 ** 20
 
 /** From 1 to `most`. */
 export function randomNumber(random: RandomSource, most: number): number {

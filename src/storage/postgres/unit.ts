@@ -10,7 +10,7 @@ import type { Logged } from './logs.js'
 import { Collision, isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
 import { Session, type Shared, type UnitOptions } from './session.js'
-import { HIGHEST_REV, MOST_STEP, randomNumber } from './tables.js'
+import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import * as writes from './write-sql.js'
 
 export class Unit implements port.EngineWriter {
@@ -157,7 +157,7 @@ export class Unit implements port.EngineWriter {
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
     if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
     const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
-    const step = isCached ? randomNumber(this.#shared.random, MOST_STEP) : undefined
+    const step = isCached ? randomNumber(this.#shared.random, MAX_STEP) : undefined
     const times = this.#trusted ?? advanceTimes(this.#shared.state.times, this.now)
     const changes = this.#takeChanges()
     await session.commit({ changes, logs, times: this.#isNoted ? times : undefined, step })

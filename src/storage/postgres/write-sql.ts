@@ -8,9 +8,9 @@ import { NOTHING, type RowName, STATE, type StoreState } from './read-sql.js'
 
 const KEY_BYTES = 8
 /** A commit of more rows may take long. */
-const MOST_QUICK = 100
+const MAX_QUICK = 100
 /** Sealed bytes of commits, to which no other is added. */
-const MOST_BYTES = 1024 * 1024
+const MAX_BYTES = 1024 * 1024
 
 export const INSERT = 1
 export const REPLACE = 2
@@ -136,7 +136,7 @@ export function writeStatements(
     const text = `select 1 from ${unnest(['id'], 1)}, coffer_rows r where ${IS_ROW} ${strength}`
     return rows.length === 0 ? [] : [{ name, text, values: toArrays(['id'], rows) }]
   })
-  const isSlow = commits.some((commit) => commit.changes.size > MOST_QUICK)
+  const isSlow = commits.some((commit) => commit.changes.size > MAX_QUICK)
   const locked = commits.some(locksState) ? [LOCK_STATE] : []
   return [...locked, ...locks.flat(), { name: 'write', text: WRITE_TEXT, values, isSlow }]
 }
@@ -165,7 +165,7 @@ export function createFits(): (next: Commit) => boolean {
     const isFirst = expected === undefined
     const isOther = !isFirst && !agree(expected!, state)
     isAlone ||= locksState(next)
-    if (!isFirst && (isAlone || isOther || bytes >= MOST_BYTES)) return false
+    if (!isFirst && (isAlone || isOther || bytes >= MAX_BYTES)) return false
     for (const [name, { action }] of changes)
       if (known.has(name) && (known.get(name) || action < CHECK)) return false
     for (const [name, { action, sealed }] of changes) {

@@ -136,8 +136,8 @@ t.test('the walk finds nothing of Node, no other global and no mark of an earlie
     sources: [readProgram(), ERROR_CLASSES_SOURCE, CODE],
     natives: readNatives(),
     mark: [...mark].reverse().join(''),
-    mostObjects: 200_000,
-    mostCalls: 3_000_000,
+    maxObjects: 200_000,
+    maxCalls: 3_000_000,
   }
   for (const marks of ['leave', 'find'] as const) {
     const { outcome, durationMs } = await pool.run({

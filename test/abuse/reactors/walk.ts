@@ -16,8 +16,8 @@ export interface WalkArgs {
   marks: 'leave' | 'find'
   /** From its end, so that it does not find itself. */
   mark: string
-  mostObjects: number
-  mostCalls: number
+  maxObjects: number
+  maxCalls: number
 }
 
 export interface WalkReport {
@@ -90,7 +90,7 @@ export async function walk(
   language: Map<object, string>,
   itself: unknown,
 ): Promise<WalkReport> {
-  const { sources, natives, marks, mostObjects, mostCalls } = req.args as WalkArgs
+  const { sources, natives, marks, maxObjects, maxCalls } = req.args as WalkArgs
   const mark = [...req.args.mark].reverse().join('')
   const report: WalkReport = { objects: 0, calls: 0, alike: 0, marked: 0, findings: [], left: 0 }
   const leaves = marks === 'leave'
@@ -389,7 +389,7 @@ export async function walk(
   // What never settles is not waited for any longer than this.
   for (let idle = 0; idle < 40; ) {
     const next = open.pop()
-    if (isOut || report.objects > mostObjects || report.calls > mostCalls) break
+    if (isOut || report.objects > maxObjects || report.calls > maxCalls) break
     if (next !== undefined) look(...next)
     else {
       await new Promise((resolve) => setTimeout(resolve, 5))

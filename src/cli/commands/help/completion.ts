@@ -19,7 +19,7 @@ import { findTenantChoice } from '../../target/vault.js'
 import { readUserSettings } from '../../user-settings.js'
 import { applyProfile } from '../profile.js'
 
-const MOST_VALUES = 50
+const MAX_VALUES = 50
 
 /** Their scripts quote what they insert: zsh and fish by themselves. */
 const SHELLS = ['bash', 'fish', 'zsh']
@@ -135,7 +135,7 @@ async function listNames(context: CommandContext, before: readonly string[], nou
   try {
     const key = config.apiKey
     const as = key === undefined ? { reveal: false, tenant: await findTenantChoice(quiet) } : { key }
-    const input = noun === 'tenant' ? {} : { size: MOST_VALUES }
+    const input = noun === 'tenant' ? {} : { size: MAX_VALUES }
     const { result } = await vault.ask({ operation: `${noun} list`, input, as })
     const things = (Array.isArray(result) ? result : (result as List<unknown>).data).map(identify)
     return [...things.flatMap(({ names }) => names), ...things.map(({ id }) => id)]

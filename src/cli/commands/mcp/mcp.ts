@@ -25,8 +25,8 @@ import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
 
-const MOST_TEXT = 4000
-const MOST_ASKED = 100
+const MAX_TEXT = 4000
+const MAX_ASKED = 100
 /** JSON-RPC: invalid parameters. */
 const NO_SUCH = -32602
 const CREATE_ONE = 'Create one: coffer app create --agent NAME'
@@ -190,7 +190,7 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
     const message = `Allow ${name}?\n${cut(JSON.stringify(shown, undefined, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
-    if (asked.size >= MOST_ASKED) asked.clear()
+    if (asked.size >= MAX_ASKED) asked.clear()
     asked.add(call)
     return inputRequired({ inputRequests: { confirm: inputRequired.elicit({ message, requestedSchema }) } })
   }
@@ -217,5 +217,5 @@ async function describeFailure(error: unknown): Promise<CallToolResult> {
 }
 
 function cut(text: string): string {
-  return text.length > MOST_TEXT ? `${text.slice(0, MOST_TEXT)}… (cut)` : text
+  return text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)}… (cut)` : text
 }

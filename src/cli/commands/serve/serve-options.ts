@@ -11,9 +11,9 @@ import { printResult } from '../../output/output.js'
 export type ServeOptions = ReturnType<typeof readServeFlags>
 
 /** Limits the memory of one request. */
-const MOST_BODY_BYTES = 256 * 1024 * 1024
-const MOST_PORT = 65_535
-const MOST_WORKERS = 64
+const MAX_BODY_BYTES = 256 * 1024 * 1024
+const MAX_PORT = 65_535
+const MAX_WORKERS = 64
 
 /** @throws CofferError `usage` naming the flag. */
 export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = {}) {
@@ -28,10 +28,10 @@ export function readServeFlags(flags: Options, config: Pick<Config, 'prefix'> = 
   if (format !== undefined && log === undefined) throw usage(`--log takes ${LOG_FORMATS.join(', ')}.`)
   if ((tlsCert === undefined) !== (tlsKey === undefined))
     throw usage('--tls-cert and --tls-key must be given together.')
-  if (!/^\d{1,5}$/.test(port) || Number(port) > MOST_PORT)
-    throw usage(`--port takes a number from 0 to ${MOST_PORT}.`)
-  if (!/^[1-9]\d?$/.test(workers) || Number(workers) > MOST_WORKERS)
-    throw usage(`--workers takes a number from 1 to ${MOST_WORKERS}.`)
+  if (!/^\d{1,5}$/.test(port) || Number(port) > MAX_PORT)
+    throw usage(`--port takes a number from 0 to ${MAX_PORT}.`)
+  if (!/^[1-9]\d?$/.test(workers) || Number(workers) > MAX_WORKERS)
+    throw usage(`--workers takes a number from 1 to ${MAX_WORKERS}.`)
   return {
     port: Number(port),
     workers: Number(workers),
@@ -77,7 +77,7 @@ function readDocumentFlags(
   if (!PREFIX.test(prefix)) throw usage('--prefix takes a letter and up to 19 letters or digits.')
   const [, digits, unit = ''] = /^([1-9]\d{0,8})(KiB|MiB)?$/.exec(String(bodyLimit)) ?? []
   const bodyLimitBytes = Number(digits) * UNITS[unit]!
-  if (bodyLimitBytes <= MOST_BODY_BYTES) return { prefix, bodyLimitBytes }
+  if (bodyLimitBytes <= MAX_BODY_BYTES) return { prefix, bodyLimitBytes }
   throw usage('--body-limit takes bytes, KiB or MiB, up to 256MiB: 65536, 64KiB, 4MiB.')
 }
 

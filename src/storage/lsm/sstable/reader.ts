@@ -19,7 +19,7 @@ export interface SSTableMeta {
 }
 
 /** Records up to this many bytes are cached as they are sealed. */
-const MOST_CACHED_BYTES = 1024
+const MAX_CACHED_BYTES = 1024
 
 export class SSTable {
   readonly meta: SSTableMeta
@@ -122,8 +122,8 @@ export class SSTable {
   row(number: number, most = Number.POSITIVE_INFINITY): Row {
     const entry = this.entry(number)
     const { offset, length } = entry
-    if (length > MOST_CACHED_BYTES && length > most) return { ...bareRow(entry, NOTHING), unread: length }
-    if (length > MOST_CACHED_BYTES) return bareRow(entry, this.readExactly(offset, length))
+    if (length > MAX_CACHED_BYTES && length > most) return { ...bareRow(entry, NOTHING), unread: length }
+    if (length > MAX_CACHED_BYTES) return bareRow(entry, this.readExactly(offset, length))
     const { records } = this.#context
     const key = this.#serial * 2 ** 24 + number
     let sealed = records.get(key)
