@@ -3,7 +3,7 @@ import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
 
-/** A condition over records. `field` and `value` are those of `domain/records/index-fields.ts` for the kind. */
+/** A condition over records. `field` and `value` are those of `domain/records/index-fields.ts` for the kind; of logs, of `VALUES` in `barrier/log-block.ts`. */
 export type Condition =
   | { field: string; value: string }
   | { ids: readonly string[] }

@@ -2,7 +2,7 @@ import type { Permission, Transform } from '../access/permissions.js'
 
 export type Grants = Partial<Record<Permission, Transform>>
 
-/** A record that an answer describes. Deleting the record deletes the answer. */
+/** A record that the stored answer to an idempotent request describes. Deleting the record deletes the answer. */
 export interface AnswerSubject {
   kind: 'token' | 'token_intent' | 'reactor' | 'formula' | 'application' | 'proxy' | 'webhook' | 'invitation'
   id: string

@@ -15,7 +15,7 @@ export interface ReactorRecord extends TenantEntity {
 }
 
 /** A run of a reactor. Only the vault's owner may read it: console and stack can contain the data of tokens. */
-export interface ReactorLogRecord {
+export interface ReactorRunRecord {
   id: string
   reactor_id: string
   /** `done`, or the code of the error. */

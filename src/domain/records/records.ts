@@ -6,7 +6,7 @@ import type { ProxyTransform } from '../proxy/transform.js'
 import type { FormulaBody } from '../reactor/formula.js'
 import type { AnswerRecord } from './answer-record.js'
 import type { LogBlockRecord, LogHeadRecord, LogRecord } from './log-record.js'
-import type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
+import type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 import type {
   Audit,
   ImportRecord,
@@ -17,10 +17,10 @@ import type {
 } from './token-record.js'
 
 export type { LogRecord } from './log-record.js'
-export type { ReactorLogRecord, ReactorRecord, ReactorResultRecord } from './reactor-record.js'
+export type { ReactorRecord, ReactorResultRecord, ReactorRunRecord } from './reactor-record.js'
 export type { IntentRecord, TokenRecord } from './token-record.js'
 
-/** The number of each kind on disk. Never change or reuse a number; the next free one is 28. */
+/** The number of each kind on disk. Never change or reuse a number. The next is 28; gaps are deliberate. */
 export const KINDS = {
   tenant: 1,
   user: 2,
@@ -255,7 +255,7 @@ export interface RecordOf {
   mail: MailRecord
   formula: FormulaRecord
   reactor: ReactorRecord
-  reactor_log: ReactorLogRecord
+  reactor_log: ReactorRunRecord
   reactor_result: ReactorResultRecord
   proxy: ProxyRecord
   webhook: WebhookRecord

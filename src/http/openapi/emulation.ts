@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs'
 import { findFixture } from '../../assets.js'
 
-/** A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text: of January 2023, or added since by the interface or by us. */
+/**
+ * A part is `METHOD /path`, `METHOD /path attribute`, `| filter` or a text. `in_2023`: in the interface of January 2023.
+ * `since_2023`: added later, to the interface or by us.
+ */
 export interface Area {
   area: string
   in_2023?: string[]

@@ -1,7 +1,7 @@
 import { react } from './react.js'
 import { getResult, reactLater } from './react-async.js'
 import * as reactor from './reactor.js'
-import { developReactor, listReactorRuns } from './reactor-log.js'
+import { developReactor, listReactorRuns } from './reactor-runs.js'
 
 export const noun = {
   name: 'reactor',

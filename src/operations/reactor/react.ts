@@ -27,7 +27,7 @@ import { addSecret, detokenize, type FoundExpressions, findExpressions, USE } fr
 import { tokenize } from '../token/tokenize.js'
 import { findApplicationOf, findFormulaOf, reactorId } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
-import { keepRun } from './reactor-log.js'
+import { keepRun } from './reactor-runs.js'
 
 export const responseOutput = component('ReactorResponse', ['raw', 'tokens'], {
   'tokens?': anyJson('The tokens of the `tokenize` result of the code.'),

@@ -10,7 +10,8 @@ import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MAX_ANSWER_BYTES } from '../../framework/ports/reactors.js'
 import * as token from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
-import { createAttributes, type TokenView, tokenFilters } from '../token/token-attributes.js'
+import { createAttributes, type TokenView } from '../token/token-attributes.js'
+import { tokenFilters } from '../token/token-filters.js'
 import { tokenize } from '../token/tokenize.js'
 
 /** Answers are sent to the child process over a pipe, several at once, so their size is limited. */

@@ -23,7 +23,7 @@ import {
 import { findNewest } from '../../storage/store.js'
 import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
 import { manage } from '../manage.js'
-import { removeRuns } from './reactor-log.js'
+import { removeRuns } from './reactor-runs.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
 

@@ -14,6 +14,7 @@ import { isLinked, removeDependents } from './lifetime.js'
 import * as search from './search.js'
 import { filterConditions, listGranted, logToken, logTokenUse, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
+import { checkFilters, tokenFilters } from './token-filters.js'
 import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
 import { generateTokens, tokenize } from './tokenize.js'
 
@@ -53,14 +54,14 @@ export const listTokens = operation({
   summary: 'List tokens, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens',
-  input: inputSchema([], { ...attributes.tokenFilters, ...pageInput(100) }),
+  input: inputSchema([], { ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
   examples: [
     'coffer token list',
     'coffer token list --type card --metadata customer=42 --size 50',
     `coffer token list --container '/pci/*'`,
   ],
-  check: attributes.checkFilters,
+  check: checkFilters,
   runDetached: (session, input) =>
     readList(
       session,
@@ -200,10 +201,10 @@ export const listChildren = operation({
   summary: 'List the children of a token, newest first.',
   permissions: ['token:read'],
   route: 'GET /tokens/{parent_id}/children',
-  input: inputSchema(['parent_id'], { parent_id, ...attributes.tokenFilters, ...pageInput(100) }),
+  input: inputSchema(['parent_id'], { parent_id, ...tokenFilters, ...pageInput(100) }),
   output: listOutput(tokenOutput),
   examples: ['coffer token children customer-42', 'coffer token children customer-42 --type card'],
-  check: attributes.checkFilters,
+  check: checkFilters,
   runDetached(session, { parent_id, ...filters }) {
     const ofParent = async (context: Context) => {
       requireTransform(context, 'token:read', await requireRecord(context, 'token', parent_id))

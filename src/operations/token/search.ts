@@ -22,7 +22,8 @@ import { cursorInput, cursorOutput, listOutput, pageInput } from '../../framewor
 import { closedInput, inputSchema } from '../../framework/schema.js'
 import type { Condition } from '../../storage/store.js'
 import { inContainers, listGranted, whereAllowed } from './token-access.js'
-import { readDeclaration, tokenFilters, tokenOutput } from './token-attributes.js'
+import { readDeclaration, tokenOutput } from './token-attributes.js'
+import { tokenFilters } from './token-filters.js'
 
 const text = { type: 'string', minLength: 1 } as const
 const query = {

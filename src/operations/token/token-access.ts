@@ -8,14 +8,8 @@ import type { Listing } from '../../framework/list.js'
 import type { Context, LogEntry } from '../../framework/operation.js'
 import { type Condition, eachRecord } from '../../storage/store.js'
 import { recordUse } from './lifetime.js'
-import {
-  entityTypeOf,
-  messageAbout,
-  type TokenFilters,
-  type TokenView,
-  viewToken,
-  wantedTypes,
-} from './token-attributes.js'
+import { entityTypeOf, messageAbout, type TokenView, viewToken } from './token-attributes.js'
+import { type TokenFilters, wantedTypes } from './token-filters.js'
 
 /** Steps of reading a set of containers, of comparing one with a prefix, and of deciding about one by a rule. */
 const SET_STEPS = 2000

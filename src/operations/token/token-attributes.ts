@@ -1,13 +1,12 @@
 import type { Transform } from '../../domain/access/permissions.js'
-import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
+import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { EntityType } from '../../domain/records/log-record.js'
 import type { IntentRecord, TokenRecord } from '../../domain/records/records.js'
 import { binLength, brandOf, CARD_BRANDS } from '../../domain/token/card-number.js'
 import { TOKEN_TYPE_NAMES, TOKEN_TYPES } from '../../domain/token/token-types.js'
-import { invalid } from '../../errors.js'
 import type { Caller } from '../../framework/caller/caller.js'
 import * as output from '../../framework/output.js'
-import { filterBy, type Infer, patchOf } from '../../framework/schema.js'
+import { type Infer, patchOf } from '../../framework/schema.js'
 
 const { anyJson, boolean, count, date, enumOf, object, text, textMap, texts, uuid } = output
 
@@ -21,7 +20,7 @@ export function entityTypeOf({ type, is_intent }: Pick<TokenRecord, 'type' | 'is
   return type === 'card' || type === 'bank' ? type : 'token'
 }
 
-/** `message`: about a token. */
+/** Says "Token intent" instead of "Token" if it is one. */
 export function messageAbout({ is_intent }: Pick<TokenRecord, 'is_intent'>, message: string): string {
   return is_intent ? message.replace('Token', 'Token intent') : message
 }
@@ -34,7 +33,7 @@ const textTypes = TOKEN_TYPES.filter(({ name, isStructured }) => !isStructured &
 const secret = { type: 'string', sensitive: true } as const
 const integer = { type: 'integer' } as const
 
-/** Attributes of new tokens and of patches. */
+/** Attributes that create and patch declare identically. Metadata and expires_at differ in a patch. */
 const commonAttributes = {
   data: {
     nullable: true,
@@ -71,7 +70,7 @@ const commonAttributes = {
   deduplicate_token: { type: 'boolean', description: 'Return an existing token with the same fingerprint.' },
 } as const
 
-const metadata = {
+export const metadata = {
   type: 'object',
   additionalProperties: { type: 'string' },
   maxProperties: 50,
@@ -156,7 +155,7 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** From these a token can be created again. In the order of the columns of CSV, which programs may count. */
+/** Those of an export, which `create` accepts. Programs may rely on the order of the columns: a new one is the last. */
 export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
   (name) => name in createAttributes,
 )
@@ -223,35 +222,6 @@ function visibleData(record: TokenRecord, transform: Transform): unknown {
   if (transform === 'reveal') return record.data
   if (transform === 'redact' || record.mask === undefined) return undefined
   return record.masked ?? null
-}
-
-export const tokenFilters = {
-  id: { ...filterBy('Only the token with this id.'), refersTo: 'token' },
-  type: filterBy('Only tokens of this type.', TOKEN_TYPE_NAMES),
-  types: filterBy('Only tokens of these types, separated by commas.'),
-  container: filterBy('Only tokens in this container; a trailing * matches what follows: /pci/*.'),
-  metadata: {
-    ...metadata,
-    minProperties: 1,
-    description: 'Only tokens with this metadata, also as JSON; values are compared case-insensitively.',
-  },
-} as const
-
-/** @throws CofferError `validation` for an empty type */
-export function checkFilters({ types = [] }: Lenient<Pick<TokenFilters, 'types'>>): void {
-  if (types.some((text) => text !== undefined && splitTypes(text).includes('')))
-    throw invalid('types', 'must be types separated by commas')
-}
-
-export type TokenFilters = Infer<{ type: 'object'; properties: typeof tokenFilters }>
-
-export function wantedTypes({ type, types }: TokenFilters): string[] | undefined {
-  if (type === undefined && types === undefined) return undefined
-  return [...(type ?? []), ...(types ?? []).flatMap(splitTypes)]
-}
-
-function splitTypes(text: string): string[] {
-  return text.split(',').map((type) => type.trim())
 }
 
 const { card, bank } = tokenOutput.properties

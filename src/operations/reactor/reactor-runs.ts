@@ -1,6 +1,6 @@
 /** The stored runs of reactors. They may contain arguments, so only the owner of the vault can read them. */
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { ReactorLogRecord } from '../../domain/records/records.js'
+import type { ReactorRunRecord } from '../../domain/records/records.js'
 import type { CofferError } from '../../errors.js'
 import { type Context, operation, type Session } from '../../framework/operation.js'
 import { anyJson, arrayOf, count, date, number, object, text, texts } from '../../framework/output.js'
@@ -25,7 +25,7 @@ export async function keepRun(
 ): Promise<void> {
   const { code, status, message, errors } =
     typeof ended === 'number' ? { code: 'done', status: ended } : ended
-  const record: ReactorLogRecord = {
+  const record: ReactorRunRecord = {
     id: createUuid(),
     reactor_id,
     outcome: code,
@@ -42,8 +42,8 @@ export async function keepRun(
   await removeOldest(store, caller.tenant, reactor_id)
 }
 
-function cutConsole(lines: ReactorRun['console']): ReactorLogRecord['console'] {
-  const kept: ReactorLogRecord['console'] = []
+function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
+  const kept: ReactorRunRecord['console'] = []
   let left = KEPT_CHARACTERS
   for (const { level, text } of lines) {
     if (text.length > left)
