@@ -218,3 +218,27 @@ t.test('help topics are resources, and two prompts say how', async (t) => {
   t.match(await read('vault_file', { file: 'a.txt' }), 'a.txt')
   await t.rejects(read('vault_file', {}))
 })
+
+t.test('what was asked before standard input ended is answered', async (t) => {
+  const home = await createVaultHome(t)
+  const { key } = await home.json('app create --agent helper')
+  const greeting = {
+    protocolVersion: '2025-11-25',
+    capabilities: {},
+    clientInfo: { name: 'pipe', version: '1' },
+  }
+  const messages = [
+    { id: 1, method: 'initialize', params: greeting },
+    { method: 'notifications/initialized' },
+    { id: 2, method: 'tools/call', params: { name: 'token_create', arguments: CARD } },
+    { id: 3, method: 'tools/list' },
+  ]
+  const stdin = messages.map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`).join('')
+  const { stdout, code } = await home.run('mcp', { stdin, env: { COFFER_API_KEY: key } })
+  const answers = stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  t.same(answers.map(({ id, error }) => error ?? id).sort(), [1, 2, 3])
+  t.equal(code, 0)
+})

@@ -2,6 +2,8 @@
  * `coffer mcp`: the operations of an application as the tools of an agent, over standard input and output. What the greeting
  * does without is loaded after it.
  */
+import { PassThrough } from 'node:stream'
+import { setImmediate } from 'node:timers/promises'
 import {
   acceptedContent,
   type CallToolResult,
@@ -50,14 +52,16 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
   const stdin = input.claimStdin('coffer mcp')
+  // The transport closes when its input ends, but calls under way are still to be answered.
+  const messages = stdin.pipe(new PassThrough(), { end: false })
   context.handlesSignals()
   await new Promise<void>((resolve, reject) => {
     // Greeted first: opening the vault takes longer than the client needs to be answered.
-    const begin = () => setImmediate(() => open().catch(reject))
+    const begin = () => setImmediate().then(open).catch(reject)
     for (const event of ['end', 'close', 'error'])
       stdin.once(event, () => open().then(() => resolve(), reject))
     signal.addEventListener('abort', () => resolve(), { once: true })
-    const transport = new StdioServerTransport(stdin, terminal.stdout)
+    const transport = new StdioServerTransport(messages, terminal.stdout)
     serveStdio(
       () => {
         begin()
@@ -66,7 +70,10 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
       { transport },
     )
   })
+  await setImmediate()
   await vault.settle()
+  await setImmediate()
+  messages.end()
 }
 
 /** The vault of a run, open while calls are under way, so that other commands reach it in between. */

@@ -8,7 +8,9 @@ export function runLine(
   line: string,
   variables: Readonly<Record<string, string | undefined>>,
 ): Promise<void> {
-  const child = spawn('/bin/sh', ['-c', line], { cwd, env: { ...env, ...variables }, stdio: 'inherit' })
+  // Commands in the line reach the server, whatever vault this command has found in its environment.
+  const own = { ...env, COFFER_VAULT: undefined, COFFER_STORE: undefined, ...variables }
+  const child = spawn('/bin/sh', ['-c', line], { cwd, env: own, stdio: 'inherit' })
   signal.addEventListener('abort', () => child.kill(), { once: true })
   return new Promise((resolve, reject) => {
     const end = (how: number | string | null) => {
