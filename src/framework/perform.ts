@@ -223,6 +223,7 @@ async function runCheck(
     checked = await definition.check!(isFit ? input : dropMistyped(definition.input, input), tools)
   } catch (error) {
     if (!(error instanceof CofferError) || error.errors === undefined) throw error
+    // Those of the schema come first, and stand for a property that has both.
     refuseErrors({ ...errors, ...error.errors, ...errors })
   }
   refuseErrors(errors)

@@ -84,14 +84,17 @@ export interface ObjectSchema extends Annotations {
 type Fields = Readonly<Record<string, Schema>>
 type NamesOf<P> = readonly (keyof P & string)[]
 
+/** Ignores properties that it does not name. */
 export function inputSchema<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: true } as const
 }
 
+/** Also takes an empty text for an absent one. */
 export function lenientInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { ...inputSchema(required, properties), isEmptyAbsent: true } as const
 }
 
+/** Refuses properties that it does not name. */
 export function closedInput<const P extends Fields, const R extends NamesOf<P>>(required: R, properties: P) {
   return { type: 'object', properties, required, additionalProperties: false } as const
 }

@@ -19,7 +19,7 @@ const KEYS = '/applications/{application_id}/keys'
 const INVITATIONS = '/tenants/self/invitations'
 const LINK = '/tokens/{parent_id}/children/{child_id}'
 
-/** By permissions, with a space between several. */
+/** Calls by the permissions that they require, with a space between several; a key may recur in another object. */
 const CALLS: Record<string, string[]>[] = [
   {
     '': [
@@ -93,7 +93,7 @@ export type Input = Record<string, unknown>
 
 /** How a request is made, and spoiled: inputs that are laid over the good one. `$name` is the id of something that `populate` (`matrix.test.ts`) has made. */
 export interface FaultyInputs {
-  /** Default: the ids of the path, of something of its noun. */
+  /** Default: each parameter of the path is the id of what `populate` has made of the noun. */
   good?: Input
   /** Each wrong in itself, whatever is stored. */
   input?: Input[]

@@ -155,7 +155,7 @@ export const tokenOutput = output.component('Token', columns, {
 
 export type TokenView = Infer<typeof tokenOutput>
 
-/** Those of an export, which `create` accepts. Programs may rely on the order of the columns: a new one is the last. */
+/** The columns of exports and seeds: attributes that `create` accepts. Programs rely on their order; a new one goes behind these. */
 export const exportedAttributes = Object.keys(tokenOutput.properties).filter(
   (name) => name in createAttributes,
 )
