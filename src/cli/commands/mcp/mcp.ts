@@ -22,7 +22,6 @@ import type { ApplicationView } from '../../../operations/application/applicatio
 import type { OperationRequest, Vault } from '../../../vault/vault.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext, Options } from '../../context.js'
-import { reachThisVault, withVault } from '../../target/vault.js'
 import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
@@ -90,9 +89,11 @@ function shareVault(context: CommandContext) {
           close = end
           resolve(vault)
         })
-      closed = reachThisVault(context)
-        .then((vault) => withVault(context, vault, work))
-        .catch(reject)
+      const reach = async () => {
+        const { reachThisVault, withVault } = await import('../../target/vault.js')
+        await withVault(context, await reachThisVault(context), work)
+      }
+      closed = reach().catch(reject)
     })
   }
   return {
