@@ -187,7 +187,7 @@ export interface Operation<
   readonly mayAnswerHttp?: true
   /** The answer contains data of tokens. The owner sees it masked: a write always, a read without `--reveal`. */
   readonly isRevealable?: true
-  /** What its command asks first, if it destroys something: the ids follow, then "Go on?". Without an output it then says "Deleted.". */
+  /** The question that its command asks first, if it destroys something: the ids follow, then "Go on?". Without an output the command says "Deleted.". */
   readonly confirmation?: string
   /** In no-reveal mode it is refused: it gives data, or keys, or decides what code does with data. */
   readonly noReveal?: 'refused'

@@ -29,7 +29,7 @@ interface Annotations {
   suggestions?: readonly string[]
   /** A person is asked for it, although it has a default. */
   isAsked?: true
-  /** What each value means, for questions and completion. */
+  /** The meaning of each value, for questions and completion. */
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }

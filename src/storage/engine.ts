@@ -116,7 +116,7 @@ export interface LogSealer {
     chain?: number,
     batches?: readonly PendingBatch[],
   ): Awaitable<void>
-  /** What seals batches of a tenant's entries. Undefined if the tenant does not exist any more. */
+  /** Returns the function that seals batches of a tenant's entries; undefined if the tenant does not exist any more. */
   sealerOf(reader: EngineReader, tenant: number): Awaitable<SealEntries | undefined>
   /** None if a chain has them. Undefined if they do not open, the tenant is gone, or it is unknown. */
   openPending(

@@ -11,6 +11,7 @@ import {
   TIMEOUT_MS,
 } from '../../src/storage/postgres/pool.js'
 import * as sql from '../../src/storage/postgres/read-sql.js'
+import { createFits } from '../../src/storage/postgres/write-sql.js'
 import { createTables, sharedDatabase } from './postgres-server.js'
 
 const KIND = 1
@@ -105,6 +106,18 @@ t.test('a unit is as few statements as it can be', async (t) => {
     ['begin isolation level read committed', 'write', 'get'],
     ['share', 'write', 'commit'],
   ])
+})
+
+t.test('no commit joins those that log a mebibyte', async (t) => {
+  const changes = new Map()
+  for (const size of [2 ** 19, 2 ** 20]) {
+    const fits = createFits()
+    fits({
+      changes,
+      logs: [{ tenant: 1, seal: () => idOf(1), entries: [{ tenant: 1, bytes: size, time: 0 }] }],
+    })
+    t.equal(fits({ changes }), size < 2 ** 20)
+  }
 })
 
 t.test('units that commit together log one row; one of them that is refused runs again alone', async (t) => {

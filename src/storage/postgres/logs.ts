@@ -3,7 +3,6 @@
  * get there within 25 ms. Each row names the chain that its server leases. The server moves its rows into that chain, oldest
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
-
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { batchKey } from '../../domain/records/taken-batches.js'
 import type {
@@ -29,7 +28,7 @@ const LEASE_MS = 60_000
 const MOVED_PAGE = { limit: 500, bytes: 256 * 1024 }
 const UNLEASED = `where not exists (select 1 from coffer_chains c where c.id = w.chain and c.until >= ${NOW_MS})`
 
-/** What a unit of work has logged in a tenant. */
+/** Entries that a unit of work has logged in one tenant. */
 export interface Logged {
   tenant: number
   entries: readonly LogEntry[]

@@ -23,7 +23,7 @@ export class Unit implements port.EngineWriter {
   readonly #shared: Shared
   readonly #options: UnitOptions
   readonly #session: Session
-  /** What it stores, if a person confirmed the clock. */
+  /** Stored by the commit if a person has confirmed the clock. */
   #trusted: Times | undefined
   /** Rows that a change has read by their ids and has not written. */
   readonly #rows = new Map<string, sql.FoundRow | undefined>()
@@ -72,7 +72,7 @@ export class Unit implements port.EngineWriter {
     if (!this.#options.hasSent) {
       await logs.send()
       this.#options.hasSent = true
-      // What it has read may be of a moment before they were stored.
+      // Earlier reads of this unit may be of a moment before they were stored.
       if (this.#session.moments > 0) throw this.#session.collide('stale')
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant))

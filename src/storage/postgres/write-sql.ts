@@ -9,7 +9,7 @@ import { NOTHING, type RowName, STATE, type StoreState } from './read-sql.js'
 const KEY_BYTES = 8
 /** A commit of more rows may take long. */
 const MAX_QUICK = 100
-/** Sealed bytes of commits, to which no other is added. */
+/** Bytes of rows and log entries of commits, to which no other is added. */
 const MAX_BYTES = 1024 * 1024
 
 export const INSERT = 1
@@ -161,7 +161,7 @@ export function createFits(): (next: Commit) => boolean {
   let bytes = 0
   let isAlone = false
   return (next) => {
-    const { changes, state = ANY } = next
+    const { changes, logs = [], state = ANY } = next
     const isFirst = expected === undefined
     const isOther = !isFirst && !agree(expected!, state)
     isAlone ||= locksState(next)
@@ -172,6 +172,7 @@ export function createFits(): (next: Commit) => boolean {
       known.set(name, action < CHECK)
       bytes += sealed.length
     }
+    for (const { entries } of logs) for (const each of entries) bytes += each.bytes
     if (isFirst || state.changes >= 0) expected = state
     return true
   }
