@@ -153,9 +153,9 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   t.notMatch(asked.join(), NUMBER)
   isAllowed = false
   t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
-  const dry = await call('proxy_call', { ...input, dry_run: true })
-  t.equal(dry.isError, false, 'a dry run needs no consent')
-  t.equal(asked.length, 2)
+  t.equal((await call('proxy_call', { ...input, dry_run: true })).isError, false, 'needs no consent')
+  t.match(await call('reactor_react', { id: 'none', dry_run: true }), { text: /did not allow/ }, 'needs it')
+  t.equal(asked.length, 3)
   const uses = { count: 1, seen_by: [{ operation: 'use', actor_type: 'application' }] }
   t.match(await home.json('log reveals card-1'), uses)
   const mute = await connect({ words: ['--confirm', '--allow-net', new URL(destination.url).host] })

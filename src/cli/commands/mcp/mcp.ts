@@ -186,8 +186,10 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { relay, confirmation, log, name } = tool
+    // Other operations ignore a property called `dry_run`, and do their work.
+    const isDryRun = relay !== undefined && input.dry_run === true
     const isHarmless = relay === undefined && confirmation === undefined && log?.operation !== 'react'
-    if (isHarmless || input.dry_run === true) return undefined
+    if (isHarmless || isDryRun) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
