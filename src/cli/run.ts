@@ -111,8 +111,7 @@ async function explainTask(task: Task, application: string | undefined): Promise
     ({ permission, transform, decided_by }) =>
       permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner',
   )
-  const hidden = 'The caller would see the data in the clear; it is masked here. Show it with --reveal.'
-  if (task.options.reveal !== true && isPlaintext) await task.notice(hidden)
+  if (isPlaintext) await task.notice('The caller would see the data in the clear; it is masked here.')
   await task.notice('The operation was not performed.')
 }
 

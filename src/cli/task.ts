@@ -105,8 +105,8 @@ export class Run {
       /** Explains the operation for an application, or else for the caller. */
       explain: async (application?: string): Promise<Explanation> => {
         const as = application !== undefined || key === undefined ? await this.#asOwner() : { key }
-        const explain = { reveal: options.reveal === true, application }
-        return (await askOnce(context, { operation: name, input, as, explain })) as Explanation
+        const request = { operation: name, input, as, explain: { application } }
+        return (await askOnce(context, request)) as Explanation
       },
       print: (result: unknown, other = format, more?: PrintedBesides) =>
         printAnswer({ ...this.#run, input, format: other }, result, more),

@@ -217,11 +217,10 @@ async function answerRequest<Name extends string>(
   definition: RegisteredOperation,
 ): Promise<Outcome<ResultOf<Name>>> {
   const isNoReveal = noReveal === true || settingOf((await app.store.read(readSettings)).values, 'no_reveal')
-  if (isNoReveal && (explain?.reveal === true || (!('key' in as) && as.reveal)))
-    throw noRevealError('--reveal')
+  if (isNoReveal && !('key' in as) && as.reveal) throw noRevealError('--reveal')
   if (explain !== undefined) {
     const whose = await findExplained(app, as, explain)
-    const result = await explainOperation(app, whose, definition, input, { ...explain, isNoReveal })
+    const result = await explainOperation(app, whose, definition, input, isNoReveal)
     return { status: 200, result: result as ResultOf<Name> }
   }
   const known =

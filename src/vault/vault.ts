@@ -11,7 +11,7 @@ export interface OperationRequest<Name extends string = string> {
   input: Record<string, unknown>
   as: { key: string } | { reveal: boolean; tenant?: string | undefined }
   /** Explains the operation instead, for the application with this id, or else for the caller. */
-  explain?: { application?: string | undefined; reveal: boolean }
+  explain?: { application?: string | undefined }
   idempotencyKey?: PerformOptions['idempotencyKey']
   /** In no-reveal mode, which a setting of the vault may also turn on. */
   noReveal?: boolean

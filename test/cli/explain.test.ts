@@ -91,8 +91,8 @@ t.test('the owner, a key, and an expired key', async (t) => {
     decisions: [{ decided_by: { priority: 2 }, transform: 'reveal' }],
   })
   t.notOk(JSON.stringify(asKey).includes('secret text'), 'data is masked on every screen')
-  const revealed = await home.json('token get note --explain --reveal', { env })
-  t.equal(revealed.sees.data, 'secret text')
+  const refused = await home.run('token get note --explain --reveal', { env })
+  t.match(refused, { code: 2, stdout: '' }, 'which the log would not have')
   const unknown = { COFFER_API_KEY: 'key_1111111111111111111111' }
   const wrong = await home.json('token get note --explain', { env: unknown })
   t.match(wrong, { outcome: { status: 401 }, decisions: [] })

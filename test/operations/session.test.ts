@@ -118,7 +118,7 @@ t.test('an explanation says which condition failed, of the session and of its au
   await askAs(backend.key, 'session authorize', { nonce, rules })
   const operation = requireOperation('token get')
   const about = { id: 'card-1' }
-  const { decisions } = await explain(app, { key: session_key }, operation, about, { reveal: false })
+  const { decisions } = await explain(app, { key: session_key }, operation, about)
   const reason = 'condition does not hold'
   t.match(decisions, [
     { of: 'session', decided_by: { priority: 2 }, passed_over: [{ priority: 1, reason, condition }] },

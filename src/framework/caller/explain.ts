@@ -19,7 +19,7 @@ export interface Explanation {
   permissions: { permission: Permission; is_held: boolean }[]
   decisions: ExplainedDecision[]
   outcome: { status: number; detail?: string; errors?: PropertyErrors }
-  /** The answer; data that a rule reveals is masked in it unless `reveal`. */
+  /** The answer. Data that a rule reveals is masked in it, because no log record tells that somebody saw it. */
   sees?: unknown
 }
 
@@ -29,7 +29,7 @@ export async function explain(
   whose: Explained,
   definition: AnyOperation,
   input: Record<string, unknown>,
-  { reveal, isNoReveal }: { reveal: boolean; isNoReveal?: boolean },
+  isNoReveal = false,
 ): Promise<Explanation> {
   if (definition.isExplainable !== true) throw usage('Only operations on tokens can be explained.')
   const notes = new Map<string, ExplainedDecision>()
@@ -46,7 +46,7 @@ export async function explain(
     permission,
     is_held: caller.holds(permission),
   }))
-  const noting = recordDecisions(reveal ? caller : maskingCaller(caller), notes)
+  const noting = recordDecisions(maskingCaller(caller), notes)
   const answer = await performAndUndo(host, noting, notes, definition, input)
   return { ...about, caller: { ...caller.actor }, permissions, decisions: [...notes.values()], ...answer }
 }
