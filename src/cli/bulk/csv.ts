@@ -109,7 +109,9 @@ function readPath(text: string): Path | 'none' {
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
-  return isKnown && !isDeep && !path.includes('') && !path.includes('__proto__') ? path : 'none'
+  // As in JSON.
+  const isPrototype = /(?:^|\.)(?:__proto__|constructor\.prototype)(?:\.|$)/.test(text)
+  return isKnown && !isDeep && !path.includes('') && !isPrototype ? path : 'none'
 }
 
 function readRecord(cells: readonly string[], paths: readonly Path[], line: number): Row {
@@ -132,7 +134,8 @@ function place(value: Record<string, unknown>, path: readonly string[], cell: un
   const [first = '', ...rest] = path
   if (rest.length === 0) value[first] = cell
   else {
-    value[first] ??= {}
+    // Every object inherits members such as `constructor`, which all objects share.
+    if (!Object.hasOwn(value, first)) value[first] = {}
     place(value[first] as Record<string, unknown>, rest, cell)
   }
 }

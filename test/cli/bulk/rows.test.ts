@@ -89,6 +89,7 @@ t.test('CSV is rows by the paths of its columns', async (t) => {
     [2, { type: 'token', ...whole }],
     [3, { type: 'token', data: '42', containers: ['/a/', '/b/'] }],
   ])
+  t.strictSame(brief(await csv('data.toString.x\ny\n')), [[2, { data: { toString: { x: 'y' } } }]])
   const faults = [{ line: 2, fault: /data/ }, { fault: /3 cells/ }]
   t.match(await csv('type,data\ntoken,{oops\ntoken,4242,7'), faults)
 })
@@ -99,9 +100,8 @@ t.test('a column without a place, and what is no CSV, is refused without quoting
     ['type,data\n', ['typ=type'], /no column "typ"; did you mean type\?$/],
     ['type,a\n', ['a=type'], /Two columns give the same/],
     ['data,data.x\n', [], /one gives a part of the other/],
-    ['type,a\n', ['a=data.__proto__.x'], /No path/],
     ['Ada,4242424242424242\n', [], /its column 2 looks like a value\.$/],
-    ['type,a\n', ['a=data..x'], /No path/],
+    ['a,b,c\n', ['a=data..x', 'b=data.__proto__.x', 'c=data.constructor.prototype.x'], /: "a", "b", "c"/],
     [`type,data${'.a'.repeat(100_000)}\n`, [], /No path/],
     ['type\n', ['type'], /column=path/],
     ['', [], /no line with the names/],
