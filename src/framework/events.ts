@@ -1,4 +1,5 @@
 /** Writes the log records of a unit of work, and stores its events for the webhooks that subscribe to them, in that unit. */
+import type { Awaitable } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { DeliveryRecord, Kind, LogRecord, TenantRecord } from '../domain/records/records.js'
 import { describeEvent, eventOf } from '../domain/webhook/events.js'
@@ -16,12 +17,12 @@ type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
 export type EventTools = Pick<Context, 'store' | 'createUuid'> & Partial<Pick<Context, 'date'>>
 
 /** Returns what is to be enqueued after the commit. */
-export async function writeEntries(
+export function writeEntries(
   { store, createUuid, date: created_at = formatDate(store.now) }: EventTools,
   tenant: TenantRecord,
   entries: readonly Entry[],
   trace_id: string,
-): Promise<Waiting[]> {
+): Awaitable<Waiting[]> {
   for (const { type: entity_type, id: entity_id, as, transform, actor } of entries) {
     if (as === undefined) continue
     const record: LogRecord = {
@@ -37,8 +38,7 @@ export async function writeEntries(
     }
     if (actor.id !== undefined) record.actor_id = actor.id
     if (transform !== undefined) record.transform = transform
-    const logging = store.log(tenant.number, record, store.now)
-    if (logging !== undefined) await logging
+    store.log(tenant.number, record, store.now)
   }
   if (tenant.webhooks === undefined) return []
   return storeEvents({ store, createUuid, date: created_at }, tenant, entries, trace_id)

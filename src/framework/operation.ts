@@ -1,6 +1,7 @@
 /** The declaration of an operation, from which everything else is derived; `perform` runs it. */
 import type { RandomSource, Signer } from '../crypto/ports.js'
 import type { Permission, Transform } from '../domain/access/permissions.js'
+import type { Awaitable } from '../domain/awaitable.js'
 import type { Turns } from '../domain/expression/budget.js'
 import type { Expressions } from '../domain/expression/expression.js'
 import type { Lenient } from '../domain/omit-undefined.js'
@@ -195,7 +196,7 @@ export interface Operation<
   readonly log?: LogEntry
   /** Validates what a schema cannot express, without stored data; `input` lacks properties with errors. @throws CofferError `validation` */
   check?(input: Lenient<Infer<I>>, tools: CheckTools): Checked | Promise<Checked>
-  run?(context: Context, input: Infer<I>, checked: Checked): Promise<Result<O>>
+  run?(context: Context, input: Infer<I>, checked: Checked): Awaitable<Result<O>>
   /** Instead of `run`: takes several units of work. */
   runDetached?(session: Session, input: Infer<I>, checked: Checked): Promise<Answer<O> | HttpAnswer>
   /** Runs in the owner's process without an open vault. Beside another handler: if the vault is too damaged to open. */

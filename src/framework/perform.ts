@@ -1,4 +1,5 @@
 /** The only way to run an operation, for commands, HTTP requests and reactor code: authorize, check, run, log. */
+import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
 import type { Caller } from './caller/caller.js'
@@ -77,14 +78,15 @@ async function run(execution: Execution, input: OperationInput, parseErrors?: Re
   }
   const { run } = definition
   if (run === undefined) throw new CofferError('internal', `${definition.name} cannot run on an open vault.`)
-  const work = async (context: Context) => {
-    const out = await run(context, complete, checked)
-    if (isLoggedOnce) await recordTenant(context)
-    if (out instanceof HttpAnswer) return toOutcome(out, success)
-    const isExisting = out instanceof Existing
-    const result = toAnswer(isExisting ? out.result : out, limits)
-    return { status: isExisting ? 200 : success, result }
-  }
+  const work = (context: Context) =>
+    andThen(run(context, complete, checked), (out) =>
+      andThen(isLoggedOnce ? recordTenant(context) : undefined, () => {
+        if (out instanceof HttpAnswer) return toOutcome(out, success)
+        const isExisting = out instanceof Existing
+        const result = toAnswer(isExisting ? out.result : out, limits)
+        return { status: isExisting ? 200 : success, result }
+      }),
+    )
   return runUnit(execution, work, undefined, keepAll)
 }
 

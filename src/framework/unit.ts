@@ -1,4 +1,5 @@
 import type { Transform } from '../domain/access/permissions.js'
+import { type Awaitable, andThen } from '../domain/awaitable.js'
 import { formatDate } from '../domain/dates.js'
 import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
@@ -28,7 +29,7 @@ export interface Execution {
 /** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
 export async function runUnit<T>(
   { host, caller, definition, traceId, generation, answer, outer }: Execution,
-  work: (context: Context) => Promise<T>,
+  work: (context: Context) => Awaitable<T>,
   durability?: Durability,
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
@@ -36,20 +37,22 @@ export async function runUnit<T>(
   const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
   let recorded: AuditEntry[] = []
   let waiting: Waiting[] = []
-  const out = await host.store.write(async (store) => {
+  const hasDeleted = () => recorded.some(({ as }) => as?.operation === 'delete')
+  const conclude = async (context: Context, out: T) => {
+    if (hasDeleted()) await removeAnswersOfDeleted(context.store, caller.tenant, recorded)
+    if (answer !== undefined && toOutcome !== undefined) await answer.store(context, recorded, toOutcome(out))
+    return out
+  }
+  const out = await host.store.write((store) => {
     recorded = []
     waiting = []
     if (host.generation !== generation) throw staleWorkError()
     if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
     const context = new UnitContext(host, store, caller, definition.log, recorded, waiting)
-    const out = await work(context)
-    if (recorded.length > 0) {
-      await writeLog(context, recorded, traceId)
-      if (recorded.some(({ as }) => as?.operation === 'delete'))
-        await removeAnswersOfDeleted(store, caller.tenant, recorded)
-    }
-    if (answer !== undefined && toOutcome !== undefined) await answer.store(context, recorded, toOutcome(out))
-    return out
+    return andThen(work(context), (out) => {
+      const writing = recorded.length === 0 ? undefined : writeLog(context, recorded, traceId)
+      return andThen(writing, () => (answer === undefined && !hasDeleted() ? out : conclude(context, out)))
+    })
   }, durability ?? usual)
   if (answer !== undefined && toOutcome !== undefined) answer.isStored = true
   else answer?.addRecorded(recorded)
@@ -155,17 +158,19 @@ class UnitContext implements Context {
 }
 
 /** Also stores events for webhooks. Contract: called once for each operation, in its unit of work. */
-export async function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
+export function writeLog(context: Context, recorded: readonly AuditEntry[], traceId: string) {
   const { store, caller } = context
-  const tenant = await store.get('tenant', 0, String(caller.tenant))
-  // The log of a deleted tenant is deleted with it, so its deletion is not logged.
-  if (tenant !== undefined) context.enqueue(await writeEntries(context, tenant, recorded, traceId))
+  return andThen(store.get('tenant', 0, String(caller.tenant)), (tenant) => {
+    // The log of a deleted tenant is deleted with it, so its deletion is not logged.
+    const writing = tenant === undefined ? [] : writeEntries(context, tenant, recorded, traceId)
+    return andThen(writing, (waiting) => context.enqueue(waiting))
+  })
 }
 
 /** The record with this id in the caller's tenant. @throws CofferError `not_found` */
-export async function requireRecord<K extends Kind>(context: Context, kind: K, id: string) {
-  const record = await context.store.get(kind, context.caller.tenant, id)
-  if (record === undefined)
+export function requireRecord<K extends Kind>(context: Context, kind: K, id: string) {
+  return andThen(context.store.get(kind, context.caller.tenant, id), (record) => {
+    if (record !== undefined) return record
     throw new CofferError('not_found', `There is no ${kind.replace('_', ' ')} with this id.`)
-  return record
+  })
 }

@@ -125,15 +125,17 @@ class RequestState {
   }
 
   /** @throws CofferError `unauthenticated`, `rate_limited` */
-  async #identify(allowsCached: boolean): Promise<Caller> {
+  #identify(allowsCached: boolean): Promise<Caller> {
     const { host, names, authenticate } = this.#parts
     const key = readHeader(this.#request.headers, names.apiKey)
     if (key === undefined || key === '')
       throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
-    const caller = this.#limit(await authenticate(host, key, { request: this.#request, allowsCached }))
-    if (caller.applicationType !== 'public') this.#isForPages = false
-    this.#admit(caller)
-    return caller
+    return authenticate(host, key, { request: this.#request, allowsCached }).then((known) => {
+      const caller = this.#limit(known)
+      if (caller.applicationType !== 'public') this.#isForPages = false
+      this.#admit(caller)
+      return caller
+    })
   }
 
   /** The caller in no-reveal mode if the request asks for it; the answer then says so. */

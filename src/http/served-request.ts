@@ -148,16 +148,23 @@ export class ServedRequest implements HttpRequest {
     })
   }
 
-  async #send(answer: HttpResponse): Promise<void> {
-    const { status, headers, body, bytes, stream, cutAt } = answer
-    const [message, response] = [this.#message, this.#response]
-    const isComplete = message.complete
-    if (cutAt === 'start') return void message.socket.destroy()
-    const { isStopping, stallMs } = this.#service
-    if (!isComplete || (isStopping && this.#connection.isLast)) headers.connection = 'close'
+  /** A promise unless the answer is sent at once. */
+  #send(answer: HttpResponse): Promise<void> | undefined {
+    const { headers, body, bytes, stream, cutAt } = answer
+    if (cutAt === 'start') return void this.#message.socket.destroy()
+    if (!this.#message.complete || (this.#service.isStopping && this.#connection.isLast))
+      headers.connection = 'close'
     const length = stream === undefined ? (bytes?.length ?? Buffer.byteLength(body)) : 0
     this.lease.settle(length)
-    if (length <= LARGE_BYTES && this.#sendAtOnce(answer, length)) return
+    if (length <= LARGE_BYTES && this.#sendAtOnce(answer, length)) return undefined
+    return this.#sendByNode(answer, length)
+  }
+
+  async #sendByNode(answer: HttpResponse, length: number): Promise<void> {
+    const { status, headers, body, bytes, stream, cutAt } = answer
+    const message = this.#message
+    const response = this.#response
+    const isComplete = message.complete
     response.once('close', () => this.close())
     if (stream !== undefined) {
       // An error of the stream closes the connection, so that the client sees that the response is incomplete.
@@ -168,9 +175,9 @@ export class ServedRequest implements HttpRequest {
       const content = bytes ?? (length > LARGE_BYTES ? Buffer.from(body) : body)
       if (status !== 204) headers['content-length'] = String(length)
       response.writeHead(status, headers)
-      if (cutAt !== undefined)
+      if (typeof cutAt === 'number')
         return void response.write(Buffer.from(content).subarray(0, cutAt), () => message.socket.destroy())
-      if (length > LARGE_BYTES) response.setTimeout(stallMs)
+      if (length > LARGE_BYTES) response.setTimeout(this.#service.stallMs)
       if (isComplete) return void response.end(content)
       response.write(content)
     }
@@ -181,7 +188,8 @@ export class ServedRequest implements HttpRequest {
 
   /** In one write, in half the time. False if Node has to send it, as with headers that are not ours. */
   #sendAtOnce({ status, headers, body, bytes, stream, cutAt }: HttpResponse, length: number): boolean {
-    const [{ socket, httpVersion, method }, response] = [this.#message, this.#response]
+    const { socket, httpVersion, method } = this.#message
+    const response = this.#response
     const isOther =
       (bytes ?? stream ?? cutAt ?? headers.connection ?? headers['content-security-policy']) !== undefined
     if (isOther || !response.shouldKeepAlive || httpVersion !== '1.1' || response.socket !== socket)

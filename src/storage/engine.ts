@@ -1,11 +1,11 @@
 /** The port of storage engines, whose port above is `store.ts`; `barrier/` translates between the two. */
+import type { Awaitable } from '../domain/awaitable.js'
 import { CofferError } from '../errors.js'
 import type { ClockState, Durability, Page, RangeField } from './store.js'
 import type { Times } from './time.js'
 import type { Header } from './vault-file.js'
 
-/** A local engine returns values, a remote engine returns promises; callers await both. */
-export type Awaitable<T> = T | Promise<T>
+export type { Awaitable }
 
 /** 16 bytes: keyed digest of kind, tenant and id. */
 export type RowId = Uint8Array
@@ -156,7 +156,7 @@ export interface EngineWriter extends EngineReader {
    * Sealed in the commit of this unit; up to 50 ms later if the unit writes nothing else and nobody waits for
    * the sync. An engine of several processes may first commit it as a {@link PendingBatch}.
    */
-  append(entry: LogEntry): Awaitable<void>
+  append(entry: LogEntry): void
   /** Removes every row of the tenant, logs included. */
   dropTenant(tenant: number): Awaitable<void>
   /** Commits the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */

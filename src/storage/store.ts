@@ -1,4 +1,5 @@
 /** The port of storage that operations see: records, in units of work. The port below it is `engine.ts`. */
+import type { Awaitable } from '../domain/awaitable.js'
 import type { Kind, LogRecord, RecordOf } from '../domain/records/records.js'
 
 export type RangeField = 'created' | 'modified' | 'expires'
@@ -44,8 +45,8 @@ export interface StoreReader {
   readonly now: number
   /** After a jump of the clock expired records are not purged. */
   readonly clock: ClockState
-  /** Undefined when there is no such record or it has expired. */
-  get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined>
+  /** Undefined when there is no such record or it has expired. A promise only for a wait. */
+  get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined>
   /** Newest first, with the exact number of all that match. */
   find<K extends Kind>(kind: K, tenant: number, query: Search): Promise<Found<K>>
   /** Like `find`, but opens no record: returns the location and size of each. */
@@ -101,8 +102,8 @@ export interface StoreWriter extends StoreReader {
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** Can never be replaced or removed. `at`: its `created_at` in ms, if known. A promise only for a wait. */
-  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined
+  /** Can never be replaced or removed. `at`: its `created_at` in ms, if known. */
+  log(tenant: number, record: LogRecord, at?: number): void
   /** Drops full blocks older than `before`, at most `limit` of each tenant, and returns their number. */
   dropLogs(before: number, limit: number): Promise<number>
   /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */
@@ -115,9 +116,9 @@ export interface StoreWriter extends StoreReader {
  * values is no effect.
  */
 export interface Store {
-  read<T>(work: (reader: StoreReader) => Promise<T>): Promise<T>
+  read<T>(work: (reader: StoreReader) => Awaitable<T>): Promise<T>
   /** Resolves when the outcome is as durable as `durability` asks. A work that throws changes nothing. */
-  write<T>(work: (writer: StoreWriter) => Promise<T>, durability?: Durability): Promise<T>
+  write<T>(work: (writer: StoreWriter) => Awaitable<T>, durability?: Durability): Promise<T>
   /** Differs after any committed change of these kinds; O(1), local. Undefined: nothing may be cached. */
   changeCounter(kinds: readonly Kind[]): number | undefined
   /** The last known counter of a shared store. It may be old: a unit that ends with the same counter proves that it is not. */

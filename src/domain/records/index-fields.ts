@@ -89,11 +89,8 @@ export function logField(chain: number, field: string, value: string): IndexFiel
 function blockFields({ id, shapes, items }: LogBlockRecord): IndexField[] {
   // The id begins with the number of the chain.
   const chain = Number.parseInt(id, 10)
-  const entities = new Set(items.map(([, , entity]) => entity))
-  const types = new Set(shapes.map(([, , , type]) => type))
-  return [
-    logField(chain, 'block', ''),
-    ...[...types].map((type) => logField(chain, 'type', type)),
-    ...[...entities].map((entity) => logField(chain, 'entity', entity)),
-  ]
+  const fields = [logField(chain, 'block', '')]
+  for (const type of new Set(shapes.map((shape) => shape[3]))) fields.push(logField(chain, 'type', type))
+  for (const entity of new Set(items.map((item) => item[2]))) fields.push(logField(chain, 'entity', entity))
+  return fields
 }

@@ -7,6 +7,7 @@ import {
   stricterTransform,
   type Transform,
 } from '../../domain/access/permissions.js'
+import type { Awaitable } from '../../domain/awaitable.js'
 import { CofferError } from '../../errors.js'
 
 const MAX_CALLERS = 1024
@@ -141,13 +142,13 @@ export function requireCurrent(cached: CachedCaller, present: number | undefined
 }
 
 /** Runs `work`, and once more for the caller as the store has it now if the failure may be due to the cache. */
-export async function retryIfStale<T>(caller: Caller, work: (caller: Caller) => T | Promise<T>): Promise<T> {
+export function retryIfStale<T>(caller: Caller, work: (caller: Caller) => Awaitable<T>): Awaitable<T> {
   const { cached } = caller
   if (cached === undefined) return work(caller)
-  try {
-    return await work(caller)
-  } catch (error) {
-    if (cached.isCurrent && !(error instanceof StaleCaller)) throw error
-    return work(await cached.renew())
-  }
+  return Promise.resolve(caller)
+    .then(work)
+    .catch(async (error) => {
+      if (cached.isCurrent && !(error instanceof StaleCaller)) throw error
+      return work(await cached.renew())
+    })
 }

@@ -1,4 +1,5 @@
 /** The life of tokens: in which months they are active, and their removal with all that belongs to them. */
+import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { monthOf } from '../../domain/dates.js'
 import { type ActivityRecord, associationId, type TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
@@ -17,14 +18,15 @@ const DAY_MS = 24 * 60 * 60 * 1000
 const NOTED_MS = 1000
 
 /** Counts the use of a token in its month. In the month of its creation it is counted already. */
-export async function recordUse(
+export function recordUse(
   { store, caller: { tenant }, date }: Context,
   { id, created_at }: Pick<TokenRecord, 'id' | 'created_at'>,
-): Promise<void> {
+): Awaitable<void> {
   if (created_at.startsWith(monthOf(date))) return
   const activity = activityOf(id, date)
-  if ((await store.get('activity', tenant, activity.id)) === undefined)
-    await store.insert('activity', tenant, activity)
+  return andThen(store.get('activity', tenant, activity.id), (known) =>
+    known === undefined ? store.insert('activity', tenant, activity) : undefined,
+  )
 }
 
 /** Keeps a creation counted once: by the month of a token without expiry, else by a record of activity. */

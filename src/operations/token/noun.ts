@@ -1,4 +1,5 @@
 import type { Permission } from '../../domain/access/permissions.js'
+import { andThen } from '../../domain/awaitable.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { associationId, type TokenRecord } from '../../domain/records/records.js'
 import { CofferError, conflict, invalid } from '../../errors.js'
@@ -83,12 +84,13 @@ export const getToken = operation({
     'coffer token get card-1 --reveal --fields data',
     'coffer token get card-1 --reveal --fields data.number -o value',
   ],
-  async run(context, input) {
-    const record = await requireRecord(context, 'token', input.id)
-    const transform = requireTransform(context, 'token:read', record)
-    await logTokenUse(context, record, undefined, transform)
-    return viewToken(record, transform, context.caller)
-  },
+  // Most requests are this one: none of its steps waits in an engine of one process.
+  run: (context, input) =>
+    andThen(requireRecord(context, 'token', input.id), (record) => {
+      const transform = requireTransform(context, 'token:read', record)
+      const logging = logTokenUse(context, record, undefined, transform)
+      return andThen(logging, () => viewToken(record, transform, context.caller))
+    }),
 })
 
 export const updateToken = operation({

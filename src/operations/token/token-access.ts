@@ -25,9 +25,9 @@ export function logToken({ audit }: Context, record: Recorded, as?: LogEntry, tr
 }
 
 /** Records an access to the token for the log and the usage report, which does not count intents. */
-export async function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
+export function logTokenUse(context: Context, record: Recorded, as?: LogEntry, transform?: Transform) {
   logToken(context, record, as, transform)
-  if (!record.is_intent) await recordUse(context, record)
+  return record.is_intent ? undefined : recordUse(context, record)
 }
 
 /** @throws CofferError `forbidden` if `permission` is not granted on all containers of the token */
@@ -67,7 +67,8 @@ export function listGranted(
     },
     log: ({ id, type, containers, created_at }) => {
       const read = { id, type, containers, created_at }
-      return (context) => logTokenUse(context, read, undefined, context.caller.transform('token:read', read))
+      return async (context) =>
+        logTokenUse(context, read, undefined, context.caller.transform('token:read', read))
     },
   }
 }

@@ -1,5 +1,6 @@
 import type { RecordKeys, VaultKeys } from '../../crypto/ports.js'
 import { containerSet, containerSetId } from '../../domain/access/container.js'
+import { type Awaitable, andThen } from '../../domain/awaitable.js'
 import { KINDS, type Kind, kindOf, type LogRecord, type RecordOf } from '../../domain/records/records.js'
 import { base58 } from '../../domain/text/base58.js'
 import { CofferError, conflict } from '../../errors.js'
@@ -86,17 +87,20 @@ export class SealedUnit implements StoreWriter {
     return record && cache.keysOf(record as RecordOf['tenant'], (opened) => keys.openTenant(opened.keys))
   }
 
-  async get<K extends Kind>(kind: K, tenant: number, id: string): Promise<RecordOf[K] | undefined> {
+  get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined> {
     const { cache } = this.#shared
     const counter = cache.holds(kind) ? this.#rows.changeCounter?.(KINDS[kind]) : undefined
     const known = counter === undefined ? undefined : cache.find(kind, tenant, id, counter)
     if (known !== undefined) return known as RecordOf[K]
-    const keys = this.#cachedKeys(tenant) ?? (await this.#keysOf(tenant))
-    const row = await this.#rows.get(KINDS[kind], tenant, sealing.digestId(keys, kind, tenant, id))
-    if (row === undefined) return undefined
-    const record = await this.#open<K>(keys, row)
-    if (counter !== undefined && row.expires === 0) cache.put(kind, tenant, id, counter, record)
-    return record
+    return andThen(this.#cachedKeys(tenant) ?? this.#keysOf(tenant), (keys) =>
+      andThen(this.#rows.get(KINDS[kind], tenant, sealing.digestId(keys, kind, tenant, id)), (row) => {
+        if (row === undefined) return undefined
+        return andThen(this.#open<K>(keys, row), (record) => {
+          if (counter !== undefined && row.expires === 0) cache.put(kind, tenant, id, counter, record)
+          return record
+        })
+      }),
+    )
   }
 
   async find<K extends Kind>(kind: K, tenant: number, search: Search): Promise<Found<K>> {
@@ -202,8 +206,8 @@ export class SealedUnit implements StoreWriter {
     return base58((await this.#keysOf(tenant)).fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
-  log(tenant: number, record: LogRecord, at?: number): Promise<void> | undefined {
-    return this.#rows.append(createEntry(tenant, record, at)) ?? undefined
+  log(tenant: number, record: LogRecord, at?: number): void {
+    this.#rows.append(createEntry(tenant, record, at))
   }
 
   /** @throws CofferError `not_found` if there is no such tenant any more */
@@ -240,12 +244,11 @@ export class SealedUnit implements StoreWriter {
     await log.chain(number).append(entries, batches)
   }
 
-  #open<K extends Kind>(keys: RecordKeys, row: Row): RecordOf[K] | Promise<RecordOf[K]> {
-    const open = () => sealing.openRecord(keys, row) as RecordOf[K]
+  #open<K extends Kind>(keys: RecordKeys, row: Row): Awaitable<RecordOf[K]> {
     this.#shared.opened += row.sealed.length
-    if (this.#shared.opened <= OPENED_AT_ONCE) return open()
+    if (this.#shared.opened <= OPENED_AT_ONCE) return sealing.openRecord(keys, row) as RecordOf[K]
     this.#shared.opened = 0
-    return new Promise(setImmediate).then(open)
+    return new Promise(setImmediate).then(() => sealing.openRecord(keys, row) as RecordOf[K])
   }
 
   async #requireRow(kind: Kind, tenant: number, id: Uint8Array): Promise<Row> {

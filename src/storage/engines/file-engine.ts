@@ -1,4 +1,5 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
+import type { Awaitable } from '../../domain/awaitable.js'
 import type * as port from '../engine.js'
 import type { LsmOptions, Size } from '../lsm/context.js'
 import { attempt, GroupCommit } from '../lsm/group-commit.js'
@@ -75,32 +76,32 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     return this.#tree.context.header
   }
 
-  read<T>(work: (reader: port.EngineReader) => port.Awaitable<T>): Promise<T> {
+  read<T>(work: (reader: port.EngineReader) => Awaitable<T>): Promise<T> {
     return this.#tasks.run(() => {
       const view = { ...this.#tree.view(), held: this.#groupCommit.held }
       return work(new Reader(view, this.#groupCommit.counters, this.#now()))
     })
   }
 
-  write<T>(
-    work: (writer: port.EngineWriter) => port.Awaitable<T>,
-    durability: Durability = 'now',
-  ): Promise<T> {
+  write<T>(work: (writer: port.EngineWriter) => Awaitable<T>, durability: Durability = 'now'): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      const run = async (): Promise<void> => {
-        const groupCommit = this.#groupCommit
+      const groupCommit = this.#groupCommit
+      const run = (): Awaitable<void> => {
         const transaction = new Transaction(groupCommit.view(), groupCommit.counters, this.#now())
-        let [done, hasEffect] = [() => {}, false]
-        try {
-          const value = await work(transaction)
-          done = () => resolve(value)
-          hasEffect = transaction.hasEffect
-        } catch (error) {
-          done = () => reject(error)
+        const end = (done: () => void, hasEffect: boolean) => {
+          transaction.end()
+          if (hasEffect) groupCommit.take(transaction, durability, { done, fail: reject })
+          else groupCommit.answer({ done, fail: reject })
         }
-        transaction.end()
-        if (hasEffect) groupCommit.take(transaction, durability, { done, fail: reject })
-        else groupCommit.answer({ done, fail: reject })
+        const fail = (error: unknown) => end(() => reject(error), false)
+        const succeed = (value: T) => end(() => resolve(value), transaction.hasEffect)
+        let value: Awaitable<T>
+        try {
+          value = work(transaction)
+        } catch (error) {
+          return fail(error)
+        }
+        return value instanceof Promise ? value.then(succeed, fail) : succeed(value)
       }
       this.#tasks.add({ run, refuse: reject })
     })
@@ -174,7 +175,7 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /** Runs `work` alone, after everything before it was committed. */
-  #runExclusive<T>(work: () => port.Awaitable<T>): Promise<T> {
+  #runExclusive<T>(work: () => Awaitable<T>): Promise<T> {
     return this.#tasks.run(async () => {
       await this.#groupCommit.commitAll()
       try {

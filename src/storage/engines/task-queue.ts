@@ -4,7 +4,7 @@ import type { Awaitable } from '../engine.js'
 
 /** A unit of work, or work between two of them. */
 interface Task {
-  run(): Promise<void>
+  run(): Awaitable<void>
   /** Receives what `run` throws. */
   refuse(error: unknown): void
 }
@@ -79,7 +79,8 @@ export class TaskQueue {
     for (let left = this.#tasks.length; left > 0; left--) {
       const { run, refuse } = this.#tasks.shift()!
       try {
-        await run()
+        const running = run()
+        if (running !== undefined) await running
       } catch (error) {
         refuse(error)
       }

@@ -63,6 +63,11 @@ export class GroupCommit {
     return this.#written.length === 0 ? this.#group.answered : [...this.#written, ...this.#group.answered]
   }
 
+  get #isHolding(): boolean {
+    this.#forgetSynced()
+    return this.#written.length + this.#group.answered.length > 0
+  }
+
   #forgetSynced(): void {
     if (!this.#tree.isUnsynced) this.#written = []
   }
@@ -70,20 +75,20 @@ export class GroupCommit {
   /** @throws CofferError `unavailable` if an entry of a read that was answered waits for too long */
   refuseUnstored(): void {
     // After a failure the next unit of work tries again and is told the reason.
-    if (this.failure !== undefined || this.held.length === 0) return
+    if (this.failure !== undefined || !this.#isHolding) return
     if (Date.now() - this.#heldSince > MAX_PENDING_MS)
       throw logUnavailable('The disk does not sync them. Check the disk.')
   }
 
   #hold(entries: readonly LogEntry[], held: LogEntry[]): void {
-    if (this.held.length === 0) this.#heldSince = Date.now()
-    held.push(...entries)
+    if (!this.#isHolding) this.#heldSince = Date.now()
+    for (const entry of entries) held.push(entry)
   }
 
   view(): View {
-    const below = this.#tree.view()
-    const memtables = [this.#unsynced, ...below.memtables]
-    return { ...below, memtables, uncommitted: 1, held: this.#group.entries }
+    const { memtables, changeCounters, sstables } = this.#tree.view()
+    const all = [this.#unsynced, ...memtables]
+    return { memtables: all, uncommitted: 1, held: this.#group.entries, changeCounters, sstables }
   }
 
   /** Answers work that changed nothing: with the group, because it may have seen changes that are not durable yet. */
