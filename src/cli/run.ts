@@ -107,12 +107,7 @@ function isExplained({ explain, explainAs }: Options): boolean {
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application)
   await printForRun(task.context, explanation)
-  const isPlaintext = explanation.decisions.some(
-    ({ permission, transform, decided_by }) =>
-      permission === 'token:read' && transform === 'reveal' && decided_by !== 'owner',
-  )
-  if (isPlaintext) await task.notice('The caller would see the data in the clear; it is masked here.')
-  await task.notice('The operation was not performed.')
+  await task.notice('The operation was not performed. What the caller would see in the clear is masked.')
 }
 
 function createNounList(task: Task): ListNoun {

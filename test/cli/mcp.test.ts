@@ -233,12 +233,11 @@ t.test('what was asked before standard input ended is answered', async (t) => {
     { id: 2, method: 'tools/call', params: { name: 'token_create', arguments: CARD } },
     { id: 3, method: 'tools/list' },
   ]
-  const stdin = messages.map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`).join('')
+  const lines = messages.map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`)
+  const stdin = [...lines, lines[2]!.replace(':2', ':4').replace(`"${NUMBER}"`, '9007199254740993')].join('')
   const { stdout, code } = await home.run('mcp', { stdin, env: { COFFER_API_KEY: key } })
-  const answers = stdout
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-  t.same(answers.map(({ id, error }) => error ?? id).sort(), [1, 2, 3])
+  const answers = new Map(stdout.match(/.+/g)!.map((line) => [JSON.parse(line).id, line]))
+  t.same([...answers.keys()].sort(), [1, 2, 3, 4])
+  t.match(answers.get(4), 'this number cannot be kept exactly')
   t.equal(code, 0)
 })

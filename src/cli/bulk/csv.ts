@@ -109,7 +109,6 @@ function readPath(text: string): Path | 'none' {
   if (isShown && !Object.hasOwn(createAttributes, first)) return undefined
   const isKnown = Object.hasOwn(createAttributes, first) && (rest.length === 0 || OPEN.includes(first))
   const isDeep = path.length > MAX_JSON_DEPTH
-  // As in JSON.
   const isPrototype = /(?:^|\.)(?:__proto__|constructor\.prototype)(?:\.|$)/.test(text)
   return isKnown && !isDeep && !path.includes('') && !isPrototype ? path : 'none'
 }
@@ -130,14 +129,12 @@ function readRecord(cells: readonly string[], paths: readonly Path[], line: numb
   }
 }
 
-function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): void {
+function place(value: Record<string, unknown>, path: readonly string[], cell: unknown): object {
   const [first = '', ...rest] = path
-  if (rest.length === 0) value[first] = cell
-  else {
-    // Every object inherits members such as `constructor`, which all objects share.
-    if (!Object.hasOwn(value, first)) value[first] = {}
-    place(value[first] as Record<string, unknown>, rest, cell)
-  }
+  // Every object inherits members such as `constructor`, which all objects share.
+  const inner = Object.hasOwn(value, first) ? (value[first] as typeof value) : {}
+  value[first] = rest.length === 0 ? cell : place(inner, rest, cell)
+  return value
 }
 
 /** Text, or the JSON of a list, a map, or data as a whole. */

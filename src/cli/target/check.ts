@@ -16,8 +16,7 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
   const { context, definition, options } = line
   const { terminal, config, input } = context
   if (config.noReveal && options.reveal === true) throw noRevealError('--reveal')
-  if (isExplained && options.reveal === true)
-    throw usage('--explain shows no data in the clear, which the log would not have: leave out --reveal.')
+  if (isExplained && options.reveal === true) throw usage('--explain is not logged: leave out --reveal.')
   await warnOfStore(context)
   const isOwners = definition.audience === 'owner' && definition.control === undefined
   const controlKey = definition.control === undefined ? undefined : context.env.COFFER_CONTROL_KEY

@@ -1,7 +1,7 @@
 import { CofferError, validationError } from '../../errors.js'
 import { findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
-export { exactNumber, MAX_JSON_DEPTH } from './json-scan.js'
+export { exactNumber, findFault, MAX_JSON_DEPTH } from './json-scan.js'
 
 /** Values and property names in one body or token: their work must not hold up other requests, however short they are. */
 export const MAX_JSON_VALUES = 50_000

@@ -14,7 +14,7 @@ import {
   type ServerContext,
 } from '@modelcontextprotocol/server'
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio'
-import { isObject } from '../../../domain/json/json.js'
+import { findFault, isObject, MAX_JSON_VALUES, tryJson } from '../../../domain/json/json.js'
 import { CofferError, toProblem, usage } from '../../../errors.js'
 import { type OperationInput, type Outcome, resultOf } from '../../../framework/operation.js'
 import type { RegisteredOperation } from '../../../framework/registry.js'
@@ -50,9 +50,21 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   const vault = shareVault(context)
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
-  const stdin = input.claimStdin('coffer mcp')
+  const stdin = input.claimStdin('coffer mcp').setEncoding('utf8')
   // The transport closes when its input ends, but calls under way are still to be answered.
-  const messages = stdin.pipe(new PassThrough(), { end: false })
+  const messages = new PassThrough()
+  let rest = ''
+  stdin.on('data', (text) => {
+    const lines = `${rest}${text}`.split('\n')
+    rest = lines.pop()!
+    for (const line of lines) {
+      // JSON that is not strict is answered with the reason: the SDK reads 2^53 + 1 as another number.
+      const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
+      const { id } = Object(error.message && tryJson(line))
+      if (id === undefined) messages.write(`${line}\n`)
+      else terminal.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, error })}\n`)
+    }
+  })
   context.handlesSignals()
   await new Promise<void>((resolve, reject) => {
     // Greeted first: opening the vault takes longer than the client needs to be answered.
@@ -186,10 +198,9 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
   const asked = new Set<string>()
   return async (tool: RegisteredOperation, input: OperationInput, { mcpReq }: ServerContext) => {
     const { relay, confirmation, log, name } = tool
-    // Other operations ignore a property called `dry_run`, and do their work.
-    const isDryRun = relay !== undefined && input.dry_run === true
     const isHarmless = relay === undefined && confirmation === undefined && log?.operation !== 'react'
-    if (isHarmless || isDryRun) return undefined
+    // Other operations ignore a property called `dry_run`, and do their work.
+    if (isHarmless || (relay !== undefined && input.dry_run === true)) return undefined
     const call = JSON.stringify([name, input])
     if (mcpReq.inputResponses !== undefined && asked.delete(call)) {
       if (acceptedContent(mcpReq.inputResponses, 'confirm')?.allow === true) return undefined
