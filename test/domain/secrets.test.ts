@@ -39,6 +39,7 @@ const ENCODED: Record<string, (text: string) => unknown> = {
   'hex with colons': (text) => hex(text).replaceAll(/..(?=.)/g, '$&:'),
   'hex of base64': (text) => hex(base64(text)),
   'hex as in code': (text) => hex(text).replaceAll(/../g, '0x$&, '),
+  'hex of base64 as in code': (text) => hex(base64(text)).replaceAll(/../g, '0x$&, '),
   'hex escapes': (text) => hex(text).replaceAll(/../g, '\\x$&'),
   entities,
   'entities without semicolons': (text) => entities(text).replaceAll(';', ' '),
