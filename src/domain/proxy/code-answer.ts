@@ -17,9 +17,9 @@ const OF_CONNECTION: ReadonlySet<string> = new Set(
   `connection content-length keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer
   transfer-encoding upgrade`.split(/\s+/),
 )
-/** Headers that would change what a browser does with other pages of this server. */
+/** Headers that would change what a browser does with other pages of this server, or to whom it reports them. */
 const OF_SERVER =
-  /^(?:access-control-.*|clear-site-data|service-worker-allowed|set-cookie|strict-transport-security)$/
+  /^(?:access-control-.*|alt-svc|clear-site-data|nel|report-to|service-worker-allowed|set-cookie|strict-transport-security)$/
 
 /** Headers of a request that are about the connection to this server. */
 const NOT_PASSED: readonly string[] = ['host', 'accept-encoding', 'expect']
