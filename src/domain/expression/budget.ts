@@ -5,6 +5,8 @@ import { CofferError } from '../../errors.js'
 const MAX_STEPS = 5_000_000
 /** The steps after which other requests get their turn. */
 const STEPS_IN_A_TURN = 1_000_000
+/** Steps of an item of a batch, besides its expressions. */
+export const ITEM_OF_BATCH_STEPS = STEPS_IN_A_TURN / 50
 /** Outputs (`{{ … }}`) in the texts of one request, and their characters. */
 const MAX_OUTPUTS = 5_000
 const MAX_CHARACTERS = 256 * 1024
@@ -21,8 +23,10 @@ export class Turns {
   #left = STEPS_IN_A_TURN
   #last: Promise<void> = Promise.resolve()
 
-  use(steps: number): void {
+  /** Returns {@link isOver}. */
+  use(steps: number): boolean {
     this.#left -= steps
+    return this.isOver
   }
 
   /** Whether {@link next} is due. A loop asks this first, because awaiting costs more than most expressions. */
@@ -37,15 +41,6 @@ export class Turns {
       this.#left = STEPS_IN_A_TURN
     })
     return this.#last
-  }
-}
-
-/** Yields the items in order. Other requests get their turn after every `count` items. */
-export async function* inTurns<T>(items: Iterable<T> | AsyncIterable<T>, count: number, turns: Turns) {
-  let given = 0
-  for await (const item of items) {
-    yield item
-    if (++given % count === 0) await turns.next()
   }
 }
 

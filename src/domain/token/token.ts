@@ -48,7 +48,7 @@ type RequestedToken = Record<Exclude<Attribute, 'type' | 'masked' | 'expires_at'
  * `mask: null` means no mask. With a `token_intent_id` the draft has no data, and serves to validate the other attributes.
  * @throws CofferError `validation`
  */
-export async function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
+export function prepareToken(input: Input, rules: TokenRules): Promise<TokenDraft> {
   const errors: PropertyErrors = {}
   refuseUnsupported(input, errors, ['encrypted'])
   const awaitsIntentData = isGiven(input.token_intent_id)

@@ -1,7 +1,7 @@
 /** Seeds: what tenants contain, as data. A seed is checked before anything of it is written, in one unit of work. */
 import { API_KEY } from '../../domain/access/application.js'
 import { DEFAULT_ROLE } from '../../domain/access/permissions.js'
-import { inTurns } from '../../domain/expression/budget.js'
+import { ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import type { Lenient } from '../../domain/omit-undefined.js'
 import { addError, collectBelow, refuseErrors } from '../../domain/property-errors.js'
 import { isKey } from '../../domain/text/base58.js'
@@ -30,7 +30,6 @@ import { updateTenant } from '../tenant/noun.js'
 import { createTenant } from '../tenant/tenant-create.js'
 import { createToken, linkTokens } from '../token/noun.js'
 
-const ITEMS_IN_A_TURN = 50
 export const MAX_SEEDED_TOKENS = 10_000
 const MAX_OTHERS = 1000
 
@@ -182,7 +181,8 @@ async function checkSeed({ tenants = [], ...own }: Lenient<Seed>, tools: CheckTo
     const names = new Set<unknown>()
     for (const [name, list] of Object.entries(LISTS) as [ListName, List][]) {
       const items = (contents[name] ?? []) as readonly (Item | undefined)[]
-      for await (const [index, item = {}] of inTurns(items.entries(), ITEMS_IN_A_TURN, tools.turns)) {
+      for (const [index, item = {}] of items.entries()) {
+        if (tools.turns.use(ITEM_OF_BATCH_STEPS)) await tools.turns.next()
         const at = `${place}.${name}[${index}]`
         if (list === LISTS.applications) checkApplication(at, item, names, errors)
         const check = async () => list.operation.check?.(await refer(item, async (_, name) => name), tools)
@@ -241,7 +241,8 @@ async function fill(own: Context, { contents, steps }: Part, recorded: AuditEntr
     if (found === undefined) throw invalid(property, `no ${noun} has this name`)
     return found.id
   }
-  for await (const { at, list, item, checked } of inTurns(steps, ITEMS_IN_A_TURN, own.turns)) {
+  for (const { at, list, item, checked } of steps) {
+    if (own.turns.use(ITEM_OF_BATCH_STEPS)) await own.turns.next()
     const { operation, create = operation.run! } = list
     const made = await within(at, async () =>
       create(loggedAs(operation.log), (await refer(item, find)) as never, checked as never),

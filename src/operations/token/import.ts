@@ -1,5 +1,5 @@
 /** Imports tokens in batches: many in one unit of work, each created or refused on its own. */
-import { Budget, inTurns } from '../../domain/expression/budget.js'
+import { Budget, ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import { isObject } from '../../domain/json/json.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import type { ImportRecord } from '../../domain/records/token-record.js'
@@ -12,8 +12,6 @@ import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MAX_ROWS = 10_000
 const RESUMABLE_MS = 30 * 24 * 3_600_000
-/** Rows in one turn of the event loop, unless their expressions take long. */
-const ROWS_IN_A_TURN = 50
 const ROW_ERRORS: readonly string[] = ['validation', 'too_much_work', 'forbidden', 'conflict']
 
 const resultOutput = object({
@@ -67,7 +65,8 @@ export const importTokens = operation({
 
 async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(NewToken | CofferError)[]> {
   const checked: (NewToken | CofferError)[] = []
-  for await (const row of inTurns(rows, ROWS_IN_A_TURN, tools.turns)) {
+  for (const row of rows) {
+    if (tools.turns.use(ITEM_OF_BATCH_STEPS)) await tools.turns.next()
     const budget = new Budget(tools.turns)
     try {
       if (!isObject(row)) throw validationError('A row must be a JSON object.')
@@ -75,7 +74,6 @@ async function checkRows(rows: readonly unknown[], tools: CheckTools): Promise<(
     } catch (error) {
       checked.push(requireOfRow(error))
     }
-    if (budget.turns.isOver) await budget.turns.next()
   }
   return checked
 }
@@ -111,7 +109,8 @@ async function importBatch(
 /** A row is refused before its first write, so the rows that are written stay whole. */
 async function createRows(context: Context, rows: readonly (NewToken | CofferError)[], stops: boolean) {
   const results: RowResult[] = []
-  for await (const row of inTurns(rows, ROWS_IN_A_TURN, context.turns)) {
+  for (const row of rows) {
+    if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     try {
       if (row instanceof CofferError) throw row
       const made = await createFrom(context, row)

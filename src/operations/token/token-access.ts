@@ -126,8 +126,7 @@ async function whereContainers(
   const or: Condition[] = []
   for await (const { id, containers } of eachRecord(store, 'containers', caller.tenant)) {
     if (matches(containers)) or.push({ field: 'containers', value: id })
-    turns.use(SET_STEPS + containers.length * stepsOfEach)
-    if (turns.isOver) await turns.next()
+    if (turns.use(SET_STEPS + containers.length * stepsOfEach)) await turns.next()
   }
   return { or }
 }

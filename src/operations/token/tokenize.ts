@@ -1,4 +1,4 @@
-import { Budget, checkOutputs, inTurns } from '../../domain/expression/budget.js'
+import { Budget, checkOutputs, ITEM_OF_BATCH_STEPS } from '../../domain/expression/budget.js'
 import { findTexts, joinPath } from '../../domain/json/find-texts.js'
 import { collectBelow, isFull, refuseErrors } from '../../domain/property-errors.js'
 import { createDraw, generateData } from '../../domain/token/synthetic.js'
@@ -11,7 +11,6 @@ import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-a
 import { checkNewToken, createFrom, type NewToken } from './token-write.js'
 
 const MAX_TOKENS = 1000
-const TOKENS_IN_A_TURN = 50
 const GENERATED_AT_ONCE = 100
 
 /** `path`: that of the request in the document. */
@@ -80,7 +79,8 @@ export const generateTokens = operation({
 async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<TokenView[]> {
   const created: TokenView[] = []
   const errors: PropertyErrors = {}
-  for await (const [path, draft] of inTurns(drafts, TOKENS_IN_A_TURN, context.turns)) {
+  for (const [path, draft] of drafts) {
+    if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     const token = await collectBelow(errors, path, () => createFrom(context, draft))
     refuseErrors(errors)
     created.push(token instanceof Existing ? token.result : token!)
@@ -104,9 +104,9 @@ async function checkPayload(payload: unknown, tools: CheckTools): Promise<DraftA
   const budget = new Budget(tools.turns)
   const drafts: DraftAt[] = []
   const errors: PropertyErrors = {}
-  for await (const [path, request] of inTurns(requests, TOKENS_IN_A_TURN, tools.turns)) {
+  for (const [path, request] of requests) {
     if (isFull(errors)) break
-    if (budget.turns.isOver) await budget.turns.next()
+    if (tools.turns.use(ITEM_OF_BATCH_STEPS)) await tools.turns.next()
     const draft = await collectBelow(errors, path, () => checkNewToken(request, tools, budget))
     if (draft !== undefined) drafts.push([path, draft])
   }

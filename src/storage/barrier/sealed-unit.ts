@@ -47,6 +47,8 @@ export class SealedUnit implements StoreWriter {
   readonly #shared: SharedState
   /** The set of containers that was stored last: the tokens of one unit often share it. */
   #stored = ''
+  /** The keys that were used last. */
+  #used: { tenant: number; keys: RecordKeys } | undefined
 
   constructor(rows: EngineReader, shared: SharedState) {
     this.#rows = rows as EngineWriter
@@ -81,10 +83,14 @@ export class SealedUnit implements StoreWriter {
   }
 
   #cachedKeys(tenant: number): RecordKeys | undefined {
+    if (this.#used?.tenant === tenant) return this.#used.keys
     const { keys, cache } = this.#shared
     const counter = this.#rows.changeCounter?.(KINDS.tenant)
     const record = counter === undefined ? undefined : cache.find('tenant', 0, String(tenant), counter)
-    return record && cache.keysOf(record as RecordOf['tenant'], (opened) => keys.openTenant(opened.keys))
+    if (record === undefined) return undefined
+    const found = cache.keysOf(record as RecordOf['tenant'], (opened) => keys.openTenant(opened.keys))
+    this.#used = { tenant, keys: found }
+    return found
   }
 
   get<K extends Kind>(kind: K, tenant: number, id: string): Awaitable<RecordOf[K] | undefined> {
@@ -160,11 +166,14 @@ export class SealedUnit implements StoreWriter {
 
   async insert<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
     // A tenant's keys are in its own record, so that record is under the vault's.
-    const keys = await this.#keysOf(tenant)
+    const keys = this.#cachedKeys(tenant) ?? (await this.#keysOf(tenant))
     const id = sealing.digestId(keys, kind, tenant, sealing.idOf(record))
     if (!options.fresh) await this.#ensureFree(kind, tenant, id)
-    await this.#rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
-    if (kind === 'token') await this.#storeContainers(tenant, record as RecordOf['token'])
+    // An await of nothing costs a promise for each row.
+    const putting = this.#rows.put(sealing.createDraft(keys, { kind, tenant, id, record }, options))
+    if (putting !== undefined) await putting
+    const storing = kind === 'token' ? this.#storeContainers(tenant, record as RecordOf['token']) : undefined
+    if (storing !== undefined) await storing
   }
 
   async replace<K extends Kind>(kind: K, tenant: number, record: RecordOf[K], options: PutOptions = {}) {
@@ -196,6 +205,7 @@ export class SealedUnit implements StoreWriter {
   async removeTenant(tenant: number): Promise<void> {
     await this.remove('tenant', 0, String(tenant))
     await this.#rows.dropTenant(tenant)
+    this.#used = undefined
   }
 
   storeTime(options?: { isTrusted?: boolean }): void {
@@ -203,7 +213,8 @@ export class SealedUnit implements StoreWriter {
   }
 
   async fingerprint(tenant: number, value: string): Promise<string> {
-    return base58((await this.#keysOf(tenant)).fingerprint(value), FINGERPRINT_CHARACTERS)
+    const keys = this.#cachedKeys(tenant) ?? (await this.#keysOf(tenant))
+    return base58(keys.fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
   log(tenant: number, record: LogRecord, at?: number): void {
@@ -271,13 +282,16 @@ export class SealedUnit implements StoreWriter {
   }
 
   /** Stores the set of containers of a token, unless it is stored already. */
-  async #storeContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> {
+  #storeContainers(tenant: number, { containers }: RecordOf['token']): Promise<void> | undefined {
     const id = containerSetId(containers)
     const name = `${tenant}/${id}`
-    if (this.#stored === name) return
+    if (this.#stored === name) return undefined
     this.#stored = name
-    if ((await this.get('containers', tenant, id)) !== undefined) return
-    await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+    const store = async () => {
+      if ((await this.get('containers', tenant, id)) !== undefined) return
+      await this.insert('containers', tenant, { id, containers: containerSet(containers) }, { fresh: true })
+    }
+    return store()
   }
 }
 

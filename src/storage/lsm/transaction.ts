@@ -15,8 +15,9 @@ export class Transaction extends Reader implements EngineWriter {
   /** Log entries, made into rows when the unit is committed. */
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
-  /** The changes, once the work reads after a change: most units of work write only at their end. */
+  /** The changes, and a view that has them, once the work reads after a change: most units write only at their end. */
   #own: Memtable | undefined
+  #view: View | undefined
   #seq: number
   /** Set when a person confirmed the clock. */
   #confirmed: Times | undefined
@@ -37,7 +38,8 @@ export class Transaction extends Reader implements EngineWriter {
     if (this.changes.length === 0) return below
     this.#own ??= new Memtable(this.changes)
     const memtables = [this.#own, ...below.memtables]
-    return { ...below, memtables, uncommitted: below.uncommitted + 1 }
+    this.#view ??= { ...below, memtables, uncommitted: below.uncommitted + 1 }
+    return this.#view
   }
 
   get #revision(): number {
