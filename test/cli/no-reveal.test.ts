@@ -47,6 +47,7 @@ const REFUSED = [
   'webhook create --name w --address http://127.0.0.1:9 --event token.created',
   'proxy create --name other --destination-url https://example.com',
   'formula create --name other --type private --code x',
+  'control page',
 ]
 
 t.test('what gives data, keys or answers to guesses is refused with a reason and exit code 4', async (t) => {
@@ -57,8 +58,7 @@ t.test('what gives data, keys or answers to guesses is refused with a reason and
     t.match(stderr, /No-reveal mode refuses/, line)
     t.notMatch(stdout + stderr, NUMBER)
   }
-  const detokenized = await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' })
-  t.match(detokenized, { code: 4, stdout: /^$/ })
+  t.match(await home.run('token detokenize', { ...MODE, stdin: '"{{ card-1 }}"' }), { code: 4, stdout: /^$/ })
   t.equal((await home.run('app list --fields name -o value')).stdout, 'reader\n', 'nothing was created')
   t.equal((await home.run('token get card-1 --reveal --no-reveal')).code, 4, 'the flag')
   t.match((await home.run('token get card-1 --reveal')).stdout, NUMBER, 'without the mode it is shown')
@@ -140,6 +140,8 @@ t.test('a profile turns it on, and doctor says what did', async (t) => {
   t.match(await findMode(home), 'off')
   for (const line of ['init --vault other --starter-apps', 'serve --starter-apps', 'serve --demo'])
     t.equal((await home.run(line, MODE)).code, 4, line)
+  const served = await home.run('serve --port 0 -o json', { ...MODE, interruptAt: 'reactor_sandbox' })
+  t.notMatch(served.stdout, 'page_url', 'the page could do what is refused')
 })
 
 t.test('a server is asked for the mode, and not believed without it', async (t) => {

@@ -237,7 +237,7 @@ export const noun = {
         (await performControlled(session, countReveals, input)) as Infer<typeof revealsOutput>,
     }),
     operation({
-      ...on('page', 'POST /page'),
+      ...{ ...on('page', 'POST /page'), noReveal: 'refused' },
       summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
       details:
         'Of the server that has the vault open, with or without a control plane, or of the one at --url, with its control key.',

@@ -149,6 +149,8 @@ async function serveOpened(
   const { app } = control
   // A worker has neither a dashboard, whose sessions are in the memory of one process, nor anything to announce.
   const isAnnounced = 'place' in opened
+  // Whoever is signed in to it may do what no-reveal mode refuses; a vault in memory has no data of others.
+  const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
   app.configureReactors({ prefix, spares: 1 })
@@ -165,7 +167,7 @@ async function serveOpened(
   }
   const server = await serveVault(control, {
     ...{ prefix, bodyLimitBytes, cors, addresses, port, hostName, key: controlKey },
-    ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard: isAnnounced },
+    ...{ allowHosts: config.allowHost ?? [], reportFault: report, hasDashboard },
     ...omitUndefined({ rate, tls: pem, place: 'flags' in opened ? opened.flags?.[1] : undefined }),
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
