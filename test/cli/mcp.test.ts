@@ -222,13 +222,9 @@ t.test('help topics are resources, and two prompts say how', async (t) => {
 t.test('what was asked before standard input ended is answered', async (t) => {
   const home = await createVaultHome(t)
   const { key } = await home.json('app create --agent helper')
-  const greeting = {
-    protocolVersion: '2025-11-25',
-    capabilities: {},
-    clientInfo: { name: 'pipe', version: '1' },
-  }
+  const params = { protocolVersion: '2025-11-25', capabilities: {}, clientInfo: { name: 'p', version: '1' } }
   const messages = [
-    { id: 1, method: 'initialize', params: greeting },
+    { id: 1, method: 'initialize', params },
     { method: 'notifications/initialized' },
     { id: 2, method: 'tools/call', params: { name: 'token_create', arguments: CARD } },
     { id: 3, method: 'tools/list' },
