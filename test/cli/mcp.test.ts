@@ -154,7 +154,9 @@ t.test('a person confirms calls where they are to, seeing where they go', async 
   isAllowed = false
   t.match(await call('proxy_call', input), { isError: true, text: /did not allow/ })
   t.equal((await call('proxy_call', { ...input, dry_run: true })).isError, false, 'needs no consent')
-  t.match(await call('reactor_react', { id: 'none', dry_run: true }), { text: /did not allow/ }, 'needs it')
+  const hidden = { id: 'no\u202ene', dry_run: true }
+  t.match(await call('reactor_react', hidden), { text: /did not allow/ }, 'needs it')
+  t.match(asked[2], 'no\\u202ene', 'nothing in a question is invisible, or changes what is seen of it')
   t.equal(asked.length, 3)
   const uses = { count: 1, seen_by: [{ operation: 'use', actor_type: 'application' }] }
   t.match(await home.json('log reveals card-1'), uses)

@@ -22,6 +22,7 @@ import type { ApplicationView } from '../../../operations/application/applicatio
 import type { OperationRequest, Vault } from '../../../vault/vault.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext, Options } from '../../context.js'
+import { toJson } from '../../output/display.js'
 import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
@@ -208,7 +209,7 @@ function createConfirm(ask: (operation: string, input: OperationInput) => Promis
     }
     // A dry run shows where the call goes, and finds what is wrong with it.
     const shown = relay === undefined ? input : await ask(name, { ...input, dry_run: true })
-    const message = `Allow ${name}?\n${cut(JSON.stringify(shown, undefined, 2))}`
+    const message = `Allow ${name}?\n${cut(toJson(shown, 2))}`
     const properties = { allow: { type: 'boolean', title: 'Allow' } } as const
     const requestedSchema = { type: 'object' as const, properties, required: ['allow'] }
     if (asked.size >= MAX_ASKED) asked.clear()
