@@ -1,6 +1,6 @@
 /** `coffer scan`: looks for values of tokens in files and pipes. What it prints never contains a value. */
 import { readdirSync, statSync } from 'node:fs'
-import { join, relative, resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { LONGEST_VALUE, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
 import { CofferError, usage } from '../../errors.js'
 import type { List } from '../../framework/page.js'
@@ -89,9 +89,11 @@ async function createMaskedReader(context: CommandContext, vault: Vault) {
 function listFiles(cwd: string, path: string): string[] {
   const root = resolve(cwd, path)
   if (path === '-' || !statSync(root, { throwIfNoEntry: false })?.isDirectory()) return [path]
-  return readdirSync(root, { withFileTypes: true, recursive: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(path, relative(root, join(entry.parentPath, entry.name))))
+  // Since Node 22 a recursive `readdirSync` follows links.
+  return readdirSync(root, { withFileTypes: true }).flatMap((entry) => {
+    const inside = join(path, entry.name)
+    return entry.isDirectory() ? listFiles(cwd, inside) : entry.isFile() ? [inside] : []
+  })
 }
 
 /** @internal Finds values by line, each token once in a line. */
