@@ -11,7 +11,7 @@ import { isTerminal, write } from '../output/terminal.js'
 import { findMasked, type IsMasked, walkPages } from '../pages.js'
 import { runOnTokens } from '../run.js'
 import type { Task, TerminalCommand } from '../task.js'
-import { openOwn } from './import-log.js'
+import { openOwn, refuseWrite } from './import-log.js'
 import { MASKED, ROW_FORMATS } from './rows.js'
 
 const PAGE = 100
@@ -34,7 +34,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
   const show = isTerminal(terminal.stdout) ? displayLines : String
   const put = async (text: string) => {
     if (file === undefined) return write(terminal.stdout, show(text))
-    await file.appendFile(text)
+    await file.appendFile(text).catch(refuseWrite(path))
     return true
   }
   const progress = createProgress(terminal, { label: 'Exporting' }, clock)
@@ -55,7 +55,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
       }
       if (isArray) await put('\n]\n')
     }, 'server')
-    await file?.sync()
+    await file?.sync().catch(refuseWrite(path))
   } catch (error) {
     if (file !== undefined) await rm(resolve(cwd, path), { force: true })
     throw error

@@ -35,16 +35,16 @@ export async function openImportLog(path: string | undefined, about: string | un
     /** Called before the first row is sent, so that the vault and this file name the same run. */
     begin: async (): Promise<void> => {
       if (head === '') return
-      await file?.appendFile(head)
-      await file?.datasync()
+      await file?.appendFile(head).catch(refuseWrite(path!))
+      await file?.datasync().catch(refuseWrite(path!))
       head = ''
     },
     /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
       const kept = isResumable ? results.slice(0, done) : results
       const lines = kept.map((result, at) => `${toJson({ line: rows[at]!.line, ...result })}\n`)
-      await file?.appendFile(lines.join(''))
-      if (isResumable) await file?.datasync()
+      await file?.appendFile(lines.join('')).catch(refuseWrite(path!))
+      if (isResumable) await file?.datasync().catch(refuseWrite(path!))
     },
     /** `isUndone`: no row was done, so that any other import may use the file. A new file without results is removed. */
     close: async (isUndone = false): Promise<void> => {
@@ -92,9 +92,12 @@ async function readLines(file: FileHandle) {
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */
 export function openOwn(path: string, flags = NEW): Promise<FileHandle> {
-  return open(path, flags, 0o600).catch((cause: unknown) => {
-    if (codeOf(cause) === 'EEXIST')
-      throw new CofferError('conflict', `${path} exists already. Give another file.`, { cause })
-    throw new CofferError('storage_failed', `${path} cannot be written (${codeOf(cause)}).`, { cause })
-  })
+  return open(path, flags, 0o600).catch(refuseWrite(path))
+}
+
+/** Tells of a file that cannot be written, as on a full disk. */
+export const refuseWrite = (path: string) => (cause: unknown) => {
+  if (codeOf(cause) === 'EEXIST')
+    throw new CofferError('conflict', `${path} exists already. Give another file.`, { cause })
+  throw new CofferError('storage_failed', `${path} cannot be written (${codeOf(cause)}).`, { cause })
 }

@@ -170,7 +170,7 @@ class ImportRun {
     const sendRest = async (): Promise<void> => {
       for (; !batch.done; batch = await batches.next()) {
         if (context.signal.aborted) throw this.#interrupted()
-        await tellUnknown(batch.value.map(({ value }) => value))
+        await tellUnknown(batch.value.map(({ value, fault }) => fault ?? value))
         if (!(await this.#sendBatch(batch.value))) return
         await this.#progress.show(this.#done, size ? this.#readBytes / size : undefined)
       }

@@ -1,7 +1,9 @@
 /** `coffer token export`, and that an import reads it back. */
 import { readFileSync, statSync } from 'node:fs'
+import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { refuseWrite } from '../../../src/cli/bulk/import-log.js'
 import { openTestVault } from '../../../src/index.js'
 import { createHome, createVaultHome, type Home, ruleOf, testVault } from '../home.js'
 
@@ -27,11 +29,7 @@ async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
 }
 
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
-const linesOf = (text: string) =>
-  text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
+const linesOf = (text: string) => Array.from(text.trim().split('\n'), (line) => JSON.parse(line))
 
 t.test('what is exported in the clear imports as the same tokens, in each format', async (t) => {
   const source = await createVaultHome(t)
@@ -78,7 +76,8 @@ testVault('an export is masked unless told otherwise, and filters and fields cho
 testVault('what was exported masked is refused by an import, row by row', async (t, home) => {
   await fill(home)
   const target = await createVaultHome(t)
-  const stderr = /line \d, with 0 rows done .*: The data of the row is masked\. Export it with --reveal\./
+  const stderr =
+    /^error: The import stopped at line \d, with 0 rows done .*: The data of the row is masked\. Export it with --reveal\./
   for (const format of ['ndjson', 'json', 'csv']) {
     const { stdout: stdin } = await home.run(`token export --format ${format} --type card`)
     t.match(await target.run(`token import --format ${format}`, { stdin }), { code: 2, stderr })
@@ -105,6 +104,13 @@ testVault('pages follow each other, and control characters do not reach a termin
   }
 })
 
+t.test('a full disk is told with the name of the file', async (t) => {
+  const file = await open('/dev/full', 'a')
+  t.teardown(() => file.close())
+  const failed = file.appendFile('x').catch(refuseWrite('/dev/full'))
+  await t.rejects(failed, { message: '/dev/full cannot be written (ENOSPC).' })
+})
+
 t.test('a server is exported by its pages', async (t) => {
   const vault = await openTestVault()
   t.teardown(() => vault.stop())
@@ -115,9 +121,8 @@ t.test('a server is exported by its pages', async (t) => {
   const rows = Array.from({ length: 150 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
   t.equal((await run('token import', rows.join(''))).code, 0)
   const { stdout } = await run('token export --fields data')
-  const found = linesOf(stdout).map(({ data }) => data)
-  const wanted = rows.map((_, at) => 149 - at)
-  t.same(found, wanted, 'as the rules of the key show it')
+  const wanted = rows.map((_, at) => ({ data: 149 - at }))
+  t.same(linesOf(stdout), wanted, 'as the rules of the key show it')
 })
 
 testVault('an export of some columns imports again as it was', async (t, home) => {
