@@ -39,6 +39,8 @@ export interface Layout {
   wraps?: boolean | undefined
   /** Columns that are left out, in this order, if the table is too wide. */
   optional?: readonly string[] | undefined
+  /** The columns of which some were left out. */
+  all?: readonly string[]
 }
 
 /** One object, one line per field. JSON that is too wide is indented below its label. */
@@ -69,7 +71,7 @@ export async function* drawMany(
   layout: Layout,
   onCut: () => void,
 ): AsyncGenerator<string> {
-  const { width, bold, wraps = false, optional = [] } = layout
+  const { width, bold, wraps = false, optional = [], all } = layout
   const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
   const cells = [columns.map(display), ...rows]
   const widths = fitColumns(cells, width)
@@ -81,13 +83,12 @@ export async function* drawMany(
     const toLines = (cell: string, at: number) => (wraps ? fold(cell, widths[at]!).split('\n') : [cell])
     const lines = cells.flatMap((row) => alignLines(row.map(toLines)))
     const fitted = lines.map((row) => row.map(fit))
-    if (fitted.some((row, at) => row.some((cell, column) => cell !== lines[at]![column]))) onCut()
+    if (all || fitted.some((row, at) => row.some((cell, column) => cell !== lines[at]![column]))) onCut()
     yield* drawTable(fitted, widths, bold)
   } else if (omitted !== undefined) {
-    onCut()
     const others = columns.filter((name) => name !== omitted)
-    yield* drawMany(items, others, layout, onCut)
-  } else yield items.map((item) => drawOne(item, columns, layout)).join('\n')
+    yield* drawMany(items, others, { all: columns, ...layout }, onCut)
+  } else yield items.map((item) => drawOne(item, all ?? columns, layout)).join('\n')
 }
 
 /** One row for each line of the highest cell. */
