@@ -17,7 +17,7 @@ import {
   toHeaders,
   withSpellings,
 } from '../../domain/proxy/proxy-request.js'
-import type { ProxyRecord, TokenRecord } from '../../domain/records/records.js'
+import type { TokenRecord } from '../../domain/records/records.js'
 import { isKey } from '../../domain/text/base58.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import { CofferError, type PropertyErrors, validationError } from '../../errors.js'
@@ -25,7 +25,6 @@ import { withGrant } from '../../framework/caller/caller.js'
 import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
 import { MAX_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
-import { requireRecord } from '../../framework/unit.js'
 import type { StoreReader } from '../../storage/store.js'
 import { boundCaller, scrubError } from '../reactor/react.js'
 import { conceal, findApplicationOf } from '../reactor/reactor.js'
@@ -169,17 +168,16 @@ async function open(context: Context, target: Target, prefix: string): Promise<O
     return { base, proxy: undefined, bound: undefined, settings, prefix, made: new Map() }
   }
   const proxy =
-    'id' in target ? await requireRecord(context, 'proxy', target.id) : await findByKey(context, target.key)
+    'id' in target ? await store.get('proxy', caller.tenant, target.id) : await findByKey(context, target.key)
+  if (proxy === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
   const application = await findApplicationOf(context, proxy)
   const bound = application && boundCaller(context, application)
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 
-async function findByKey({ store, hashSecret, caller }: Context, key: string): Promise<ProxyRecord> {
+async function findByKey({ store, hashSecret, caller }: Context, key: string) {
   const { tenant, proxy_id = '' } = (await findKey(store, hashSecret, key)) ?? {}
-  const proxy = tenant === caller.tenant ? await store.get('proxy', tenant, proxy_id) : undefined
-  if (proxy !== undefined) return proxy
-  throw new CofferError('not_found', 'There is no proxy with this key.')
+  return tenant === caller.tenant ? store.get('proxy', tenant, proxy_id) : undefined
 }
 
 type ReadCall = Awaited<ReturnType<typeof readCall>>
