@@ -232,10 +232,8 @@ async function describeFailure(error: unknown): Promise<CallToolResult> {
   const { randomBytes } = await import('node:crypto')
   const { detail, errors = {} } = toProblem(error, randomBytes(6).toString('hex'), 'owner')
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
-  return {
-    isError: true,
-    content: [{ type: 'text', text: cut([...new Set([detail, ...lines])].join('\n')) }],
-  }
+  const told = lines[0] !== undefined && detail.startsWith(lines[0]) ? lines : [detail, ...lines]
+  return { isError: true, content: [{ type: 'text', text: cut(told.join('\n')) }] }
 }
 
 function cut(text: string): string {
