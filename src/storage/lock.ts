@@ -6,7 +6,7 @@ import { hostname } from 'node:os'
 import type { Clock, RandomSource } from '../crypto/ports.js'
 import { CofferError } from '../errors.js'
 import { toHex } from './bytes.js'
-import { type Files, readWhole } from './files.js'
+import { type Files, readWhole, removeQuietly } from './files.js'
 import { noVault } from './vault-file.js'
 
 export interface ProcessIdentity {
@@ -71,9 +71,11 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   try {
     writeHolder(files, own, holder)
     await waitForLock(options, own)
-  } finally {
-    files.remove(own)
+  } catch (error) {
+    removeQuietly(files, own)
+    throw error
   }
+  files.remove(own)
   sweep(options)
   const release = () => {
     const path = `${directory}/${LOCK}`
