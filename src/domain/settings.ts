@@ -1,5 +1,6 @@
 import { usage, validationError } from '../errors.js'
 import { readMailServer, readSender } from './invitation/mail-server.js'
+import { suggestName } from './text/nearest.js'
 
 interface SettingEntry<T> {
   description: string
@@ -92,7 +93,9 @@ type DefaultOf<N extends SettingName> = (typeof VAULT_SETTINGS)[N] extends { def
 /** @throws CofferError `usage` that lists the settings */
 export function requireSettingName(name: string): SettingName {
   if (Object.hasOwn(VAULT_SETTINGS, name)) return name as SettingName
-  throw usage(`Unknown setting "${name}". The settings are: ${Object.keys(VAULT_SETTINGS).join(', ')}.`)
+  const names = Object.keys(VAULT_SETTINGS)
+  const nearest = suggestName(name, names)
+  throw usage(`There is no setting "${name}"${nearest || `. There are: ${names.join(', ')}.`}`)
 }
 
 export function settingOf<N extends SettingName>(values: Readonly<Record<string, unknown>>, name: N) {

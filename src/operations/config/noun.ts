@@ -12,7 +12,8 @@ const settingOutput = object({
   is_set: boolean,
   description: text,
 })
-const name = { type: 'string', description: 'See coffer config list.' } as const
+const names = Object.keys(VAULT_SETTINGS)
+const name = { type: 'string', suggestions: names, description: 'See coffer config list.' } as const
 
 const ofOneSetting = {
   ...onVault,
@@ -31,7 +32,7 @@ export const listSettings = operation({
   examples: ['coffer config list'],
   run: async ({ store }) => {
     const { values } = await readSettings(store)
-    return Object.keys(VAULT_SETTINGS).map((each) => showSetting(requireSettingName(each), values))
+    return names.map((each) => showSetting(requireSettingName(each), values))
   },
 })
 

@@ -30,8 +30,9 @@ const logOutput = component(
 )
 const LARGEST_PAGE = 10_000
 
+const suggestions = Object.keys(ENTITY_TYPES)
 const filters = {
-  entity_type: textOf(100, 'Only this type of entity; token includes cards and banks.'),
+  entity_type: { ...textOf(100, 'Only this type of entity; token includes cards and banks.'), suggestions },
   entity_id: { ...textOf(400, 'Only the entity with this id.'), refersTo: 'token' },
   start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
   end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },

@@ -70,6 +70,7 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   if (path === 'completion') return SHELLS
   if (path === 'help') return [...TOPIC_NAMES, ...describeAll(findCommand(program, given).command.commands)]
   if (path === 'tenant use') return listValues(context, before, path, '--tenant')
+  if (path.startsWith('profile ') && !given[0]) return listValues(context, before, path, '--profile')
   const definition = context.registry.find(path)
   const isMany = definition !== undefined && takesMany(definition)
   const property =
