@@ -91,11 +91,9 @@ async function readLines(file: FileHandle) {
 }
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */
-export function openOwn(path: string, flags = NEW): Promise<FileHandle> {
-  return open(path, flags, 0o600).catch(refuseWrite(path))
-}
+export const openOwn = (path: string, flags = NEW): Promise<FileHandle> =>
+  open(path, flags, 0o600).catch(refuseWrite(path))
 
-/** Tells of a file that cannot be written, as on a full disk. */
 export const refuseWrite = (path: string) => (cause: unknown) => {
   if (codeOf(cause) === 'EEXIST')
     throw new CofferError('conflict', `${path} exists already. Give another file.`, { cause })

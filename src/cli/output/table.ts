@@ -37,9 +37,8 @@ export interface Layout {
   marks?: Readonly<Record<string, string>> | undefined
   /** Cells that are too wide have several lines, instead of being cut. */
   wraps?: boolean | undefined
-  /** Columns that are left out, in this order, if the table is too wide. */
+  /** Columns that are left out, in this order, if the table is too wide; then `all` has them too. */
   optional?: readonly string[] | undefined
-  /** The columns of which some were left out. */
   all?: readonly string[]
 }
 
