@@ -238,4 +238,6 @@ t.test('what was asked before standard input ended is answered', async (t) => {
   t.same([...answers.keys()].sort(), [1, 2, 3, 4])
   t.match(answers.get(4), 'this number cannot be kept exactly')
   t.equal(code, 0)
+  const long = await home.run('mcp', { stdin: 'x'.repeat(11_000_000), env: { COFFER_API_KEY: key } })
+  t.match(long, { code: 2, stderr: 'more than 10 MB' })
 })

@@ -37,8 +37,9 @@ export interface Layout {
   marks?: Readonly<Record<string, string>> | undefined
   /** Cells that are too wide have several lines, instead of being cut. */
   wraps?: boolean | undefined
-  /** Columns that are left out, in this order, if the table is too wide; then `all` has them too. */
+  /** Columns that are left out, in this order, if the table is too wide. */
   optional?: readonly string[] | undefined
+  /** All columns, once one was left out. */
   all?: readonly string[]
 }
 

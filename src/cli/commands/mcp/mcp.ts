@@ -29,6 +29,8 @@ import { describeTool, isOffered, toolName } from './tools.js'
 
 const MAX_TEXT = 4000
 const MAX_ASKED = 100
+/** Characters of one message; the SDK has the same bound, in bytes. */
+const MAX_MESSAGE = 10 * 1024 * 1024
 /** JSON-RPC: invalid parameters. */
 const NO_SUCH = -32602
 const CREATE_ONE = 'Create one: coffer app create --agent NAME'
@@ -55,19 +57,23 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   // The transport closes when its input ends, but calls under way are still to be answered.
   const messages = new PassThrough()
   let rest = ''
-  stdin.on('data', (text) => {
-    const lines = `${rest}${text}`.split('\n')
-    rest = lines.pop()!
-    for (const line of lines) {
-      // JSON that is not strict is answered with the reason: the SDK reads 2^53 + 1 as another number.
-      const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
-      const { id } = Object(error.message && tryJson(line))
-      if (id === undefined) messages.write(`${line}\n`)
-      else terminal.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, error })}\n`)
-    }
-  })
   context.handlesSignals()
   await new Promise<void>((resolve, reject) => {
+    stdin.on('data', (text) => {
+      const lines = `${rest}${text}`.split('\n')
+      rest = lines.pop()!
+      for (const line of lines) {
+        // JSON that is not strict is answered with the reason: the SDK reads 2^53 + 1 as another number.
+        const error = { code: NO_SUCH, message: findFault(line, MAX_JSON_VALUES)?.message }
+        const { id } = Object(error.message && tryJson(line))
+        if (id === undefined) messages.write(`${line}\n`)
+        else terminal.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', id, error })}\n`)
+      }
+      if (rest.length > MAX_MESSAGE) {
+        stdin.destroy()
+        reject(usage('The agent sent a message of more than 10 MB.'))
+      }
+    })
     // Greeted first: opening the vault takes longer than the client needs to be answered.
     const begin = () => setImmediate().then(open).catch(reject)
     for (const event of ['end', 'close', 'error'])

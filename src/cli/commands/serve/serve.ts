@@ -149,7 +149,7 @@ async function serveOpened(
   const { app } = control
   // A worker has neither a dashboard, whose sessions are in the memory of one process, nor anything to announce.
   const isAnnounced = 'place' in opened
-  // Whoever is signed in to it may do what no-reveal mode refuses; a vault in memory has no data of others.
+  // A person who is signed in may do what no-reveal mode refuses; a vault in memory has no data of others.
   const hasDashboard = isAnnounced && (control.hasState || !config.noReveal)
   const samples = 'samples' in opened ? opened.samples : {}
   const { stderr } = terminal
