@@ -26,7 +26,7 @@ const ARROWS: Record<string, string> = {
   library: 'control client vault http operations framework domain',
   'index.ts': 'library client operations',
   'vitest.ts': 'index.ts',
-  page: 'operations framework',
+  page: 'control operations framework',
   cli: 'control client vault http operations framework domain config.ts global-flags.ts version.ts assets.ts',
   'config.ts': 'domain/omit-undefined.ts global-flags.ts',
   'global-flags.ts': '',

@@ -1,18 +1,14 @@
 /** The server of the page at `/`. Whoever is signed in works with it as `page-work.ts` allows. */
 import { createHash } from 'node:crypto'
 import { BoundedMap } from '../bounded-map.js'
-import { PERMISSIONS } from '../domain/access/permissions.js'
 import { isObject, parseJson } from '../domain/json/json.js'
-import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
-import type { PageSession } from '../framework/ports/page.js'
 import { answerResult, type HttpRequest, type HttpResponse } from '../http/exchange.js'
 import { type HeaderNames, headerNames, readCookie, readHeader } from '../http/headers.js'
 import { readWhole } from '../http/input.js'
 import type { Page } from '../http/pages/pages.js'
-import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
-import { dryRun, performForPage, readNews, type SendRequest, sendForPage } from './page-work.js'
+import * as work from './page-work.js'
 
 export const DASHBOARD_PATH = '/_dashboard'
 const SESSION_PATH = `${DASHBOARD_PATH}/session`
@@ -34,7 +30,7 @@ interface DashboardOptions {
 }
 
 export class Dashboard {
-  readonly handlers = (send: SendRequest) => ({
+  readonly handlers = (send: work.SendRequest) => ({
     pages: new Map<string, Page>([[SESSION_PATH, (request) => this.#describe(request)]]),
     forms: new Map<string, Page>([
       [SESSION_PATH, (request) => this.#signIn(request)],
@@ -101,33 +97,21 @@ export class Dashboard {
   async #describe(request: HttpRequest): Promise<HttpResponse> {
     requireLocal(request)
     if (!this.#isSignedIn(request)) return answerResult(200, { is_signed_in: false })
-    const { app, hasState, seedName } = this.#control
-    const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
-    const { place = 'in memory' } = this.#options
-    const session: PageSession = {
-      is_signed_in: true,
-      version: VERSION,
-      place,
-      ...omitUndefined({ seed: seedName }),
-      permissions: Object.keys(PERMISSIONS),
-      header: this.#names.apiKey.toUpperCase(),
-      tenants: result.map(({ id, name }) => ({ id, name })),
-      controls: { faults: app.control !== undefined, state: hasState },
-    }
-    return answerResult(200, session)
+    const header = this.#names.apiKey.toUpperCase()
+    return answerResult(200, await work.describeSession(this.#control, header, this.#options.place))
   }
 
-  async #ask(request: HttpRequest, send: SendRequest): Promise<HttpResponse> {
+  async #ask(request: HttpRequest, send: work.SendRequest): Promise<HttpResponse> {
     const { operation, input = {}, tenant: named, fork, ...asked } = await readLocalJson(request)
     if (!this.#isSignedIn(request)) throw new CofferError('unauthenticated', 'Sign in again.')
     const control = fork === undefined ? this.#control : this.#control.findFork(String(fork))
     const place = { control, tenant: typeof named === 'string' ? named : undefined }
     const { after, version, access, request: sent } = asked
     if (typeof after === 'number')
-      return answerResult(200, await readNews(place, this.#control, after, version))
-    if (isObject(access)) return answerResult(200, await dryRun(place, access))
-    if (isObject(sent)) return answerResult(200, await sendForPage(place, sent, this.#names, send))
-    const { status, result } = await performForPage(place, operation, input)
+      return answerResult(200, await work.readNews(place, this.#control, after, version))
+    if (isObject(access)) return answerResult(200, await work.dryRun(place, access))
+    if (isObject(sent)) return answerResult(200, await work.sendForPage(place, sent, this.#names, send))
+    const { status, result } = await work.performForPage(place, operation, input)
     return answerResult(status, result)
   }
 

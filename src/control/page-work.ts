@@ -12,13 +12,13 @@ import { createUndoingStore } from '../framework/caller/explain.js'
 import type { OperationInput } from '../framework/operation.js'
 import { perform } from '../framework/perform.js'
 import type { RequestRecord } from '../framework/ports/control.js'
-import type { Access, Facts, News } from '../framework/ports/page.js'
 import { staleWorkError } from '../framework/unit.js'
 import { ALL_METHODS, type HttpRequest } from '../http/exchange.js'
 import type { HeaderNames } from '../http/headers.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import { loadOperation } from '../operations/load.js'
 import { readSettings } from '../operations/tenant/tenant-create.js'
+import { VERSION } from '../version.js'
 import type { ControlState } from './control-state.js'
 
 type Performed = {
@@ -80,6 +80,21 @@ function hideOutput({ console: _, stack: __, detail: ___, errors: ____, ...run }
   return run
 }
 
+export type PageSession = Awaited<ReturnType<typeof describeSession>>
+
+/** `place`: the address of the vault; default: in memory. `header`: the name of the header with an API key. */
+export async function describeSession(control: ControlState, header: string, place = 'in memory') {
+  const { app, hasState, seedName } = control
+  const { result } = await app.ask({ operation: 'tenant list', input: {}, as: { reveal: false } })
+  return {
+    is_signed_in: true as const,
+    ...{ version: VERSION, place, header, ...omitUndefined({ seed: seedName }) },
+    permissions: Object.keys(PERMISSIONS),
+    tenants: result.map(({ id, name }) => ({ id, name })),
+    controls: { faults: app.control !== undefined, state: hasState },
+  }
+}
+
 /** The vault and the tenant that a request of the page is for; without a name or id, the first tenant. */
 export interface Place {
   control: ControlState
@@ -124,12 +139,10 @@ const SHOWN = [
 
 const MAX_NAMES = 1000
 
-export async function readNews(
-  place: Place,
-  base: ControlState,
-  after: number,
-  known: unknown,
-): Promise<News> {
+export type News = Awaited<ReturnType<typeof readNews>>
+
+/** The requests after the first `after`, and what else is new. `facts` only if a record has changed, so that `version` differs. */
+export async function readNews(place: Place, base: ControlState, after: number, known: unknown) {
   const { control } = place
   const { app } = control
   const requests = control.requests.after(after)
@@ -149,7 +162,10 @@ export async function readNews(
   }
 }
 
-async function readFacts({ control: { app }, tenant }: Place): Promise<Facts> {
+export type Facts = Awaited<ReturnType<typeof readFacts>>
+
+/** `actors`: the names of those who act, by their ids. Applications are oldest first. */
+async function readFacts({ control: { app }, tenant }: Place) {
   const { number, owner_id } = await app.tenant(tenant)
   const owner = await app.owner({ reveal: false, tenant })
   return app.store.read(async (reader) => {
@@ -175,11 +191,11 @@ async function readFacts({ control: { app }, tenant }: Place): Promise<Facts> {
   })
 }
 
+/** Whether an application has a permission on a token or a container, and why. */
+export type Access = Awaited<ReturnType<typeof dryRun>>[number]
+
 /** Decides without doing anything: for one application, else for all. @throws CofferError `validation`, `not_found` */
-export async function dryRun(
-  { control: { app }, tenant }: Place,
-  asked: Record<string, unknown>,
-): Promise<Access[]> {
+export async function dryRun({ control: { app }, tenant }: Place, asked: Record<string, unknown>) {
   const { permission, target, application } = asked
   if (typeof permission !== 'string' || !Object.hasOwn(PERMISSIONS, permission))
     throw invalid('permission', 'is not the name of a permission')
@@ -200,7 +216,7 @@ export async function dryRun(
       const transform = caller.transform(permission as Permission, token)
       return {
         application_id: record.id,
-        ...(transform !== undefined && { transform }),
+        ...omitUndefined({ transform }),
         decisions: [...notes.values()],
       }
     })

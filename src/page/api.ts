@@ -1,9 +1,10 @@
 /** Asks the server of the page, and keeps what it knows of the vault. */
+
 import { createContext } from 'preact'
 import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
+import type { Access, Facts, News, PageSession } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
-import type { Access, Facts, News, PageSession } from '../framework/ports/page.js'
 import type { OperationName, ResultOf } from '../operations/all.js'
 import type { Route } from './route.js'
 

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Access } from '../framework/ports/page.js'
+import type { Access } from '../control/page-work.js'
 import { useAsked, useLive } from './api.js'
 import { type Application, describeAccess, describePermissions, RuleText } from './decision.js'
 import type { Fields } from './forms.js'

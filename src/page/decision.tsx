@@ -1,9 +1,10 @@
 /** Which rule decided, as sentences. */
+
 import type { ComponentChildren } from 'preact'
+import type { Access } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { ExplainedDecision } from '../framework/caller/decisions.js'
 import type { RequestRecord } from '../framework/ports/control.js'
-import type { Access } from '../framework/ports/page.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useNameOf } from './api.js'
 import { Facts, Note, Seeing } from './parts.js'

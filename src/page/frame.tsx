@@ -1,7 +1,8 @@
 /** The frame of all screens: header, navigation, keys. */
+
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { PageSession } from '../framework/ports/page.js'
+import type { PageSession } from '../control/page-work.js'
 import { useEvent, useLive } from './api.js'
 import { Button, Choose } from './forms.js'
 import { linkTo, titleOf } from './route.js'

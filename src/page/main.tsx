@@ -1,6 +1,6 @@
 import { type ComponentChildren, render } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
-import type { PageSession } from '../framework/ports/page.js'
+import type { PageSession } from '../control/page-work.js'
 import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, useNews } from './api.js'
 import { Applications } from './applications.js'
 import { Controls } from './controls.js'

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { Access } from '../framework/ports/page.js'
+import type { Access } from '../control/page-work.js'
 import type { ResultOf } from '../operations/all.js'
 import { useAsked, useLive, useRoute } from './api.js'
 import { describeAccess } from './decision.js'
