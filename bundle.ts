@@ -46,6 +46,8 @@ const OTHERS = [MORE, SERVER, REST, AGENT]
 /** In characters. */
 const SHORT = 250
 const isForAgents = (name: string) => name.startsWith('mcp-')
+/** A vault whose tokens are in a table, as those of most vaults are. */
+const FIRST = [['init'], ['token', 'create', '--type', 'token', '--data', 'Ada'], ['vault', 'compact']]
 const USUAL = [
   ['token', 'create'],
   ['token', 'get', 'build'],
@@ -74,7 +76,7 @@ export async function bundleCommandLine(places: Bundled): Promise<void> {
   }
   try {
     const { bundle: whole } = openBundle(distribution)
-    for (const at of ['1', '2']) await runAll(whole, at, [['init']])
+    for (const at of ['1', '2']) await runAll(whole, at, FIRST)
     const { bundle: first } = openBundle(distribution)
     const used = []
     for (const commands of [USUAL, FREQUENT, SERVED]) used.push(await runAll(first, '1', commands))
@@ -142,7 +144,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
       ...Object.fromEntries(each),
     },
     // Files that are found from here.
-    define: { 'import.meta.url': 'bundleUrl' },
+    define: { 'import.meta.url': 'bundle.url' },
     external: [INSTALLED],
     plugins: [leaveUnused, minifyPackages, provideValidators(places)],
     outdir: distribution,
@@ -217,7 +219,7 @@ interface Chunk {
 }
 
 /**
- * A module that esbuild wrote, as the text of a function that takes `use$`, `require` and `bundleUrl`, and returns its
+ * A module that esbuild wrote, as the text of a function that takes `use$`, `require` and `bundle`, and returns its
  * exports. These are read once, when it has run: none is assigned later, because no module has mutable state, and chunks do
  * not import each other in a circle. An import without names is left out, because no module of ours does anything when it is
  * loaded.
@@ -239,7 +241,7 @@ function toChunk({ path, text }: OutputFile): Chunk {
     .replaceAll(DYNAMIC_IMPORT, (_, from) => `Promise.resolve().then(()=>${load(from)})`)
   if (/(?:^|[;}\n])(?:import[\s{*"]|export[\s{])|\bimport\("/.test(body))
     throw new Error(`${path} imports in a way that the build does not know.`)
-  return { name: basename(path, '.js'), text: `(use$,require,bundleUrl)=>{${body}\nreturn{${result}}}` }
+  return { name: basename(path, '.js'), text: `(use$,require,bundle)=>{${body}\nreturn{${result}}}` }
 }
 
 function load(from: string): string {
@@ -250,11 +252,11 @@ function load(from: string): string {
 /** A file is a module of Node, or a script whose result it is: text around it would be a second copy of all of it. */
 const RESULT = '"use strict";(typeof module==="object"?module:{}).exports='
 
-const RUNTIME = `const bundleUrl=require("node:url").pathToFileURL(__filename).href;
+const RUNTIME = `const bundle={get url(){return require("node:url").pathToFileURL(__filename).href}};
 const ready=Object.create(null);
 const files=${JSON.stringify(OTHERS.map((part) => `./${part}`))};
 const find=(name)=>{if(!(name in chunks))Object.assign(chunks,require(files[others[name]]));return chunks[name]};
-const use=(name)=>ready[name]??=find(name)(use,require,bundleUrl);
+const use=(name)=>ready[name]??=find(name)(use,require,bundle);
 return{main:(process)=>use("main").main(process),library:()=>use("library"),ready};`
 
 interface Bundle {

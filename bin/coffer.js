@@ -26,11 +26,10 @@ function run() {
   // The exit code if the event loop runs empty before `main` has resolved.
   process.exitCode = 1
 
-  const { createRequire } = require('node:module')
   const { join } = require('node:path')
   const filename = join(__dirname, '../dist/coffer.cjs')
-  const near = createRequire(filename)
-  const find = (name) => (name.startsWith('./coffer-') ? load(join(__dirname, '../dist', name)) : near(name))
+  const find = (name) =>
+    name.startsWith('./coffer-') ? load(join(__dirname, '../dist', name)) : require(name)
   const { main } = load(filename)(find, filename)
 
   main(process).then((code) => {
