@@ -1,21 +1,14 @@
-/**
- * `control [rounds]`: what a test suite waits for: a vault in this process, coming back to its data, a fork of it, with
- * 1,000 tokens; and `serve --ephemeral` until it says that it is ready, against `node -e 0`.
- */
-import { spawn, spawnSync } from 'node:child_process'
-import { once } from 'node:events'
-import { fileURLToPath } from 'node:url'
+/** `control [rounds]`: what a test suite waits for: a vault in this process, coming back to its data, a fork of it, with 1,000 tokens. */
 import { openTestVault, type Seed, startServer } from '../src/index.js'
 
 const rounds = Number(process.argv[2] ?? 15)
-const bin = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const seed: Seed = { tokens: Array.from({ length: 1000 }, (_, index) => ({ type: 'token', data: index })) }
 
 async function time(
   name: string,
   goalMs: number,
   work: () => Promise<() => Promise<unknown>>,
-): Promise<number> {
+): Promise<void> {
   const taken: number[] = []
   for (let round = 0; round < rounds; round++) {
     const started = performance.now()
@@ -24,12 +17,9 @@ async function time(
     await end()
   }
   const median = taken.sort((a, b) => a - b)[Math.floor(rounds / 2)]!
-  const goal = Number.isFinite(goalMs) ? ` (goal ${Math.round(goalMs)} ms, best ${taken[0]!.toFixed(1)})` : ''
-  console.log(`${name.padEnd(44)} ${median.toFixed(1)} ms${goal}`)
-  return median
+  console.log(`${name.padEnd(44)} ${median.toFixed(1)} ms (goal ${goalMs} ms, best ${taken[0]!.toFixed(1)})`)
 }
 
-const nothing = async () => {}
 await time('server in this process, no seed', 50, async () => {
   const server = await startServer()
   return () => server.stop()
@@ -44,16 +34,3 @@ await time('fork, 1,000 tokens', 5, async () => {
   return () => fork.stop()
 })
 await vault.stop()
-const floor = await time('node -e 0', Number.POSITIVE_INFINITY, async () => {
-  spawnSync(process.execPath, ['-e', '0'])
-  return nothing
-})
-const words = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
-await time('serve --ephemeral until it is ready', 3 * floor, async () => {
-  const child = spawn(process.execPath, words, { stdio: ['ignore', 'pipe', 'ignore'] })
-  await once(child.stdout, 'data')
-  return async () => {
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
-})

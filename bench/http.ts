@@ -3,7 +3,7 @@
  * server in a process of its own that runs while no other does. Prints rates, the CPU time of a request, and which goals are met. Arguments: rounds,
  * seconds of one measurement, sizes, tokens written in bulk, seconds of warming up.
  */
-import { type ChildProcess, execFileSync, fork, spawn, spawnSync } from 'node:child_process'
+import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -19,7 +19,6 @@ import { createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
-const READY_ROUNDS = 11
 const SERVER_CORE = 0
 const LOAD_CORE = 1
 const OWN_SERVER = fileURLToPath(new URL('./http-server.js', import.meta.url))
@@ -56,7 +55,6 @@ interface Row {
 type Rows = ReadonlyMap<Contender, readonly Row[]>
 
 const counts = sizes.split(',').map(Number)
-const ephemeral = await measureReady()
 const cold = await measureCold(Number(rounds), OWN_SERVER, (pid) => pin(SERVER_CORE, pid))
 const bulk = await measureBulk(Number(bulkTokens))
 const floors = {
@@ -81,7 +79,6 @@ printGoals(counts, [
   ...cursorPages,
   ...cold,
   ...judgeBulk(bulk),
-  ephemeral,
 ])
 
 /** Ours and the peers that are installed, next to one another for each size. */
@@ -228,24 +225,4 @@ function judgeKeyed(rows: Rows): Goal {
 
 function column(rows: readonly Row[], name: keyof Row): Measured {
   return { name, values: rows.map((row) => row[name]) }
-}
-
-/** From starting the process to the line that says requests are accepted, against a Node that does nothing. */
-async function measureReady(): Promise<Goal> {
-  const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
-  const bin = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
-  const words = [bin, 'serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
-  const ratios: number[] = []
-  for (let round = 0; round < READY_ROUNDS; round++) {
-    const floorStart = performance.now()
-    execFileSync(process.execPath, ['-e', '0'], { env })
-    const floorMs = performance.now() - floorStart
-    const startedAt = performance.now()
-    const child = spawn(process.execPath, words, { env, stdio: ['ignore', 'pipe', 'ignore'] })
-    await once(child.stdout, 'data')
-    ratios.push((performance.now() - startedAt) / floorMs)
-    child.kill('SIGKILL')
-    await once(child, 'exit')
-  }
-  return { name: 'serve --ephemeral ready over node -e 0', most: 3, ratios: [ratios] }
 }

@@ -1,85 +1,143 @@
 /**
- * What a command costs from the first to the last moment of its process, against a Node that does nothing. Arguments:
- * rounds, sizes of the vaults.
+ * What a command costs from the first to the last moment of its process, and a server until it is ready, against a Node that
+ * does nothing. Arguments: rounds, sizes of the vaults.
  */
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { measureInTurn, printRatio, printTimes, ratiosOf } from './figures.js'
-import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'
+import { type Contender, measureInTurn, printRatio, printTimes, ratiosOf } from './figures.js'
+import { type FilledVault, tokenId } from './filled-vault.js'
+import { printGoals } from './goals.js'
+import type { StartupVaults } from './startup-vaults.js'
 
 const [rounds = '15', sizes = '1,1000,100000'] = process.argv.slice(2)
-/** Since the log was flushed last. */
+/** Commands since the log was flushed last. */
 const COMMANDS = [0, 64, 1000, 2000]
 const program = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 // Certificates that Node reads at every start would more than double the floor.
-const { NODE_EXTRA_CA_CERTS: _, ...env } = process.env
+const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
+const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
+const SERVE = ['serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
+const INITIALIZE = {
+  jsonrpc: '2.0',
+  id: 1,
+  method: 'initialize',
+  params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'bench', version: '1' } },
+}
+
+/** A name, and the most that it may cost over `node -e 0`. */
+type Row = readonly [name: string, most: number | undefined, measure: Contender['measure']]
 
 try {
-  const vaults: [number, FilledVault][] = []
-  for (const tokens of sizes.split(',').map(Number))
-    vaults.push([tokens, await createFilledVault(place, tokens)])
-  const used: [number, FilledVault][] = []
-  for (const commands of COMMANDS) used.push([commands, await createUsedVault(commands)])
-  const measured = await measureInTurn(Number(rounds), [
-    { name: 'node -e 0', measure: () => timeNode(['-e', '0']) },
-    { name: 'coffer --version', measure: () => timeNode([program, '--version']) },
-    { name: 'coffer --help', measure: () => timeNode([program, '--help']) },
-    ...vaults.map(([tokens, vault]) => ({
-      name: `coffer token get, ${tokens} tokens`,
-      measure: () => timeGet(tokens, vault),
-    })),
-    ...used.map(([commands, vault]) => ({
-      name: `coffer token get, after ${commands} commands`,
-      measure: () => timeGet(1, vault),
-    })),
-    { name: 'coffer token create', measure: () => timeCreate(vaults[0]![1]) },
-    { name: 'completion of a name', measure: () => timeCompletion(vaults.at(-1)![1]) },
-  ])
+  const fill = fileURLToPath(new URL('./startup-vaults.js', import.meta.url))
+  const filled = execFileSync(process.execPath, [fill, place, sizes, COMMANDS.join()], { encoding: 'utf8' })
+  const { sized, used } = JSON.parse(filled) as StartupVaults
+  const [first, largest] = [sized[0]!, sized.at(-1)!]
+  const counts = sizes.split(',').map(Number)
+  const agent = { ...env, COFFER_API_KEY: createAgent(first) }
+  const rows: Row[] = [
+    ['node -e 0', undefined, () => timeNode(['-e', '0'])],
+    ['coffer --version', 1.1, () => timeNode([program, '--version'])],
+    ['coffer --version > /dev/null', 1.1, () => timeNode([program, '--version'], 'ignore')],
+    ['coffer token create --help', 2, () => timeNode([program, 'token', 'create', '--help'])],
+    ...sized.map((vault, at): Row => {
+      const next = () => tokenId(Math.floor(Math.random() * counts[at]!))
+      return [`coffer token get, ${counts[at]} tokens`, 2.1, () => timeCommand(vault, 'token', 'get', next())]
+    }),
+    [
+      'coffer token create',
+      2.3,
+      () => timeCommand(first, 'token', 'create', '--type', 'token', '--data', 'text'),
+    ],
+    [`coffer token list, ${counts.at(-1)} tokens`, 2.6, () => timeCommand(largest, 'token', 'list')],
+    ['coffer serve --ephemeral, ready', 2.6, () => timeReady(env, SERVE)],
+    ['coffer mcp, ready', 2.8, () => timeReady(agent, ['mcp', ...openWords(first)], INITIALIZE)],
+    ['completion of a name', undefined, () => timeCompletion(largest)],
+    ...used.map((vault, at): Row => {
+      const name = `coffer token get, after ${COMMANDS[at]} commands`
+      return [name, undefined, () => timeCommand(vault, 'token', 'get', tokenId(0))]
+    }),
+  ]
+  const measured = await measureInTurn(
+    Number(rounds),
+    rows.map(([name, , measure]) => ({ name, measure })),
+  )
   printTimes('Whole process, key file', 'ms', measured)
-  const [smallest, largest] = [measured[3], measured[2 + vaults.length]]
-  if (smallest !== undefined && largest !== undefined && smallest !== largest)
-    printRatio(`${largest.name}, over the one of ${vaults[0]![0]}`, ratiosOf(largest, smallest))
-  const [fresh, ...later] = measured.slice(3 + vaults.length, -2)
+  const [fresh, ...later] = measured.slice(-COMMANDS.length)
   for (const each of later) printRatio(`${each.name}, over none`, ratiosOf(each, fresh!))
+  const floor = measured[0]!
+  printGoals(
+    [],
+    rows.flatMap(([name, most], at) =>
+      most === undefined
+        ? []
+        : [{ name: `${name}, over node -e 0`, most, ratios: [ratiosOf(measured[at]!, floor)] }],
+    ),
+  )
 } finally {
   rmSync(place, { recursive: true, force: true })
 }
 
-/** What that many commands that read a token leave behind. */
-async function createUsedVault(commands: number): Promise<FilledVault> {
-  const vault = await createFilledVault(join(place, `used-${commands}`), 1)
-  for (let done = 0; done < commands; done++) {
-    const app = await openFilledVault(vault, 'command')
-    await app.ask({ operation: 'token get', input: { id: tokenId(0) }, as: { reveal: false } })
-    await app.close()
-  }
-  return vault
+function openWords({ directory, keyFile }: FilledVault): string[] {
+  return ['--vault', directory, '--key-file', keyFile]
 }
 
-function timeCreate({ directory, keyFile }: FilledVault): number {
-  const words = ['token', 'create', '--type', 'token', '--data', 'text']
-  return timeNode([program, ...words, '--vault', directory, '--key-file', keyFile])
+/** @returns the API key of an agent in this vault */
+function createAgent(vault: FilledVault): string {
+  const words = [
+    'app',
+    'create',
+    '--agent',
+    'bench',
+    '--fields',
+    'key',
+    '--output',
+    'value',
+    ...openWords(vault),
+  ]
+  return execFileSync(process.execPath, [program, ...words], { env, encoding: 'utf8' }).trim()
+}
+
+function timeCommand(vault: FilledVault, ...words: string[]): number {
+  return timeNode([program, ...words, ...openWords(vault)])
 }
 
 /** What the shell waits for at a press of the key: at most 150 ms. */
-function timeCompletion({ directory, keyFile }: FilledVault): number {
-  const line = ['tenant', 'use', '--vault', directory, '--key-file', keyFile, '']
-  return timeNode([program, 'completion', 'words', '--', ...line])
+function timeCompletion(vault: FilledVault): number {
+  return timeNode([program, 'completion', 'words', '--', 'tenant', 'use', ...openWords(vault), ''])
 }
 
-function timeGet(tokens: number, { directory, keyFile }: FilledVault): number {
-  const id = tokenId(Math.floor(Math.random() * tokens))
-  return timeNode([program, 'token', 'get', id, '--vault', directory, '--key-file', keyFile])
-}
-
-/** ms */
-function timeNode(words: readonly string[]): number {
+/** @returns ms until the process has printed something */
+async function timeReady(
+  env: NodeJS.ProcessEnv,
+  words: readonly string[],
+  message?: object,
+): Promise<number> {
   const start = performance.now()
-  const { status, stderr } = spawnSync(process.execPath, words, { env, cwd: place, encoding: 'utf8' })
+  const child = spawn(process.execPath, [program, ...words], { env, stdio: ['pipe', 'pipe', 'ignore'] })
+  if (message !== undefined) child.stdin.write(`${JSON.stringify(message)}\n`)
+  await once(child.stdout, 'data')
+  const ms = performance.now() - start
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  return ms
+}
+
+/** @returns ms */
+function timeNode(words: readonly string[], stdout: 'pipe' | 'ignore' = 'pipe'): number {
+  const start = performance.now()
+  const stdio = ['ignore', stdout, 'pipe'] as const
+  const { status, stderr } = spawnSync(process.execPath, words, {
+    env,
+    cwd: place,
+    encoding: 'utf8',
+    stdio: [...stdio],
+  })
+  const ms = performance.now() - start
   if (status !== 0) throw new Error(`${words.join(' ')} ended with ${status}: ${stderr}`)
-  return performance.now() - start
+  return ms
 }

@@ -1,0 +1,28 @@
+/**
+ * Fills the vaults of the start-up bench and prints them as JSON: those of so many tokens each, then those of one token that
+ * so many commands have read. In a process of its own, because processes start later from one that has used much memory.
+ * Arguments: the directory, sizes, numbers of commands.
+ */
+import { join } from 'node:path'
+import { createFilledVault, type FilledVault, openFilledVault, tokenId } from './filled-vault.js'
+
+export interface StartupVaults {
+  sized: FilledVault[]
+  used: FilledVault[]
+}
+
+const [place = '', sizes = '', commands = ''] = process.argv.slice(2)
+const vaults: StartupVaults = { sized: [], used: [] }
+for (const tokens of sizes.split(',')) vaults.sized.push(await createFilledVault(place, Number(tokens)))
+for (const count of commands.split(',')) vaults.used.push(await createUsedVault(Number(count)))
+console.log(JSON.stringify(vaults))
+
+async function createUsedVault(commands: number): Promise<FilledVault> {
+  const vault = await createFilledVault(join(place, `used-${commands}`), 1)
+  for (let done = 0; done < commands; done++) {
+    const app = await openFilledVault(vault, 'command')
+    await app.ask({ operation: 'token get', input: { id: tokenId(0) }, as: { reveal: false } })
+    await app.close()
+  }
+  return vault
+}
