@@ -156,12 +156,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isOne
   const state =
     isToken && format === 'table' && 'data' in result ? await describeData(task, result) : undefined
-  const isEmpty = format === 'table' && isList(result) && result.data.length === 0
-  const empty = isEmpty ? await (await import('./commands/missing.js')).explainEmpty(task) : undefined
-  await task.print(result, format, {
-    ...(state && { marks: { data: state.mark } }),
-    ...(empty && { hints: { empty } }),
-  })
+  await task.print(result, format, state && { marks: { data: state.mark } })
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return

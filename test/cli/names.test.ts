@@ -249,25 +249,19 @@ testVault('the beginning of an id stands for a token wherever an id does', async
   t.equal((await home.run(`token get ${UUID}`)).code, 3)
 })
 
-testVault('who gives an unknown id is told what is near, and where else it is', async (t, home) => {
+testVault('who gives an unknown id is told where to look', async (t, home) => {
   await home.createToken({ id: 'card-1' })
-  await home.json('tenant create acme')
-  await home.json('token create --tenant acme', { stdin: '{"id":"elsewhere","type":"token","data":"x"}' })
   const say = async (line: string, options = {}) => (await home.run(line, options)).stderr
   const none = 'There is no token with this id'
   for (const [line, message] of [
-    ['token get card-l', `error: ${none}; did you mean card-1? List them: coffer token list\n`],
-    ['token get elsewhere', `error: ${none}. There is one in another tenant: --tenant acme\n`],
-    ['token link card-1 card-2', `${none}; did you mean card-1?`],
+    ['token get elsewhere', `error: ${none}. List them: coffer token list\n`],
+    ['token link card-1 card-2', `${none}. List them`],
     ['token get 1ec69', 'The beginning of an id has at least 8 characters.'],
     [`reactor get ${UUID}`, 'There is no reactor with this id. List them: coffer reactor list'],
   ] as const)
     t.match(await say(line), message)
   const { detail } = JSON.parse(await say('token get elsewhere --json'))
   t.equal(detail, `${none}.`, 'programs get what the API says')
-  const { key } = await home.createApp({ permissions: ['token:read'] })
-  const asApp = await say('token get elsewhere', { env: { COFFER_API_KEY: key } })
-  t.notMatch(asApp, 'acme', 'an application learns nothing of other tenants')
 })
 
 testVault('data has a mark for masked and one for the clear, for applications too', async (t, home) => {

@@ -63,11 +63,10 @@ t.test('an empty list says what to do next, and speaks only of filters that were
   const say = async (line: string) => (await home.run(line, { columns: 80 })).stderr.replaceAll('\n', ' ')
   t.equal(await say('token list'), 'No tokens yet. Create one: coffer token create --help ')
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
-  const search = 'No token matches. Search finds data by search indexes only. Without one: 1 of 1 token. '
-  const indexed = "coffer token update card-1 --search-index '{{ data.number | last4 }}' "
+  const search = 'No token matches. Search finds data by search indexes only: coffer help search '
   for (const [line, notice] of [
-    ['token list --type bank', 'No token matches. Without filters there are 1: coffer token list '],
-    ['token search data:4242', `${search}For example, to card-1 add one: ${indexed}`],
+    ['token list --type bank', 'No token matches these filters. '],
+    ['token search data:4242', search],
     ['app list', 'No apps yet. Create one: coffer app create --help '],
     ['token list --quiet --type bank', ''],
   ] as const)

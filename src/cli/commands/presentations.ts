@@ -46,7 +46,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'token generate': tokens,
   'token list': tokens,
   'token list-after': tokens,
-  'token search': tokens,
+  'token search': {
+    ...tokens,
+    empty: 'No token matches. Search finds data by search indexes only: coffer help search',
+  },
   'token search-after': tokens,
   'token children': {
     ...tokens,

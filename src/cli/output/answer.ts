@@ -20,7 +20,7 @@ interface Asked extends OperationLine {
   readonly presentation: AnswerView
 }
 
-export type PrintedBesides = Pick<PrintOptions, 'marks' | 'hints'>
+export type PrintedBesides = Pick<PrintOptions, 'marks'>
 
 /** Prints an answer, or the answers of several inputs. `more`: what is known of this one. */
 export async function printAnswer(asked: Asked, result: unknown, more?: PrintedBesides): Promise<void> {

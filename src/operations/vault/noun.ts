@@ -1,11 +1,8 @@
 /** Operations on an open vault as a whole: status, verification, compaction, backup, header. For its owner. */
-import type { TokenRecord } from '../../domain/records/records.js'
-import { suggestName } from '../../domain/text/nearest.js'
 import { onVault, operation } from '../../framework/operation.js'
-import { anyJson, boolean, count, object, text, texts, uuid } from '../../framework/output.js'
+import { anyJson, boolean, count, object, text, uuid } from '../../framework/output.js'
 import { holderOutput, type VaultHeader, vaultFacts, verification } from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
-import { readAll } from '../../storage/store.js'
 import * as offline from './offline.js'
 
 const describeVault = operation({
@@ -99,60 +96,6 @@ const replaceHeader = operation({
   },
 })
 
-/** A typed id is compared with so many ids, the newest. */
-const MAX_READ = 200
-const MAX_TENANTS = 50
-
-/** Advises a person who did not find a token. It tells ids and names alone, so it is not in the log. */
-const adviseTokens = operation({
-  name: 'vault advise-tokens',
-  audience: 'owner',
-  isInternal: true,
-  summary: 'Tell what helps to find a token.',
-  input: closedInput([], { ids: { type: 'array', items: { type: 'string' }, maxItems: 10 } }),
-  output: object({
-    tokens: count,
-    /** Those that are not the id of a token. */
-    missing: texts,
-    /** `; did you mean …?`, or nothing. */
-    nearest: text,
-    /** The names of others that have a token with one of the ids. */
-    tenants: texts,
-    /** Among the newest `read` tokens, `count` are found by no search of data; `id` is one of them. */
-    'unindexed?': object({ read: count, count, id: text, index: text }),
-  }),
-  examples: [],
-  async run({ store, caller }, { ids = [] }) {
-    const { records, total } = await store.find('token', caller.tenant, { page: 1, size: MAX_READ })
-    const missing: string[] = []
-    for (const id of ids) if ((await store.get('token', caller.tenant, id)) === undefined) missing.push(id)
-    const names = records.map(({ id }) => id)
-    const tenants: string[] = []
-    for (const { number, name } of (await readAll(store, 'tenant', 0)).slice(0, MAX_TENANTS))
-      for (const id of missing)
-        if (number !== caller.tenant && (await store.get('token', number, id)) !== undefined)
-          tenants.push(name)
-    const others = records.filter(({ search_indexes = [] }) => search_indexes.length === 0)
-    const unindexed = others.find(({ type }) => type === 'card') ?? others[0]
-    return {
-      ...{ tokens: total, missing, tenants: [...new Set(tenants)] },
-      nearest: missing.length === 0 ? '' : suggestName(missing[0]!, names),
-      ...(unindexed && {
-        unindexed: {
-          ...{ read: records.length, count: others.length },
-          ...{ id: unindexed.id, index: chooseIndex(unindexed) },
-        },
-      }),
-    }
-  },
-})
-
-function chooseIndex({ type, data }: TokenRecord): string {
-  if (type === 'card') return '{{ data.number | last4 }}'
-  if (type === 'bank') return '{{ data.account_number | last4 }}'
-  return typeof data === 'object' ? '{{ data.NAME }}' : '{{ data }}'
-}
-
 export const noun = {
   name: 'vault',
   summary: 'Maintain the vault: verify, back up, restore, change keys',
@@ -168,6 +111,5 @@ export const noun = {
     offline.manageKeys,
     replaceHeader,
     offline.recordRekey,
-    adviseTokens,
   ],
 }
