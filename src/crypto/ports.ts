@@ -23,8 +23,8 @@ export interface EngineKeys {
 /** A keyed digest of text (UTF-8) under one bound key: 16 bytes. Contract: callers do not change it. */
 export interface TextMac {
   digest(text: string): Uint8Array
-  /** The digest, cached: for names, which are few, never for values. */
-  recall(text: string): Uint8Array
+  /** The digest, or what `make` gives, cached: for names, which are few, never for values. */
+  recall(text: string, make?: (text: string) => Uint8Array): Uint8Array
 }
 
 /** The keys of one tenant's records, for sealing, finding and fingerprints. */

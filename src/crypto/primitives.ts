@@ -54,9 +54,11 @@ export function createTextMac(primitives: Primitives, key: Uint8Array, most: num
   const digest = (text: string) => primitives.digest(TEXT_DIGEST_BYTES, Buffer.from(text, 'utf8'), key)
   return {
     digest,
-    recall(text) {
-      const found = cache.get(text) ?? digest(text)
-      if (!cache.has(text)) cache.set(text, found)
+    recall(text, make = digest) {
+      const known = cache.get(text)
+      if (known !== undefined) return known
+      const found = make(text)
+      cache.set(text, found)
       return found
     },
   }

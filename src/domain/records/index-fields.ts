@@ -64,17 +64,30 @@ export function searchField(value: string): IndexField {
   return { field: 'search', value: value.toLowerCase() }
 }
 
-/** `ancestor`: this container or any below. A row has at most 255 fields; the limits of metadata, containers and search indexes allow fewer. */
-export function tokenFields(record: TokenRecord): IndexField[] {
-  const { metadata = {}, containers, modified_by } = record
-  const fields = [{ field: 'type', value: record.type }]
-  const short = shortIdOf(record.id)
+/** A row has at most 255 fields; the limits of metadata, containers and search indexes allow fewer. */
+function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
+  const fields = [{ field: 'fingerprint', value: fingerprint }]
+  const short = shortIdOf(id)
   if (short !== undefined) fields.push({ field: 'short_id', value: short })
-  for (const name of Object.keys(metadata)) fields.push(...metadataFields(name, metadata[name]!))
+  for (const name in metadata) fields.push(...metadataFields(name, metadata[name]!))
+  return fields
+}
+
+/** What tells the {@link sharedFieldsOf} of a record from those of others; undefined without any. */
+export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
+  if (kind !== 'token') return undefined
+  const { type, containers, created_by, modified_by, created_at, expires_at } = record as TokenRecord
+  const month = expires_at === undefined && monthOf(created_at)
+  return JSON.stringify([type, containers, created_by, modified_by, month])
+}
+
+/** Fields that many tokens have alike. `ancestor`: this container or any below. */
+export function sharedFieldsOf(record: TokenRecord): IndexField[] {
+  const { containers, modified_by } = record
+  const fields = [{ field: 'type', value: record.type }]
   for (const value of new Set(containers)) fields.push({ field: 'container', value })
   for (const value of ancestorsOf(containers)) fields.push({ field: 'ancestor', value })
   fields.push({ field: 'containers', value: containerSetId(containers) })
-  fields.push({ field: 'fingerprint', value: record.fingerprint })
   fields.push({ field: 'created_by', value: record.created_by })
   if (modified_by !== undefined) fields.push({ field: 'modified_by', value: modified_by })
   // The months of an expiring token are counted by a record of kind `activity` (`operations/token/lifetime.ts`).

@@ -1,6 +1,12 @@
 /** How a record becomes a row, and is found by digests. It knows nothing of engines or units of work. */
 import type { RecordKeys } from '../../crypto/ports.js'
-import { type IndexField, indexFieldsOf, searchField } from '../../domain/records/index-fields.js'
+import {
+  type IndexField,
+  indexFieldsOf,
+  searchField,
+  sharedFieldsOf,
+  sharingOf,
+} from '../../domain/records/index-fields.js'
 import { KINDS, type Kind, type RecordOf } from '../../domain/records/records.js'
 import { damaged } from '../../errors.js'
 import { asBuffer } from '../bytes.js'
@@ -33,7 +39,15 @@ export function keysOfRecord<K extends Kind>(
 ): Uint8Array {
   const lookups = indexFieldsOf(kind, record)
   for (const value of new Set(search.map((text) => text.toLowerCase()))) lookups.push(searchField(value))
-  return packKeys(keys, kind, lookups)
+  const sharing = sharingOf(kind, record)
+  // A copy, because the whole pool that the bytes are in would be kept with them.
+  const shared = () =>
+    Uint8Array.from(packKeys(keys, kind, digestAll(keys, kind), sharedFieldsOf(record as RecordOf['token'])))
+  const first =
+    sharing === undefined
+      ? digestAll(keys, kind)
+      : keys.index.recall(`["keys",${KINDS[kind]},${sharing}]`, shared)
+  return packKeys(keys, kind, first, lookups)
 }
 
 export function idOf(record: RecordOf[Kind]): string {
@@ -125,12 +139,17 @@ function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField
   return keys.index.digest(`["key",${KINDS[kind]},${JSON.stringify(field)},${JSON.stringify(value)}]`)
 }
 
-/** "All of this kind" first, then each look-up. Contract: they are distinct. */
-function packKeys(keys: RecordKeys, kind: Kind, lookups: readonly IndexField[]): Uint8Array {
-  const packed = Buffer.allocUnsafe(KEY_BYTES * (1 + lookups.length))
-  copyKey(digestAll(keys, kind), packed, 0)
+/** The keys `first`, then that of each look-up. Contract: they are distinct. */
+function packKeys(
+  keys: RecordKeys,
+  kind: Kind,
+  first: Uint8Array,
+  lookups: readonly IndexField[],
+): Uint8Array {
+  const packed = Buffer.allocUnsafe(first.length + KEY_BYTES * lookups.length)
+  packed.set(first)
   lookups.forEach((lookup, index) => {
-    copyKey(digestLookup(keys, kind, lookup), packed, KEY_BYTES * (index + 1))
+    copyKey(digestLookup(keys, kind, lookup), packed, first.length + KEY_BYTES * index)
   })
   return packed
 }
