@@ -132,6 +132,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     mainFields: ['module', 'main'],
     minifySyntax: true,
     minifyWhitespace: true,
+    minifyIdentifiers: true,
     legalComments: 'none',
     // Node prints the line of an error that nobody caught.
     lineLimit: 200,

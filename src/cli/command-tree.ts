@@ -99,7 +99,7 @@ export class CommandTree {
   }
 
   #addOperation(group: Command, definition: RegisteredOperation): void {
-    const forms = this.#registry.operations.filter(({ form }) => form?.command === definition.name)
+    const forms = this.#registry.formsOf(definition.name)
     const command = addCommand(group, definition.verb, definition.summary)
     const { arguments: words, options = [] } = findPresentation(definition)
     for (const [name, description] of words ?? listArgs(definition)) command.argument(name, description)

@@ -33,17 +33,38 @@ export interface RoutedOperation extends RegisteredOperation {
 
 export type Registry = Readonly<ReturnType<typeof createRegistry>>
 
-/** `routed` lacks `controls`, those of the control plane. Contract: `test/operations/registry.test.ts` finds no fault. */
+/**
+ * Registers an operation when it is asked for, because a command uses one of many. `routed` lacks `controls`, those of the
+ * control plane. Contract: `test/operations/registry.test.ts` finds no fault.
+ */
 export function createRegistry(nouns: readonly Noun[]) {
-  const operations = nouns.flatMap((noun) => noun.operations.map(register))
-  const byName = new Map(operations.map((operation) => [operation.name, operation]))
-  const routed = operations.filter((each): each is RoutedOperation => each.endpoint !== undefined)
+  const definitions = new Map(nouns.flatMap(({ operations }) => operations.map((each) => [each.name, each])))
+  const registered = new Map<string, RegisteredOperation>()
+  const find = (name: string) => {
+    const definition = definitions.get(name)
+    if (definition !== undefined && !registered.has(name)) registered.set(name, register(definition))
+    return registered.get(name)
+  }
+  const select = (isWanted: (definition: AnyOperation) => boolean) =>
+    [...definitions.values()].filter(isWanted).map(({ name }) => find(name)!)
+  const listRouted = (isControl: boolean) =>
+    select(({ control }) => (control !== undefined) === isControl).filter(
+      (each): each is RoutedOperation => each.endpoint !== undefined,
+    )
   return {
     nouns,
-    operations,
-    routed: routed.filter(({ control }) => control === undefined),
-    controls: routed.filter(({ control }) => control !== undefined),
-    find: (name: string) => byName.get(name),
+    find,
+    /** Other forms of the command of this operation. */
+    formsOf: (name: string) => select(({ form }) => form?.command === name),
+    get operations() {
+      return select(() => true)
+    },
+    get routed() {
+      return listRouted(false)
+    },
+    get controls() {
+      return listRouted(true)
+    },
   }
 }
 
