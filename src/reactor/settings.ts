@@ -1,3 +1,5 @@
+import { omitUndefined } from '../domain/omit-undefined.js'
+import { settingOf } from '../domain/settings.js'
 import type { ReactorOptions } from '../framework/ports/reactors.js'
 
 export type ReactorLimits = typeof DEFAULT_LIMITS
@@ -44,4 +46,25 @@ export interface PoolClock {
   now(): number
   /** Calls `work` after `delayMs`; the result cancels it. */
   after(delayMs: number, work: () => void): () => void
+}
+
+/** `values`: the stored settings of the vault. */
+export function readPoolSettings(
+  values: Readonly<Record<string, unknown>>,
+  { prefix, spares, time }: ReactorOptions,
+): PoolSettings {
+  const timeMs = settingOf(values, 'reactors.time_limit_ms')
+  return {
+    ...DEFAULT_SETTINGS,
+    isolation: settingOf(values, 'reactors.isolation'),
+    // A run must be able to wait for another run of maximum duration.
+    waitMs: Math.max(timeMs, DEFAULT_SETTINGS.waitMs),
+    limits: {
+      ...DEFAULT_LIMITS,
+      timeMs,
+      memoryMiB: settingOf(values, 'reactors.memory_limit_mib'),
+      resultBytes: settingOf(values, 'reactors.result_limit_bytes'),
+    },
+    ...omitUndefined({ prefix, spares, time }),
+  }
 }

@@ -18,7 +18,7 @@ import { type Explained, explain as explainOperation } from '../framework/caller
 import type { Host, Outcome } from '../framework/operation.js'
 import { perform } from '../framework/perform.js'
 import { Background, createClaims } from '../framework/ports/background.js'
-import type { ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
+import type { FindReactors, ReactorOptions, ReactorRuntime } from '../framework/ports/reactors.js'
 import type { RegisteredOperation } from '../framework/registry.js'
 import { validateInput } from '../framework/validate.js'
 import type { ResultOf } from '../operations/all.js'
@@ -32,22 +32,20 @@ import {
 import { sweepExpired } from '../operations/token/lifetime.js'
 import type { Confinement, CoreOwner, Found } from '../reactor/confinement.js'
 import type { HttpOutbound } from '../reactor/outbound.js'
-import { DEFAULT_SETTINGS } from '../reactor/settings.js'
-import type { Reactors } from '../reactor/start.js'
+import type { ReactorPool } from '../reactor/pool.js'
+import { DEFAULT_SETTINGS, readPoolSettings } from '../reactor/settings.js'
 import { createSealedStore } from '../storage/barrier/sealed-store.js'
 import { fromBase64, toBase64 } from '../storage/bytes.js'
 import type { Engine } from '../storage/engine.js'
 import type { Files } from '../storage/files.js'
 import type { Lock } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
-import type { Store } from '../storage/store.js'
 import type { Header } from '../storage/vault-file.js'
 import { createMaintenance } from './maintenance.js'
 import { createSharedClaims } from './shared-claims.js'
 import { createSigning } from './signing.js'
 import type { OperationRequest, Vault } from './vault.js'
 
-const FIRST_TENANT = 1
 /** The tenant number of records that belong to the vault itself. */
 const NO_TENANT = 0
 const SECRET_HASH_BYTES = 32
@@ -90,7 +88,7 @@ export function createApp(parts: AppParts): App {
       : undefined
   const runtime = createRuntime(base)
   const background = new Background()
-  const tenant = (nameOrId?: string) => readTenant(store, nameOrId)
+  const tenant = (nameOrId?: string) => store.read((reader) => findTenant(reader, nameOrId))
   let expressions: Promise<Expressions> | undefined
   let secretsMac: Mac | undefined
   let closing: Promise<void> | undefined
@@ -180,7 +178,7 @@ type RuntimeOptions = ReactorOptions & { confinement?: Confinement }
 /** The part of a vault that runs code and sends requests: each module is loaded on first use. */
 function createRuntime(base?: App) {
   let options: RuntimeOptions = base?.runtimeOptions() ?? {}
-  let reactors: Promise<Reactors> | undefined
+  let pool: Promise<ReactorPool> | undefined
   let found: Promise<Confinement> | undefined
   let client: Promise<HttpOutbound> | undefined
   const ownPorts = base?.ownPorts ?? new Set<number>()
@@ -189,8 +187,16 @@ function createRuntime(base?: App) {
     found ??= confinement ? Promise.resolve(confinement) : harden(undefined, modulesDirectory)
     return found
   }
-  const loadReactors = () =>
-    (reactors ??= import('../reactor/start.js').then(({ Reactors }) => new Reactors(options, confine)))
+  const reactors: FindReactors = async (values) => {
+    const settings = readPoolSettings(values, options)
+    pool ??= confine().then(async (confinement) => {
+      const { createReactorPool } = await import('../reactor/start.js')
+      return createReactorPool({ ...options, settings, confinement })
+    })
+    const fitted = await pool
+    fitted.configure(settings)
+    return fitted
+  }
   return {
     ownPorts,
     prefix: () => options.prefix ?? DEFAULT_SETTINGS.prefix,
@@ -198,14 +204,14 @@ function createRuntime(base?: App) {
     configureReactors: (more: RuntimeOptions): void => {
       options = { ...options, ...more }
     },
-    reactors: async (...values: Parameters<Reactors['fit']>) => (await loadReactors()).fit(...values),
+    reactors,
     outbound: () =>
       (client ??= import('../reactor/outbound.js').then(
         ({ HttpOutbound }) => new HttpOutbound({ allowNet: [], ...options, ownPorts }),
       )),
     sandbox: async () => (await import('../reactor/confinement.js')).describeSandbox(await confine()),
     close: async () => {
-      await (await reactors)?.close()
+      await (await pool?.catch(() => undefined))?.close()
     },
     closeOutbound: async () => (await client)?.close(),
   }
@@ -263,22 +269,9 @@ export async function loadExpressions(random: RandomSource): Promise<Expressions
 
 /** The reactor runtime without a vault, with the settings of a new one. @throws CofferError `usage` */
 export async function openReactors(options: ReactorOptions): Promise<ReactorRuntime> {
-  const { Reactors } = await import('../reactor/start.js')
-  return new Reactors(options).fit({})
-}
-
-/** Without a name, reads the first tenant by its number, which is faster than a search. */
-async function readTenant(store: Store, nameOrId?: string): Promise<TenantRecord> {
-  return store.read(async (reader) => {
-    if (nameOrId !== undefined) return findTenant(reader, nameOrId)
-    const first = await reader.get('tenant', 0, String(FIRST_TENANT))
-    if (first !== undefined) return first
-    const { records, total } = await reader.find('tenant', 0, { page: 1, size: 1 })
-    const oldest = total > 1 ? await reader.find('tenant', 0, { page: total, size: 1 }) : { records }
-    const [tenant] = oldest.records
-    if (tenant !== undefined) return tenant
-    throw new CofferError('not_found', 'This vault has no tenant. Create one: coffer tenant create NAME')
-  })
+  const runtime = createRuntime()
+  runtime.configureReactors(options)
+  return runtime.reactors({})
 }
 
 /** Also creates the vault's own records, in the same transaction. */

@@ -41,8 +41,12 @@ export async function createTenant(
   return tenant
 }
 
-/** Finds by id, by name in any case, or by the unique beginning of an id. @throws CofferError `not_found`, `usage` for a shared name */
-export async function findTenant(store: StoreReader, nameOrId: string): Promise<TenantRecord> {
+/**
+ * Finds by id, by name in any case, or by the unique beginning of an id; without one, the oldest tenant.
+ * @throws CofferError `not_found`, `usage` for a shared name
+ */
+export async function findTenant(store: StoreReader, nameOrId?: string): Promise<TenantRecord> {
+  if (nameOrId === undefined) return findOldest(store)
   const values = { id: nameOrId, name: nameOrId.toLowerCase() }
   for (const [field, value] of Object.entries(values)) {
     const { records, total } = await store.find('tenant', 0, { where: { field, value }, page: 1, size: 1 })
@@ -54,6 +58,16 @@ export async function findTenant(store: StoreReader, nameOrId: string): Promise<
   const [found, ...others] = all.filter(({ id }) => id.startsWith(values.name))
   if (found !== undefined && others.length === 0) return found
   throw new CofferError('not_found', 'There is no tenant with this name or id. Run: coffer tenant list')
+}
+
+async function findOldest(store: StoreReader): Promise<TenantRecord> {
+  // A read by its number is faster than a search.
+  const first = await store.get('tenant', 0, '1')
+  if (first !== undefined) return first
+  const { total } = await store.find('tenant', 0, { page: 1, size: 1 })
+  const [oldest] = (await store.find('tenant', 0, { page: Math.max(total, 1), size: 1 })).records
+  if (oldest !== undefined) return oldest
+  throw new CofferError('not_found', 'This vault has no tenant. Create one: coffer tenant create NAME')
 }
 
 /** Names appear in mails, prompts and tables. @throws CofferError `validation`, without a path */
