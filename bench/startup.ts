@@ -21,7 +21,7 @@ const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 // Certificates that Node reads at every start would more than double the floor.
 const { NODE_EXTRA_CA_CERTS: _, ...inherited } = process.env
 const env: NodeJS.ProcessEnv = { ...inherited, XDG_CONFIG_HOME: join(place, 'config') }
-const SERVE = ['serve', '--ephemeral', '--port', '0', '--output', 'json', '--log', 'none']
+const SERVE = ['serve', '--ephemeral', '--port', '0']
 const INITIALIZE = {
   jsonrpc: '2.0',
   id: 1,
@@ -55,6 +55,8 @@ try {
     ],
     [`coffer token list, ${counts.at(-1)} tokens`, 2.6, () => timeCommand(largest, 'token', 'list')],
     ['coffer serve --ephemeral, ready', 2.6, () => timeReady(env, SERVE)],
+    // It says how reactors are confined, which takes a probe.
+    ['coffer serve --ephemeral -o json, ready', undefined, () => timeReady(env, [...SERVE, '-o', 'json'])],
     ['coffer mcp, ready', 2.8, () => timeReady(agent, ['mcp', ...openWords(first)], INITIALIZE)],
     ['completion of a name', undefined, () => timeCompletion(largest)],
     ...used.map((vault, at): Row => {
