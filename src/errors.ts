@@ -41,7 +41,7 @@ export const ERRORS = {
 export type ErrorCode = keyof typeof ERRORS
 
 /** The detail of an error of code that has no status, and the title of one that has a map of errors. */
-export const RUNTIME_ERROR = 'Reactor Runtime Error'
+const RUNTIME_ERROR = 'Reactor Runtime Error'
 const WITH_ERRORS = 'One or more validation errors occurred.'
 
 /** The end of every message about a damaged vault. */
@@ -173,4 +173,9 @@ export function toProblem(error: unknown, traceId: string, reader: 'caller' | 'o
     instance: known?.traceId ?? traceId,
   }
   return known?.errors === undefined ? problem : { ...problem, errors: known.errors }
+}
+
+/** The failure of code without a status. */
+export function codeFailed(message: string): CofferError {
+  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
 }

@@ -5,7 +5,7 @@ import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
 import type { WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
-import type { Durability, StoreWriter } from '../storage/store.js'
+import type { Condition, Durability, StoreWriter } from '../storage/store.js'
 import { versionOf } from './caller/authenticate.js'
 import { type Caller, requireCurrent } from './caller/caller.js'
 import { writeEntries } from './events.js'
@@ -173,4 +173,20 @@ export function requireRecord<K extends Kind>(context: Context, kind: K, id: str
     if (record !== undefined) return record
     throw new CofferError('not_found', `There is no ${kind.replace('_', ' ')} with this id.`)
   })
+}
+
+const REMOVED_AT_ONCE = 100
+
+/** In batches; those beyond about `most` stay. */
+export async function removeAll(
+  { store, caller: { tenant } }: Context,
+  kind: Kind,
+  where: Condition,
+  most = Number.POSITIVE_INFINITY,
+): Promise<void> {
+  for (let removed = 0; removed < most; removed += REMOVED_AT_ONCE) {
+    const { records } = await store.find(kind, tenant, { where, page: 1, size: REMOVED_AT_ONCE })
+    if (records.length === 0) return
+    for (const { id } of records) await store.remove(kind, tenant, id)
+  }
 }

@@ -2,7 +2,7 @@
 import { parseJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
 import { readCodeAnswer } from '../domain/proxy/code-answer.js'
-import { CofferError, RUNTIME_ERROR, toProblem } from '../errors.js'
+import { CofferError, codeFailed, toProblem } from '../errors.js'
 import type { ClientCall, ConsoleLine, ReactorOutcome, ReactorRun } from '../framework/ports/reactors.js'
 import type { ExitReason, Guest } from './child.js'
 import type { HostFetch } from './fetch.js'
@@ -213,7 +213,7 @@ function toResult({ raw, tokenize, res, isThrown, body }: Done, prefix: string):
     }
     return { kind: 'result', ...omitUndefined(values) }
   } catch (error) {
-    return { kind: 'failure', error: failed((error as Error).message) }
+    return { kind: 'failure', error: codeFailed((error as Error).message) }
   }
 }
 
@@ -224,7 +224,7 @@ export function toError(failure: GuestFailure): CofferError {
     return new CofferError('formula_invalid', message, { errors: { code: [text] } })
   }
   const { message, status, errors } = failure
-  if (status === undefined) return failed(message)
+  if (status === undefined) return codeFailed(message)
   return new CofferError('reactor_failed', message, { status, ...omitUndefined({ errors }) })
 }
 
@@ -244,9 +244,5 @@ export function toStopError(reason: StopReason, limits: ReactorLimits): CofferEr
   }
   const code = reason === 'time' ? 'reactor_timeout' : 'unavailable'
   if (reason === 'time' || reason === 'closed') return new CofferError(code, messages[reason])
-  return failed(messages[reason])
-}
-
-function failed(message: string): CofferError {
-  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
+  return codeFailed(messages[reason])
 }

@@ -8,7 +8,7 @@ import {
 } from '../../domain/proxy/code-answer.js'
 import { kindOf, type ProxyTransform } from '../../domain/proxy/transform.js'
 import type { RuntimeOptions } from '../../domain/reactor/reactor.js'
-import { CofferError, RUNTIME_ERROR } from '../../errors.js'
+import { CofferError, codeFailed } from '../../errors.js'
 import { HttpAnswer, type Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
@@ -41,9 +41,11 @@ export async function transform(
       continue
     }
     textOfMessage(message)
-    const [{ headers, answer }, body] = await run(session, opened, each, index, message)
+    const { raw, res, body } = await run(session, opened, each, index, message)
+    if (res !== undefined) return { message, answer: writeAnswer(res, opened.prefix) }
+    const { headers, answer } = (raw ?? {}) as Transformed
     if (answer !== undefined)
-      return { message, answer: orFailed(() => toAnswer(answer, headers, body, opened.prefix)) }
+      return { message, answer: toAnswer({ ...answer, headers }, body, opened.prefix) }
     message = {
       ...message,
       headers: changeHeaders(message, headers, 'headers'),
@@ -53,14 +55,13 @@ export async function transform(
   return { message }
 }
 
-/** @throws CofferError `validation` for a status or headers that an answer cannot have */
+/** The answer that code gives instead of a message. @throws CofferError `reactor_failed` if there is no such answer */
 function toAnswer(
-  { statusCode: givenStatus, isJson }: NonNullable<Transformed['answer']>,
-  givenHeaders: unknown,
+  { isJson, ...given }: { statusCode: unknown; headers: unknown; isJson: boolean },
   body: Uint8Array | undefined,
   prefix: string,
 ): OutboundAnswer {
-  const { statusCode, headers } = readCodeAnswer({ statusCode: givenStatus, headers: givenHeaders }, prefix)
+  const { statusCode, headers } = orFailed(() => readCodeAnswer(given, prefix))
   const isBare = body === undefined || WITHOUT_BODY.includes(statusCode)
   const type = `${isJson ? 'application/json' : 'text/plain'}; charset=utf-8`
   const allHeaders = {
@@ -77,12 +78,8 @@ function orFailed<T>(read: () => T): T {
     return read()
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    throw failed(error.message)
+    throw codeFailed(error.message)
   }
-}
-
-function failed(message: string): CofferError {
-  return new CofferError('reactor_failed', RUNTIME_ERROR, { errors: { error: [message] } })
 }
 
 async function run(
@@ -91,7 +88,7 @@ async function run(
   transform: ProxyTransform,
   index: number,
   message: TransformInput,
-): Promise<[Transformed, body: Uint8Array | undefined]> {
+) {
   const { caller } = session
   const isCode = 'code' in transform
   const runtime: Partial<RuntimeOptions> = (isCode && transform.options?.runtime) || {}
@@ -112,20 +109,14 @@ async function run(
     timeMs: runtime.timeout && runtime.timeout * 1000,
   })
   if (outcome.kind === 'failure') throw outcome.error
-  const { raw, res, body } = outcome
-  if (res === undefined) return [(raw ?? {}) as Transformed, body]
-  return describeAnswer(res)
+  return outcome
 }
 
-/** The answer that code gives instead of a message. */
-function describeAnswer({
-  statusCode,
-  headers,
-  body,
-}: CodeAnswer): [Transformed, body: Uint8Array | undefined] {
+/** {@link toAnswer} with a body that is a value. */
+function writeAnswer({ body, ...given }: CodeAnswer, prefix: string): OutboundAnswer {
   const isJson = typeof body !== 'string'
   const text = isJson ? (JSON.stringify(body) ?? '') : body
-  return [{ headers, answer: { statusCode, isJson } }, new TextEncoder().encode(text)]
+  return toAnswer({ ...given, isJson }, new TextEncoder().encode(text), prefix)
 }
 
 /** Has a reactor change the message: `raw.body` and `raw.headers` of its result replace the message's. */
@@ -135,12 +126,9 @@ async function runReactor(session: Session, { prefix }: OpenProxy, id: string, m
   const request = { id, args: { ...args, body } }
   const prepared = await session.inUnit((context) => prepare(context, session, request, undefined), 'soon')
   const result = await invoke(session, prepared)
-  if (result instanceof HttpAnswer) {
-    const [{ headers, answer }, text] = describeAnswer(result.answer)
-    return { message, answer: orFailed(() => toAnswer(answer!, headers, text, prefix)) }
-  }
+  if (result instanceof HttpAnswer) return { message, answer: writeAnswer(result.answer, prefix) }
   const { body: changed, headers } = (result.raw ?? {}) as Partial<Record<string, unknown>>
-  if ((changed ?? undefined) === undefined) throw failed('The reactor returned no raw.body.')
+  if ((changed ?? undefined) === undefined) throw codeFailed('The reactor returned no raw.body.')
   const text = typeof changed === 'string' ? changed : JSON.stringify(changed)
   const read = changeHeaders(message, headers, 'raw.headers')
   return { message: { ...message, headers: read, body: new TextEncoder().encode(text) } }

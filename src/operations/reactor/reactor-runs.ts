@@ -54,25 +54,13 @@ function cutConsole(lines: ReactorRun['console']): ReactorRunRecord['console'] {
   return kept
 }
 
-const whereReactor = (value: string) => ({ where: { field: 'reactor', value } })
-
 async function removeOldest(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
-  const where = whereReactor(reactorId)
+  const where = { field: 'reactor', value: reactorId }
   // Reads one record only: a run at this position exists when a batch is due.
-  const position = { ...where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
+  const position = { where, page: KEPT_RUNS + REMOVED_AT_ONCE, size: 1 }
   if ((await store.find('reactor_log', tenant, position)).records.length === 0) return
-  const { records } = await store.find('reactor_log', tenant, { ...where, page: 2, size: KEPT_RUNS })
+  const { records } = await store.find('reactor_log', tenant, { where, page: 2, size: KEPT_RUNS })
   for (const { id } of records) await store.remove('reactor_log', tenant, id)
-}
-
-export async function removeRuns(store: StoreWriter, tenant: number, reactorId: string): Promise<void> {
-  const request = { ...whereReactor(reactorId), page: 1, size: REMOVED_AT_ONCE }
-  for (const kind of ['reactor_log', 'reactor_result'] as const)
-    for (;;) {
-      const { records } = await store.find(kind, tenant, request)
-      if (records.length === 0) break
-      for (const { id } of records) await store.remove(kind, tenant, id)
-    }
 }
 
 export const listReactorRuns = operation({
@@ -107,7 +95,7 @@ export const listReactorRuns = operation({
   examples: ['coffer reactor logs greet', 'coffer reactor logs greet -n 1 -o ndjson'],
   run: async (context, { id, number: most = 20 }) => {
     await requireRecord(context, 'reactor', id)
-    const request = { ...whereReactor(id), page: 1, size: Math.max(1, most) }
+    const request = { where: { field: 'reactor', value: id }, page: 1, size: Math.max(1, most) }
     const { records } = await context.store.find('reactor_log', context.caller.tenant, request)
     return records.slice(0, most).toReversed()
   },

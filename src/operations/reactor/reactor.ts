@@ -20,10 +20,10 @@ import {
   nameFilter,
   patchOf,
 } from '../../framework/schema.js'
+import { removeAll } from '../../framework/unit.js'
 import { findNewest } from '../../storage/store.js'
 import { codeText, findFormula, formulaOutput } from '../formula/noun.js'
 import { manage } from '../manage.js'
-import { removeRuns } from './reactor-runs.js'
 
 const CLIENT_PERMISSIONS = permissionsOf('private')
 
@@ -195,10 +195,12 @@ export const deleteReactor = reactors.delete({
   summary: 'Delete a reactor and its stored runs.',
   examples: ['coffer reactor delete greet --yes'],
   confirmation: 'This deletes the configuration and the runs of reactor',
-  async before({ store, caller }, { id }) {
-    const proxy = await findNewest(store, 'proxy', caller.tenant, { field: 'reactor', value: id })
+  async before(context, { id }) {
+    const { store, caller } = context
+    const where = { field: 'reactor', value: id }
+    const proxy = await findNewest(store, 'proxy', caller.tenant, where)
     if (proxy !== undefined) throw conflict('A proxy uses this reactor. Delete or change the proxy first.')
-    await removeRuns(store, caller.tenant, id)
+    for (const kind of ['reactor_log', 'reactor_result'] as const) await removeAll(context, kind, where)
   },
 })
 

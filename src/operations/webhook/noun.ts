@@ -10,12 +10,12 @@ import { operation } from '../../framework/operation.js'
 import { audit, component, enumOf, text, texts, uuid } from '../../framework/output.js'
 import { cursorOutput } from '../../framework/page.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
+import { removeAll } from '../../framework/unit.js'
 import { manage } from '../manage.js'
 import { listDeliveries, resendDelivery, webhookId } from './delivery.js'
 import { subscribe } from './subscription.js'
 
 const MAX_WEBHOOKS = 5
-const REMOVED_AT_ONCE = 100
 const MAX_REMOVED = 10_000
 const STATUSES = ['enabled', 'disabled'] as const
 
@@ -127,15 +127,10 @@ const deleteWebhook = webhooks.delete({
   summary: 'Delete a webhook, with what waits to be sent to it.',
   examples: [`coffer webhook delete ${CREATED} --yes`],
   confirmation: 'This deletes the webhook and its deliveries,',
-  async before({ store, caller: { tenant } }, { id }) {
-    await subscribe(store, tenant, { id })
-    const query = { where: { field: 'webhook', value: id }, page: 1, size: REMOVED_AT_ONCE }
+  async before(context, { id }) {
+    await subscribe(context.store, context.caller.tenant, { id })
     // The rest is not sent, and expires.
-    for (let removed = 0; removed < MAX_REMOVED; removed += REMOVED_AT_ONCE) {
-      const { records } = await store.find('delivery', tenant, query)
-      if (records.length === 0) break
-      for (const delivery of records) await store.remove('delivery', tenant, delivery.id)
-    }
+    await removeAll(context, 'delivery', { field: 'webhook', value: id }, MAX_REMOVED)
   },
 })
 
