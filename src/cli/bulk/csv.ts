@@ -11,6 +11,7 @@ import { restore } from '../output/fields.js'
 import { MASKED, type Row, refuseMasked } from './rows.js'
 
 const MAX_BYTES = 1024 * 1024
+const CHARACTERS_AT_ONCE = 64 * 1024
 /** A number or an address, as in a file without names of columns: no message repeats it. */
 const VALUE = /\d{4}|@/
 /** Columns of one message. */
@@ -45,10 +46,17 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
   let paths: Path[] | undefined
   let line = 1
   try {
-    for await (const { info, record } of source.pipe(parser) as AsyncIterable<ParsedRecord>) {
-      if (paths === undefined) paths = readHeader(record, given, toCommand)
-      else yield [readRecord(record, paths, line)]
-      line = info.lines + 1
+    for await (const first of source.pipe(parser)) {
+      const rows: Row[] = []
+      let left = CHARACTERS_AT_ONCE
+      // What is parsed already is read at once, because a promise for each record takes longer than to parse it.
+      for (let next: ParsedRecord | null = first; next !== null; next = left > 0 ? parser.read() : null) {
+        const { info, record } = next
+        if (paths === undefined) paths = readHeader(record, given, toCommand)
+        else left -= rows[rows.push(readRecord(record, paths, line)) - 1]!.length
+        line = info.lines + 1
+      }
+      yield rows
     }
   } catch (cause) {
     if (!(cause instanceof CsvError)) throw cause
