@@ -18,8 +18,8 @@ import { type ImportLog, openImportLog } from './import-log.js'
 import { decodeChunks, ROW_FORMATS, type Row, readRows } from './rows.js'
 import { type Send, sendToServer, sendToVault } from './send.js'
 
-/** Rows of a batch, and their characters: a vault takes a unit of work, a server a request. */
-const TO_VAULT = { rows: 2000, characters: 4 * 1024 * 1024 }
+/** Rows of a batch, and their characters: a vault takes a unit of work, a server a request. Garbage of few rows is collected young. */
+const TO_VAULT = { rows: 250, characters: 4 * 1024 * 1024 }
 const TO_SERVER = { rows: 1000, characters: 400 * 1024 }
 /** A server that had the vault open may end; whoever comes next opens it. */
 const MAX_ATTEMPTS = 5

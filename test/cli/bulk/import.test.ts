@@ -65,7 +65,7 @@ const RESUME = ['token', 'import', 'rows.ndjson', '--resume', 'state']
 const stateOf = (home: Home) => readFileSync(join(home.place, 'state'), 'utf8')
 
 testVault('a run that was killed between commit and results goes on, exactly once', async (t, home) => {
-  home.write('rows.ndjson', lines(2000))
+  home.write('rows.ndjson', lines(250))
   await home.json(RESUME)
   const before = results(home, 'state')
   t.equal(statSync(join(home.place, 'state')).mode & 0o777, 0o600)
@@ -75,7 +75,7 @@ testVault('a run that was killed between commit and results goes on, exactly onc
   home.write('rows.ndjson', lines(4500))
   t.match(await home.json(RESUME), { created: 4500 })
   const after = results(home, 'state')
-  t.same(after.slice(0, 2000), before, 'the results of rows that were committed are those of then')
+  t.same(after.slice(0, 250), before, 'the results of rows that were committed are those of then')
   t.equal(new Set(after.map(({ id }) => id)).size, 4500)
   t.ok(after.every((result, at) => result.line === at + 1))
   t.equal(await total(home), 4500)
@@ -141,12 +141,12 @@ testVault('a refused row can be bettered, and the run goes on with it', async (t
 
 testVault('an interrupt ends a run between two batches, and says how to go on', async (t, home) => {
   home.write('rows.ndjson', lines(8000))
-  const options = { columns: 80, interruptAt: '2,000', env: { COFFER_OUTPUT: 'json' } }
+  const options = { columns: 80, interruptAt: '250', env: { COFFER_OUTPUT: 'json' } }
   const { code, stderr } = await home.run(RESUME, options)
   t.equal(code, 130)
-  t.match(stderr, /Stopping…[\s\S]*Interrupted after 2000 rows\. The same command goes on from there\./)
+  t.match(stderr, /Stopping…[\s\S]*Interrupted after 250 rows\. The same command goes on from there\./)
   t.match(stderr, /█.* %/, 'with a bar')
-  t.match(await home.json(RESUME), { resumed_after: 2000, created: 6000 })
+  t.match(await home.json(RESUME), { resumed_after: 250, created: 7750 })
   t.equal(await total(home), 8000)
 })
 
