@@ -41,10 +41,11 @@ export async function openImportLog(path: string | undefined, about: string | un
     },
     /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
+      if (file === undefined) return
       const kept = isResumable ? results.slice(0, done) : results
       const lines = kept.map((result, at) => `${toJson({ line: rows[at]!.line, ...result })}\n`)
-      await file?.appendFile(lines.join('')).catch(refuseWrite(path!))
-      if (isResumable) await file?.datasync().catch(refuseWrite(path!))
+      await file.appendFile(lines.join('')).catch(refuseWrite(path!))
+      if (isResumable) await file.datasync().catch(refuseWrite(path!))
     },
     /** `isUndone`: no row was done, so that any other import may use the file. A new file without results is removed. */
     close: async (isUndone = false): Promise<void> => {

@@ -103,7 +103,11 @@ function splitArray(): Split {
   }
 }
 
-const countBreaks = (text: string) => text.split('\n').length - 1
+function countBreaks(text: string): number {
+  let count = 0
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) count++
+  return count
+}
 
 /** `line`: on which the text begins. */
 function parseRow(text: string, line: number): Row {

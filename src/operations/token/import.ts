@@ -113,7 +113,7 @@ async function createRows(context: Context, rows: readonly (NewToken | CofferErr
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
     try {
       if (row instanceof CofferError) throw row
-      const made = await createFrom(context, row)
+      const made = await createFrom(context, row, (_, record) => record)
       const isExisting = made instanceof Existing
       const { id } = isExisting ? made.result : made
       results.push({ status: isExisting ? 'deduplicated' : 'created', id })

@@ -16,7 +16,7 @@ import * as search from './search.js'
 import { filterConditions, listGranted, logToken, logTokenUse, requireTransform } from './token-access.js'
 import * as attributes from './token-attributes.js'
 import { checkFilters, tokenFilters } from './token-filters.js'
-import { checkNewToken, checkTokenPatch, createFrom, updateFrom } from './token-write.js'
+import { checkNewToken, checkTokenPatch, createFrom, updateFrom, viewWritten } from './token-write.js'
 import { generateTokens, tokenize } from './tokenize.js'
 
 const { readDeclaration, tokenId, tokenOutput, viewToken } = attributes
@@ -46,7 +46,7 @@ export const createToken = operation({
     `echo 000707279 > ssn.txt && coffer token create --type social_security_number --data @ssn.txt --metadata customer=42 --expires-at 72h`,
     `echo '{"type":"token","data":{"name":"Ada"},"mask":{"name":"{{ data.name | slice: 0 }}…"}}' | coffer token create`,
   ],
-  run: (context, _, draft) => createFrom(context, draft),
+  run: (context, _, draft) => createFrom(context, draft, viewWritten),
 })
 
 export const listTokens = operation({
@@ -185,7 +185,7 @@ export const createChild = operation({
   async run(context, { parent_id }, draft) {
     const parent = await requireRecord(context, 'token', parent_id)
     requireTransform(context, 'token:read', parent)
-    const created = await createFrom(context, draft)
+    const created = await createFrom(context, draft, viewWritten)
     const child = created instanceof Existing ? created.result : created
     // Linking requires token:read on both tokens, but not on one that the caller just created.
     if (created instanceof Existing) requireTransform(context, 'token:read', child)

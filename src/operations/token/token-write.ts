@@ -30,6 +30,8 @@ const MERGED_LIMITS =
   'must have at most 4,194,304 characters as JSON, and 50,000 values and property names, once it is merged'
 
 type Given = Readonly<Record<string, unknown>>
+type Named = Pick<TokenRecord, 'id' | 'type'>
+type Show<T> = (context: Context, record: TokenRecord, transform: Transform) => T
 
 export type NewToken = Awaited<ReturnType<typeof checkNewToken>>
 
@@ -53,15 +55,16 @@ async function readRules({ expires_at }: Given, tools: CheckTools, budget: Budge
   return { expressions: await tools.expressions(), budget, now }
 }
 
-/** Creates the token, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
-export function createFrom(context: Context, wanted: NewToken): Promise<TokenView | Existing<TokenView>> {
-  return 'intent' in wanted ? createFromIntent(context, wanted) : create(context, wanted)
+/** Creates the token and returns what `show` makes of it, or answers with its duplicate. @throws CofferError `forbidden`, `conflict`, `validation` for its intent */
+export function createFrom<T extends Named>(context: Context, wanted: NewToken, show: Show<T>) {
+  return 'intent' in wanted ? createFromIntent(context, wanted, show) : create(context, wanted, show)
 }
 
 /** Creates the token of the intent, or updates its duplicate, and removes the intent. */
-async function createFromIntent(
+async function createFromIntent<T extends Named>(
   context: Context,
   { intent: id, given, budget }: Exclude<NewToken, TokenDraft>,
+  show: Show<T>,
 ) {
   const { store, caller, audit } = context
   const intent = await store.get('token_intent', caller.tenant, id)
@@ -77,7 +80,9 @@ async function createFromIntent(
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
   // A new mask or expiry would take token:update: the mask could show the code that the duplicate has kept.
   const patch = { data, metadata: given.metadata ?? undefined }
-  const created = await create(context, draft, (original) => updateDuplicate(context, original, patch, rules))
+  const created = await create(context, draft, show, (original) =>
+    updateDuplicate(context, original, patch, rules),
+  )
   // Last, because an import goes on after a row that is refused.
   await store.remove('token_intent', caller.tenant, id)
   audit.record('token_intent', id, {
@@ -91,11 +96,12 @@ async function createFromIntent(
 }
 
 /** With `update`, a duplicate that has the same containers is updated; any other is not one. */
-async function create(
+async function create<T extends Named>(
   context: Context,
   draft: TokenDraft,
+  show: Show<T>,
   update?: (original: TokenRecord) => Promise<TokenView>,
-): Promise<TokenView | Existing<TokenView>> {
+): Promise<T | Existing<TokenView>> {
   const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
   const transform = requireTransform(context, 'token:create', { id: given, containers })
@@ -123,7 +129,7 @@ async function create(
   await context.store.insert('token', context.caller.tenant, record, { fresh: isFresh, ...putOptions(draft) })
   if (!isFresh || draft.expires !== undefined) await countCreation(context, record, 'new')
   logToken(context, record)
-  return viewWritten(context, record, transform)
+  return show(context, record, transform)
 }
 
 /** Applies a merge patch, or changes nothing and returns the duplicate. @throws CofferError `validation`, `forbidden` */
@@ -229,7 +235,7 @@ async function chooseId({ store, caller }: Context, wanted: GivenId): Promise<st
 }
 
 /** The answer to a write: masked, even if the rule reveals. */
-function viewWritten({ caller }: Context, record: TokenRecord, transform: Transform): TokenView {
+export function viewWritten({ caller }: Context, record: TokenRecord, transform: Transform): TokenView {
   const view = viewToken(record, stricterTransform('mask', transform), caller)
   return addExtras(view, { deduplicated: false })
 }

@@ -8,7 +8,7 @@ import { type CheckTools, type Context, Existing, operation } from '../../framew
 import { anyJson, arrayOf } from '../../framework/output.js'
 import { closedInput, inputSchema } from '../../framework/schema.js'
 import { CREATED, type TokenView, tokenOutput, valueAttributes } from './token-attributes.js'
-import { checkNewToken, createFrom, type NewToken } from './token-write.js'
+import { checkNewToken, createFrom, type NewToken, viewWritten } from './token-write.js'
 
 const MAX_TOKENS = 1000
 const GENERATED_AT_ONCE = 100
@@ -81,7 +81,7 @@ async function createAll(context: Context, drafts: readonly DraftAt[]): Promise<
   const errors: PropertyErrors = {}
   for (const [path, draft] of drafts) {
     if (context.turns.use(ITEM_OF_BATCH_STEPS)) await context.turns.next()
-    const token = await collectBelow(errors, path, () => createFrom(context, draft))
+    const token = await collectBelow(errors, path, () => createFrom(context, draft, viewWritten))
     refuseErrors(errors)
     created.push(token instanceof Existing ? token.result : token!)
   }
