@@ -19,14 +19,10 @@ export interface Setting {
   isRepeatable?: boolean
 }
 
-/** `COFFER_VAULT` of `--vault <directory>`. */
-function variableOf(flag: string): string {
-  return `COFFER_${flag.split(' ')[0]!.slice(2).replaceAll('-', '_').toUpperCase()}`
-}
-
 function flag<More extends Partial<Setting>>(text: string, description: string, more?: More) {
-  const named = { flag: text, description, word: text.split(' ')[0]!, variable: variableOf(text) }
-  return { ...named, ...more } as Setting & More
+  const word = text.split(' ')[0]!
+  const variable = `COFFER_${word.slice(2).replaceAll('-', '_').toUpperCase()}`
+  return { flag: text, description, word, variable, ...more } as Setting & More
 }
 
 /** All global flags and their variables. */

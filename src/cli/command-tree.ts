@@ -12,7 +12,6 @@ import { type Flag, listArgs, listFlags, toFlag } from './input/flags.js'
 import { fold, joinLines } from './output/display.js'
 import type { TerminalCommand } from './task.js'
 
-/** A command line as it was given. */
 export interface ParsedLine {
   /** A command of the terminal alone, or an operation and its other forms. */
   command: TerminalCommand | readonly RegisteredOperation[]

@@ -17,7 +17,6 @@ export type Args = readonly (string | undefined)[]
 /** Arguments of a command in commander's syntax: `<id>`, `<id...>`, `[file]`. */
 export type ArgSpecs = readonly (readonly [name: string, description: string])[]
 
-/** The command line of an operation. */
 export interface OperationLine {
   readonly context: CommandContext
   readonly definition: RegisteredOperation

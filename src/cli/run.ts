@@ -18,7 +18,6 @@ import { findMasked, listAll, printPages } from './pages.js'
 import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
-/** Flags that are refused with several inputs. */
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
 const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */

@@ -68,7 +68,6 @@ export class Run {
     this.#run = run
   }
 
-  /** The operation with one input. */
   createTask(input: Readonly<OperationInput>, args: Args) {
     const { context, definition, options, format, key } = this.#run
     const { terminal } = context

@@ -9,7 +9,6 @@ import { CofferError, codeOf, usage } from '../errors.js'
 export type Texts = Readonly<Record<string, string>>
 
 export interface UserSettings {
-  /** The default profile. */
   readonly profile?: string
   readonly profiles: Readonly<Record<string, Texts>>
   /** The id of the default tenant, by the id of the vault. */

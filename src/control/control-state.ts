@@ -24,7 +24,6 @@ interface InMemory {
   clock: TestClock
   /** The names of the applications that the vault began with, by their ids. */
   names: ReadonlyMap<string, string>
-  /** The state to reset to. */
   start: MemoryState
 }
 

@@ -12,7 +12,6 @@ import { createPages } from './pages/pages.js'
 import { createRateLimit, type Rate } from './rate-limit.js'
 import { DEFAULT_BODY_LIMIT_BYTES, DEFAULT_PREFIX, type SocketService } from './server.js'
 
-/** The public key of the signatures of webhooks. */
 const KEY_PATH = '/keys/webhooks.v1.key'
 
 export interface ServiceOptions

@@ -133,8 +133,9 @@ export function manage<
     ...(noun.alsoPermission && { needsOnePermission: true as const }),
     route,
   })
+  const title = label.charAt(0).toUpperCase() + label.slice(1)
   const log = <O extends 'create' | 'read' | 'update' | 'delete'>(operation: O, done: string) =>
-    ({ log: { operation, message: `${capitalize(label)} ${done}` } }) as const
+    ({ log: { operation, message: `${title} ${done}` } }) as const
   const updated = log('update', 'updated')
   return {
     ...records,
@@ -186,10 +187,6 @@ export function manage<
 
 export function modified({ caller, date }: Context): { modified_by: string; modified_at: string } {
   return { modified_by: caller.actor.id, modified_at: date }
-}
-
-function capitalize(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 export function whereIn(field: string, values: readonly string[] | undefined): Condition | undefined {

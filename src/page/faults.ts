@@ -1,4 +1,3 @@
-/** Faults as text and as a form. */
 import type { FaultRule } from '../framework/ports/control.js'
 import type { FieldProps, Fields } from './forms.js'
 

@@ -126,7 +126,6 @@ export function Places() {
   )
 }
 
-/** A quiet button with a picture or a sign. */
 export const Tool = ({ name, text, act }: { name: string; text: ComponentChildren; act(): void }) => (
   <Button class="quiet" aria-label={name} title={name} text={text} act={act} />
 )

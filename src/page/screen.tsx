@@ -128,7 +128,6 @@ interface ItemsOf<R> extends Bar {
   empty?: [string, string, string]
 }
 
-/** A screen of things to read. */
 export function ItemScreen<R extends { id: string }>(given: ItemsOf<R>) {
   const { thing, asked, textOf, item, detail: Shown, groupOf, empty, ...bar } = given
   const route = useRoute()

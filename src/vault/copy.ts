@@ -22,7 +22,7 @@ import { copyAndVerify, type Progress, type RowChecksum } from '../storage/vault
 import { loadExpressions } from './app.js'
 import { completeEffects, type Effects, isStore, requireDirectory, type VaultLocation } from './location.js'
 import { ReadableRows } from './readable-rows.js'
-import { connectStore, usingStore } from './store-vault.js'
+import { usingStore, withPool } from './store-vault.js'
 import { askSecret, type ChooseOpener, lsmOptions, runUnlocked, unlock, withNewDirectory } from './unlock.js'
 
 interface Source {
@@ -98,9 +98,8 @@ async function fillVault(effects: Effects, source: Source, progress: Progress, d
     const complete = ({ engine }: { engine: Engine }) => appendPending(engine, keyring, tenants, rows)
     return createInDirectory(effects, { ...source, rows: keyed, complete }, progress)
   }
-  const pool = await connectStore(effects)
   const options = { header, random: effects.random, mac: keyring.engine.chain, progress }
-  return fillStore(pool, keyed, options).finally(() => pool.close())
+  return withPool(effects, (pool) => fillStore(pool, keyed, options))
 }
 
 async function createInDirectory(

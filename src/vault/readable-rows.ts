@@ -35,7 +35,8 @@ export class ReadableRows {
   /** The rows with their keys, without those of logs, which are collected. */
   async *rows(): AsyncGenerator<Row> {
     const reseal = createReseal({ ...this.#options, logsAnew: true })
-    const skip = (kind: number | undefined) => this.#skip(nameOf(kind))
+    const skip = (kind: number | undefined) =>
+      this.#skip(Object.entries(KINDS).find(([, number]) => number === kind)?.[0] ?? 'unknown')
     for await (const row of this.#found.rows(skip)) {
       try {
         const { kind, tenant, seq, rev, created, modified, expires } = row
@@ -123,8 +124,4 @@ async function mendContainers(store: Store, tenant: number): Promise<void> {
       if ((await writer.get('containers', tenant, id)) === undefined)
         await writer.insert('containers', tenant, { id, containers })
   })
-}
-
-function nameOf(kind: number | undefined): string {
-  return Object.entries(KINDS).find(([, number]) => number === kind)?.[0] ?? 'unknown'
 }

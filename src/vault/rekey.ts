@@ -38,17 +38,14 @@ function rekeyInDirectory(effects: Effects, choose: ChooseOpener, progress: Prog
 }
 
 async function rekeyInStore(effects: Effects, choose: ChooseOpener, progress: Progress): Promise<Unlocked> {
-  const { connectStore, readStored, rekeyStore } = await import('./store-vault.js')
-  const pool = await connectStore(effects)
-  try {
+  const { readStored, rekeyStore, withPool } = await import('./store-vault.js')
+  return withPool(effects, async (pool) => {
     const { header: present } = await readStored(pool)
     const opened = await unlock(effects, await askSecret(choose, present), present)
     const { header, keys, ...plan } = await planRekey(effects, opened)
     await rekeyStore(pool, { ...plan, present, next: header, mac: keys.chain, progress })
     return opened
-  } finally {
-    await pool.close()
-  }
+  })
 }
 
 /** New keys, a header with one slot for the same secret, and functions that seal rows and entries anew. */

@@ -33,7 +33,6 @@ export async function findSampleApplications(
   return samples
 }
 
-/** Finds the sample applications by their names, and creates the missing ones. */
 export async function ensureSampleApplications(app: App): Promise<SampleApplications> {
   const samples = await findSampleApplications(app, ({ name, type }) => name === `starter ${type}`)
   for (const type of SAMPLE_TYPES)

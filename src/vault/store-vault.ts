@@ -85,15 +85,19 @@ function openEngine(
 
 /** The header of the vault in a store; needs no key. @throws CofferError as {@link openInStore} */
 export async function readHeaderInStore(location: VaultLocation): Promise<Header> {
-  const pool = await connectStore(location)
-  try {
-    return (await readStored(pool)).header
-  } finally {
-    await pool.close()
-  }
+  return withPool(location, async (pool) => (await readStored(pool)).header)
 }
 
-export async function connectStore({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {
+/** Connects while `work` runs. @throws CofferError `unavailable`, `usage` */
+export async function withPool<T>(
+  location: VaultLocation,
+  work: (pool: ConnectionPool) => Promise<T>,
+): Promise<T> {
+  const pool = await connectStore(location)
+  return work(pool).finally(() => pool.close())
+}
+
+async function connectStore({ directory, storePassword }: VaultLocation): Promise<ConnectionPool> {
   const { connection, caFile } = parseStoreAddress(directory)
   const password = await storePassword?.()
   const given = password === undefined ? {} : { password }

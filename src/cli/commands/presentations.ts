@@ -7,7 +7,6 @@ const loadHooks = async () => import('./hooks.js')
 const loadReactor = async () => import('./reactor.js')
 const loadLog = async () => import('./log.js')
 
-/** Lists of tokens. */
 const tokens: Presentation = {
   options: [['--wide', 'a table with whole ids, times and data']],
   layout: { optional: ['containers', 'created'] },

@@ -4,7 +4,6 @@ import type { Format } from '../../global-flags.js'
 import type { OperationLine } from '../context.js'
 import { type PrintOptions, printResult, type Summarize } from './output.js'
 
-/** How the answers of an operation are shown. */
 export interface AnswerView {
   /** The notice for an empty list. */
   readonly empty?: string

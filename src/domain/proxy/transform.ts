@@ -45,7 +45,7 @@ export function readTransforms(given: Given, direction: Direction, errors: Prope
     const identifiers = new Set<string>()
     return items.flatMap((each, index) => {
       const read = readTransform(each, direction, errors, pathOf(index))
-      const identifier = identifierOf(read[0])
+      const { identifier } = (read[0] as { options?: { identifier?: string } } | undefined)?.options ?? {}
       if (identifier !== undefined && identifiers.has(identifier))
         addError(errors, `${pathOf(index)}.options.identifier`, 'must be of one transform alone')
       if (identifier !== undefined) identifiers.add(identifier)
@@ -77,10 +77,6 @@ export function templateOf(transform: ProxyTransform): { token: Given } | { valu
 
 export function kindOf({ type }: ProxyTransform): string {
   return type.toLowerCase()
-}
-
-function identifierOf(transform: ProxyTransform | undefined): string | undefined {
-  return (transform as { options?: { identifier?: string } } | undefined)?.options?.identifier
 }
 
 /** The transform without empty members; none if it is wrong. */

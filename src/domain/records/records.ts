@@ -46,7 +46,6 @@ export const KINDS = {
   webhook: 26,
   delivery: 27,
   import: 40,
-  /** Blocks and heads of logs. */
   log_block: 254,
   /** Log records: they are stored in blocks, so no row has this kind. */
   log: 255,

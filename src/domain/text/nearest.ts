@@ -11,16 +11,13 @@ export function suggestName(text: string, names: readonly string[]): string {
   let best = { share: 0, name: '' }
   for (const name of names) {
     const own = pairs(name)
-    if (isSlip(text, name) || initialsOf(name) === text) return `; did you mean ${name}?`
+    // `ssn` of `social_security_number`.
+    const initials = name.includes('_') && name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1')
+    if (isSlip(text, name) || initials === text) return `; did you mean ${name}?`
     const share = (2 * [...own].filter((pair) => given.has(pair)).length) / (own.size + given.size)
     if (share > best.share) best = { share, name }
   }
   return best.share < MIN_SHARE ? '' : `; did you mean ${best.name}?`
-}
-
-/** `ssn` of `social_security_number`. */
-function initialsOf(name: string): string | undefined {
-  return name.includes('_') ? name.replaceAll(/([a-z])[a-z]*(?:_|$)/g, '$1') : undefined
 }
 
 /** Whether one letter is missing, added or replaced, or two neighbours have changed places. */
