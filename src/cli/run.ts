@@ -164,7 +164,7 @@ async function askAndPrint(task: Task): Promise<void> {
     if (pages > 1) await notice(`These are the first ${result.data.length} of ${total}: --all has all.`)
     return
   }
-  if (typeof result.key === 'string') await notice('The key is shown only once.')
+  if (definition.noun === 'app' && typeof result.key === 'string') await notice('The key is shown only once.')
   if (!isToken) return
   const isRead = definition.log?.operation === 'read'
   const show = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'

@@ -55,6 +55,8 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'The token has no such children. Link one: coffer token link PARENT CHILD',
   },
   'token update': { load: async () => (await loadHooks()).updateToken },
+  'formula create': { load: async () => (await loadReactor()).storeFormula },
+  'formula update': { load: async () => (await loadReactor()).storeFormula },
   'formula check': {
     arguments: [['<file>', 'formula.js, or formula.json']],
     load: async () => (await loadReactor()).checkFormula,

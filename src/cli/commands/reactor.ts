@@ -10,7 +10,7 @@ import type { CommandContext } from '../context.js'
 import { readMap } from '../input/flags.js'
 import { readTexts } from '../input/gather.js'
 import { displayLines } from '../output/display.js'
-import { printNotice, printProblem } from '../output/output.js'
+import { printNotice, printProblem, printWarning } from '../output/output.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Task } from '../task.js'
 
@@ -24,6 +24,20 @@ export const checkFormula: Hooks = {
       ? { code: (await readFormula(context, file)).code }
       : { code: await context.input.readFile(file, 'the file') },
   run: async ({ ask, print, args }) => print({ file: args[0], ...((await ask()) as object) }),
+}
+
+/** A formula is stored as it is given. @see `formula check` */
+export const storeFormula: Hooks = {
+  run: async (task, usual) => {
+    await usual?.(task)
+    const { context, input } = task
+    const check = context.registry.find('formula check')
+    if (check === undefined || typeof input.code !== 'string') return
+    const { askOffline } = await import('../target/offline.js')
+    await askOffline(context, check, { code: input.code }).catch((error) =>
+      printWarning(context.terminal, `The formula is stored, but: ${toProblem(error, '', 'owner').detail}`),
+    )
+  },
 }
 
 export const installFormulas: Hooks = {
