@@ -1,5 +1,4 @@
 /** The engine over PostgreSQL. Any number of processes may use one store. A unit of work that meets another is run again. */
-import type { Clock, RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import type * as port from '../engine.js'
 import { recordRow } from '../lsm/maintenance/verify.js'
@@ -9,7 +8,7 @@ import { type Header, headerText } from '../vault-file.js'
 import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
-import { COMMIT, type ConnectionPool, isUnavailable, ROLLBACK } from './pool.js'
+import { COMMIT, isUnavailable, ROLLBACK } from './pool.js'
 import { getStatement, type RowName } from './read-sql.js'
 import type { Answer, Shared, UnitOptions } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
@@ -28,15 +27,10 @@ const NOTE_TIME_MS = 60_000
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
 const MAX_RAISED = 1000
 
-interface PostgresOptions {
-  /** Closed with the engine. */
-  pool: ConnectionPool
+/** The pool is closed with the engine. */
+interface PostgresOptions extends Pick<Shared, 'pool' | 'clock' | 'random' | 'remembered'> {
   /** The header in the store, and why that with another header cannot be used with the keys at hand, if it cannot. */
   owner?: { header: Header; refusal(header: Header): string | undefined }
-  clock: Clock
-  random: RandomSource
-  /** Kinds of rows that callers cache from one unit to the next, and whose changes are therefore counted. */
-  remembered: ReadonlySet<number>
   /** Tells the operator. */
   notice?(text: string): void
 }

@@ -14,6 +14,7 @@ import type {
   SealEntries,
 } from '../engine.js'
 import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
+import { TaskQueue } from '../engines/task-queue.js'
 import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
@@ -75,9 +76,9 @@ export class PendingLogs {
   #lookedAt = -LOOK_MS
   #sendTimer: NodeJS.Timeout | undefined
   #chainTimer: NodeJS.Timeout | undefined
-  readonly #sendInTurn = createTurns()
+  readonly #sending = new TaskQueue()
   /** Two at once would add to the same end of a chain. */
-  readonly #chainInTurn = createTurns()
+  readonly #chaining = new TaskQueue()
   #isReported = false
   /** Why entries could not be stored, the last time. */
   #reason = ''
@@ -156,7 +157,7 @@ export class PendingLogs {
 
   /** Resolves when everything that was added before is stored. */
   send(): Promise<void> {
-    return this.#sendInTurn(async () => {
+    return this.#sending.run(async () => {
       this.#open = new Map()
       const batches = [...this.unsent]
       if (batches.length === 0) return
@@ -174,7 +175,7 @@ export class PendingLogs {
 
   /** Moves all rows into their chains, also those of other servers; with `isDue` those alone whose time has come. */
   chainPending(isDue = false): Promise<void> {
-    return this.#chainInTurn(async () => {
+    return this.#chaining.run(async () => {
       await this.#chainOwn()
       if (isDue && performance.now() - this.#lookedAt < LOOK_MS) return
       this.#lookedAt = performance.now()
@@ -255,7 +256,7 @@ export class PendingLogs {
     if (this.#lease === undefined) return
     // Other servers move the rows if this does not succeed.
     const ending = { text: 'update coffer_chains set until = 0 where owner = $1', values: [this.#owner] }
-    const moving = this.#chainInTurn(() => this.#chainOwn())
+    const moving = this.#chaining.run(() => this.#chainOwn())
     await moving.then(() => this.#options.pool.query(ending)).catch(() => undefined)
   }
 
@@ -280,16 +281,6 @@ export class PendingLogs {
 
 function sealBatch({ entries, ...batch }: Batch, chain: number, seal: SealEntries): PendingEntries {
   return { ...batch, chain, sealed: seal(batch.id, entries) }
-}
-
-/** Runs works one after the other. */
-function createTurns(): (work: () => Promise<void>) => Promise<void> {
-  let last: Promise<unknown> = Promise.resolve()
-  return (work) => {
-    const turn = last.then(work)
-    last = turn.catch(() => undefined)
-    return turn
-  }
 }
 
 /** µs since the epoch. */

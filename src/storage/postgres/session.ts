@@ -31,7 +31,7 @@ export interface Shared {
   readonly logs: PendingLogs
   readonly clock: Clock
   readonly random: RandomSource
-  /** Kinds of rows that callers cache. */
+  /** Kinds of rows that callers cache from one unit to the next, and whose changes are therefore counted. */
   readonly remembered: ReadonlySet<number>
   /** As the last answer had it. */
   state: StoreState
