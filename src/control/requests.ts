@@ -66,7 +66,8 @@ export function redactBody(text: string, known: readonly string[] | undefined, i
   const value = text.length > MAX_BODY_LENGTH ? undefined : tryJson(text)
   if (value === undefined) return `(${text.length} characters)`
   // A problem has no data; what the code of a reactor said in one may.
-  if (isProblem && isObject(value) && value.type !== 'urn:coffer:problem:reactor-failed') return value
+  const { proxy_error: problem = value } = isObject(value) ? value : {}
+  if (isProblem && isObject(problem) && problem.type !== 'urn:coffer:problem:reactor-failed') return problem
   if (known === undefined || !isObject(value)) return describe(value)
   const entries = Object.entries(value).filter(([name]) => known.includes(name))
   return Object.fromEntries(
@@ -92,8 +93,9 @@ export function queryNames(search: string, operation: RegisteredOperation | unde
 }
 
 export function redactResponse({ headers, body }: HttpResponse, operation: RegisteredOperation | undefined) {
-  const isOfCode = operation?.noun === 'proxy' || headers['content-security-policy'] === 'sandbox'
-  const isProblem = headers['content-type']?.includes('problem') === true && !isOfCode
+  const isOfCode = headers['content-security-policy'] === 'sandbox'
+  const isOwn = headers['content-type']?.includes('problem') || operation?.name === 'proxy call'
+  const isProblem = isOwn === true && !isOfCode
   return redactBody(body, knownOf(operation, 'output'), isProblem)
 }
 

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { ControlState, openControlled } from '../../src/control/control-state.js'
 import { Dashboard } from '../../src/control/dashboard.js'
 import { createVaultAnswerer } from '../../src/control/middleware.js'
+import { redactBody } from '../../src/control/requests.js'
 import type { OperationInput } from '../../src/framework/operation.js'
 import { toHandler } from '../../src/http/start.js'
 import type { OperationName, ResultOf } from '../../src/operations/all.js'
@@ -218,13 +219,14 @@ t.test('neither a problem that code made up nor a converted token intent shows d
     headers: { 'content-type': 'application/problem+json' } } })`
   const { id } = await own('reactor create', { name: 'r', code })
   const user = await own('app create', { name: 'user', type: 'private', permissions: ['token:use'] })
-  const react = (args: unknown) => {
-    const sent = { method: 'POST', target: `/reactors/${id}/react`, body: JSON.stringify({ args }) }
-    return asks({ request: { ...sent, application: user.id } })
-  }
+  const post = (target: string, sent: object) =>
+    asks({ request: { method: 'POST', target, application: user.id, body: JSON.stringify(sent) } })
+  const react = (args: unknown) => post(`/reactors/${id}/react`, { args })
   t.match(await react({ mark: '{{ name-1 }}' }), { json: { status: 400, answer: '(object)' } })
-  const problem = { status: 400, answer: { errors: { args: [String] } } }
-  t.match(await react(1), { json: problem }, 'our own is shown')
+  t.match((await react(1)).json, { status: 400, answer: { errors: { args: [String] } } }, 'our own is shown')
+  t.match((await post('/proxy', {})).json.answer, { detail: /^Send the key of a proxy/ }, 'also of a proxy')
+  const thrown = '{"proxy_error":{"type":"urn:coffer:problem:reactor-failed"}}'
+  t.equal(redactBody(thrown, undefined, true), '(object)')
   const intent = await own('intent create', { type: 'token', data: 'MARKED' })
   const made = await ask('token create', { token_intent_id: intent.id, mask: '{{ data }}' })
   t.equal(made.status, 400)

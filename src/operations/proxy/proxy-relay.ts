@@ -107,7 +107,7 @@ async function scrubAnswer({ status, headers, collect }: OutboundAnswer, secrets
   const type = { 'content-type': isText ? 'text/plain; charset=utf-8' : 'application/json' }
   const shown = secrets.scrubMembers(rest)
   const body = Buffer.from(isText ? value : canonicalJson(value))
-  return answerWhole(secrets.scrubStatus(status), { ...shown, ...type }, body)
+  return answerWhole(secrets.scrubStatus(status), { ...shown, ...type, ...CONTAINED }, body)
 }
 
 async function transformAnswer(
