@@ -19,6 +19,8 @@ import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
+/** The nouns of records that have another name in commands. */
+const NOUNS: Readonly<Record<string, string>> = { application: 'app', invitation: 'invite' }
 const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
 const MAX_SILENT = 100
@@ -70,7 +72,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   try {
     await (hooks.run ?? askAndPrint)(task, askAndPrint)
   } catch (error) {
-    await explainFailure(task, error)
+    explainFailure(task, error)
   }
 }
 
@@ -80,10 +82,23 @@ export function runOnTokens(context: CommandContext, options: Options, run: NonN
   return runOperation({ context, definition, args: [], options }, { run })
 }
 
-async function explainFailure(task: Task, error: unknown): Promise<never> {
-  const { output } = task.context.config
-  if (output === 'json' || output === 'ndjson') throw error
-  throw await (await import('./commands/missing.js')).explainMissing(task, error)
+/** Tells a person where to look. Does not repeat the id, for which somebody may have given a number of a card. */
+function explainFailure({ context, definition, input }: Task, error: unknown): never {
+  const { output } = context.config
+  const isForPeople = output !== 'json' && output !== 'ndjson'
+  const isMissing = isForPeople && error instanceof CofferError && error.code === 'not_found'
+  const [, kind = ''] = (isMissing && /^There is no (\w+) with this id\.$/.exec(error.message)) || []
+  const noun = NOUNS[kind] ?? kind
+  const { properties = {} } = definition.input
+  const ids = Object.entries(input).flatMap(([name, id]) =>
+    properties[name]?.refersTo === noun && typeof id === 'string' ? [id] : [],
+  )
+  if (!isMissing || ids.length === 0) throw error
+  const isShort = ids.some((id) => id.length < SHORT_LENGTH && isShortId(id.padEnd(SHORT_LENGTH, '0')))
+  const isCut = noun === 'token' && isShort
+  const advice = isCut ? ` The beginning of an id has at least ${SHORT_LENGTH} characters.` : ''
+  const message = `${error.message}${advice} List them: coffer ${noun} list`
+  throw new CofferError('not_found', message, { cause: error })
 }
 
 /** With --quiet a table of a list, or of what was made, is ids alone; a key is shown only once, so it is shown. */
@@ -138,8 +153,7 @@ async function askConfirmation(task: Task, tasks: readonly Task[], { confirm }: 
   const isLookedUp = definition.name === 'token delete' && context.config.url === undefined
   for (const each of isLookedUp && context.terminal.mayPrompt ? tasks : []) {
     const found = await each.ask(each.input, 'token find').catch(() => undefined)
-    if (isList(found) && found.data.length === 0)
-      await explainFailure(each, new CofferError('not_found', NO_TOKEN))
+    if (isList(found) && found.data.length === 0) explainFailure(each, new CofferError('not_found', NO_TOKEN))
   }
   const prompt = await import('./input/prompt.js')
   const message = `${[confirmation, ...args].join(' ')}${args.length === 0 ? '' : '.'} Go on?`
