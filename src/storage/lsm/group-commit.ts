@@ -102,7 +102,7 @@ export class GroupCommit {
     const isHeld = durability === 'soon' && changes.length === 0 && !isNoted
     if (isHeld) this.refuseUnstored()
     transaction.advance(this.counters)
-    this.#apply(this.#group, changes)
+    this.#apply(this.#group, transaction)
     for (const entry of entries) this.#group.entries.push(entry)
     this.#group.isNoted ||= isNoted
     if (durability === 'now' || changes.some(isRemoval)) this.#group.isUrgent = true
@@ -115,11 +115,10 @@ export class GroupCommit {
     }
   }
 
-  #apply(group: Group, changes: readonly Change[]): void {
-    for (const change of changes) {
-      this.#unsynced.apply(change)
-      group.changes.push(change)
-    }
+  #apply(group: Group, { changes, own }: Transaction): void {
+    if (own !== undefined && this.#unsynced.isEmpty) this.#unsynced = own
+    else for (const change of changes) this.#unsynced.apply(change)
+    for (const change of changes) group.changes.push(change)
   }
 
   /** Commits and syncs everything up to here. @throws CofferError that the group was answered with. */
@@ -175,7 +174,7 @@ export class GroupCommit {
     const transaction = new Transaction(this.view(), this.counters, this.#now())
     await transaction.seal(this.sealer!, group.entries)
     transaction.advance(this.counters)
-    this.#apply(group, transaction.changes)
+    this.#apply(group, transaction)
   }
 
   /** Continues from what the tree has written: changes of a failed group are forgotten. */

@@ -16,7 +16,7 @@ export class Transaction extends Reader implements EngineWriter {
   readonly entries: LogEntry[] = []
   readonly #counters: Counters
   /** The changes, and a view that has them, once the work reads after a change: most units write only at their end. */
-  #own: Memtable | undefined
+  own: Memtable | undefined
   #view: View | undefined
   #seq: number
   /** Set when a person confirmed the clock. */
@@ -36,8 +36,8 @@ export class Transaction extends Reader implements EngineWriter {
   protected override get view(): View {
     const { below } = this
     if (this.changes.length === 0) return below
-    this.#own ??= new Memtable(this.changes)
-    const memtables = [this.#own, ...below.memtables]
+    this.own ??= new Memtable(this.changes)
+    const memtables = [this.own, ...below.memtables]
     this.#view ??= { ...below, memtables, uncommitted: below.uncommitted + 1 }
     return this.#view
   }
@@ -111,7 +111,7 @@ export class Transaction extends Reader implements EngineWriter {
     rowChange.checkRow(row)
     const change = { kind, row }
     this.changes.push(change)
-    this.#own?.apply(change)
+    this.own?.apply(change)
   }
 
   /** Whether a memtable holds a row of this id; the caller has searched the tables. */

@@ -18,26 +18,21 @@ export function finish<T>(steps: Steps<T>): T {
   for (let step = steps.next(); ; step = steps.next()) if (step.done) return step.value
 }
 
-/** Writes one table, if there are rows. Removes the unfinished file if it fails or is ended early. */
+/** Writes one table, if there are rows. `addRows` returns their number. Removes the unfinished file if it fails or is ended early. */
 function* writeTable(
   context: LsmContext,
-  addRows: (writer: SSTableWriter) => Iterable<unknown>,
+  addRows: (writer: SSTableWriter) => Steps<number>,
   entriesOf: (index: Index) => readonly Entries[],
 ): Steps<SSTableMeta | undefined> {
   const writer = new SSTableWriter(context)
   let meta: SSTableMeta | undefined
-  let count = 0
   try {
-    for (const _ of addRows(writer)) if (++count % STRIDE === 0) yield
+    const count = yield* addRows(writer)
     for (const index of count === 0 ? [] : INDEXES) {
       writer.begin(index)
       const lists = entriesOf(index)
-      yield
-      for (let list = least(lists); list !== undefined; list = least(lists)) {
-        writer.addEntry(list.high, list.low, list.row)
-        list.next()
-        if (++count % STRIDE === 0) yield
-      }
+      do yield
+      while (addEntries(writer, lists))
     }
     if (count > 0) meta = writer.finish()
     return meta
@@ -46,10 +41,25 @@ function* writeTable(
   }
 }
 
+/** Adds the next entries of the lists, least first; false at the end. No generator, because V8 compiles a loop of those several times. */
+function addEntries(writer: SSTableWriter, lists: readonly Entries[]): boolean {
+  for (let left = STRIDE; left > 0; left--) {
+    const list = least(lists)
+    if (list === undefined) return false
+    writer.addEntry(list.high, list.low, list.row)
+    list.next()
+  }
+  return true
+}
+
 /** Writes rows, ascending by `seq` and with their keys, as a table, if there are any. Its file and name are durable. */
 export function* writeRows(context: LsmContext, rows: readonly Row[]): Steps<LiveSSTable[]> {
-  function* addRows(writer: SSTableWriter) {
-    for (const row of rows) yield writer.addRow(row, row.sealed)
+  function* addRows(writer: SSTableWriter): Steps<number> {
+    for (let from = 0; from < rows.length; from += STRIDE) {
+      for (const row of rows.slice(from, from + STRIDE)) writer.addRow(row, row.sealed)
+      yield
+    }
+    return rows.length
   }
   const meta = yield* writeTable(context, addRows, (index) => [sortEntries(index, rows)])
   if (meta === undefined) return []
@@ -67,12 +77,14 @@ export interface Compacted {
 /** Writes several tables, or one with many dead rows, as one table without the dead rows. */
 export function* compactSSTables(context: LsmContext, inputs: readonly LiveSSTable[]): Steps<Compacted> {
   const maps = inputs.map(({ sstable }) => new Uint32Array(sstable.rows).fill(GONE))
-  function* addRows(writer: SSTableWriter) {
-    let number = 0
-    for (const { head, sealed, input, number: old } of walkRows(inputs)) {
-      maps[input]![old] = number++
-      yield writer.addRow(head, sealed)
+  function* addRows(writer: SSTableWriter): Steps<number> {
+    let count = 0
+    for (const { head, sealed, input, number } of walkRows(inputs)) {
+      maps[input]![number] = count++
+      writer.addRow(head, sealed)
+      if (count % STRIDE === 0) yield
     }
+    return count
   }
   const entriesOf = (index: Index) =>
     inputs.map(({ sstable }, input) => new TableEntries(sstable, index, maps[input]!))
