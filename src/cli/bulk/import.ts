@@ -138,6 +138,11 @@ class ImportRun {
     try {
       if (signal.aborted) close()
       await this.#sendAll(batches, size)
+    } catch (error) {
+      await this.#progress.finish()
+      const isInterrupt = error instanceof CofferError && error.code === 'interrupted'
+      if (this.#done > 0 && !isInterrupt) await this.#task.notice(`Stopped after ${this.#describeDone()}`)
+      throw error
     } finally {
       signal.removeEventListener('abort', close)
       await batches.return(undefined)
@@ -214,12 +219,15 @@ class ImportRun {
     return this.#sendBatch(rows.slice(count))
   }
 
-  #interrupted(perhaps = ''): CofferError {
+  #describeDone(perhaps = ''): string {
     const advice = this.#settings.isResumable
       ? 'The same command goes on from there.'
       : 'The same command would import them again; --resume FILE, from the beginning, would not.'
-    const done = countOf(this.#done, 'row')
-    return new CofferError('interrupted', `Interrupted after ${done}${perhaps}. ${advice}`)
+    return `${countOf(this.#done, 'row')}${perhaps}. ${advice}`
+  }
+
+  #interrupted(perhaps?: string): CofferError {
+    return new CofferError('interrupted', `Interrupted after ${this.#describeDone(perhaps)}`)
   }
 
   async *#count(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
