@@ -253,6 +253,8 @@ export class Unit implements port.EngineWriter {
     }
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges() })
+    // A page may have found it before it was read by its id.
+    change.was = this.#unchanged.get(name)?.was ?? change.was
     this.#write(name, change)
     this.#changedKinds.add(change.kind)
     this.#rows.delete(name)
