@@ -169,7 +169,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const isToken = definition.isRevealable === true && definition.wholeBody === undefined && isOne
   const state =
     isToken && format === 'table' && 'data' in result ? await describeData(task, result) : undefined
-  await task.print(result, format, state && { marks: { data: state.mark } })
+  await task.print(result, format, state && { data: state.mark })
   if (format === 'json' || !isObject(result)) return
   if (format !== 'table') {
     if (!isList(result) || input.size !== undefined || input.page !== undefined) return

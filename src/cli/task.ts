@@ -2,12 +2,12 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
+import { PAGE_PROPERTIES } from '../framework/page.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { ArgSpecs, Args, CommandContext, CommandOption, OperationLine, Options } from './context.js'
-import { type AnswerView, type PrintedBesides, printAnswer } from './output/answer.js'
-import { printNotice } from './output/output.js'
+import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
@@ -20,13 +20,19 @@ export interface Hooks {
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
-/** Arguments, options and hooks that a command adds to the declaration of its operation. */
-export interface Presentation extends AnswerView {
+/** What a command adds to the declaration of its operation: arguments, options, hooks, and how answers are shown. */
+export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
   /** The operation by which a server does what the command does, if not its own. */
   readonly servedBy?: OperationName
+  /** The notice for an empty list. */
+  readonly empty?: string
+  /** How its table is laid out. */
+  readonly layout?: Pick<PrintOptions, 'wraps' | 'optional'>
+  /** Instead of the things themselves in a table, unless `--wide` is given. */
+  loadSummary?(): Promise<(items: readonly unknown[], nowMs: number) => ReturnType<Summarize>>
   /** Loaded when the command runs. */
   load?(): Promise<Hooks>
 }
@@ -107,8 +113,9 @@ export class Run {
         const request = { operation: name, input, as, explain: { application } }
         return (await askOnce(context, request)) as Explanation
       },
-      print: (result: unknown, other = format, more?: PrintedBesides) =>
-        printAnswer({ ...this.#run, input, format: other }, result, more),
+      /** Prints an answer, or the answers of several inputs. `marks`: by field, what follows its name. */
+      print: (result: unknown, other = format, marks?: PrintOptions['marks']) =>
+        this.#print(result, { format: other, marks, hints: this.#describeHints(input) }),
     }
   }
 
@@ -124,6 +131,29 @@ export class Run {
     if (outcome.isReplayed && request.idempotencyKey === options.idempotencyKey)
       await printNotice(context.terminal, REPLAYED)
     return resultOf(outcome)
+  }
+
+  async #print(result: unknown, given: Pick<PrintOptions, 'format' | 'marks' | 'hints'>): Promise<void> {
+    const { context, definition, options, presentation } = this.#run
+    const { layout, loadSummary } = presentation
+    const summarize = given.format === 'table' && options.wide !== true ? await loadSummary?.() : undefined
+    await printResult(context.terminal, result, {
+      ...{ ...given, columns: definition.columns, fields: context.config.fields, ...layout },
+      summarize: summarize && ((items) => summarize(items, context.clock())),
+    })
+  }
+
+  #describeHints(input: OperationInput) {
+    const { context, definition, presentation } = this.#run
+    const { noun, output, confirmation, positionals } = definition
+    const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
+    const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
+    const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
+    const none = isFiltered
+      ? `No ${noun} matches these filters.`
+      : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`
+    const done = output === undefined && confirmation !== undefined ? 'Deleted.' : 'Done.'
+    return { empty: presentation.empty ?? none, done }
   }
 
   /** Keeps the vault open while `work` runs, then purges expired tokens; as a server, others can use it meanwhile. */
