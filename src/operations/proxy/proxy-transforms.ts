@@ -12,8 +12,7 @@ import { CofferError, codeFailed } from '../../errors.js'
 import { HttpAnswer, type Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
-import { callerKey, grantedCaller, invoke, prepare, rightsKey } from '../reactor/react.js'
-import { createClientCall } from '../reactor/reactor-client.js'
+import { invoke, invokerOf, prepare } from '../reactor/react.js'
 import { applyOptions, MAX_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
 
 /** Parsing and writing a byte of a body, in steps of expressions. */
@@ -89,24 +88,17 @@ async function run(
   index: number,
   message: TransformInput,
 ) {
-  const { caller } = session
   const isCode = 'code' in transform
   const runtime: Partial<RuntimeOptions> = (isCode && transform.options?.runtime) || {}
-  const client = isCode ? (bound ?? grantedCaller(caller, runtime)) : undefined
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
-    tenant: caller.tenant,
-    caller: callerKey(caller),
-    session: caller.session?.id,
-    rights: bound === undefined ? rightsKey(client, runtime) : client?.actor.id,
+    ...invokerOf(session, isCode ? bound : undefined, runtime, secrets),
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,
     configuration: isCode ? (proxy?.configuration ?? {}) : transform,
     // A mask is applied to text, whatever the type of the answer.
     message: isCode ? message : { ...message, headers: { 'content-type': 'text/plain' } },
-    client: client === undefined ? null : createClientCall(session, client, secrets),
-    timeMs: runtime.timeout && runtime.timeout * 1000,
   })
   if (outcome.kind === 'failure') throw outcome.error
   return outcome

@@ -198,10 +198,7 @@ export async function prepare(
   const access = { ...USE, configuration, reached }
   const { args: detokenized, ...rest } =
     found === undefined ? document : await detokenize(using, document, found, access)
-  const { caller } = context
-  const { tenant } = caller
   const bound = application && boundCaller(context, application)
-  const client = bound ?? grantedCaller(caller, runtime)
   const invocation_type = asyncId === undefined ? 'sync' : 'async'
   const event = {
     about: { id: reactor.id, name: reactor.name },
@@ -209,10 +206,7 @@ export async function prepare(
   }
   context.audit.emit({ ...event, type: 'reactor.invoked' })
   const invocation: Invocation = {
-    tenant,
-    caller: callerKey(caller),
-    session: caller.session?.id,
-    rights: application?.id ?? rightsKey(client, runtime),
+    ...invokerOf(session, bound, runtime, secrets),
     reactor: reactor.id,
     code: reactor.code ?? formula?.code ?? '',
     args:
@@ -222,24 +216,32 @@ export async function prepare(
     rest,
     configuration:
       formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
-    client: client === undefined ? null : createClientCall(session, client, secrets),
-    timeMs: runtime.timeout && runtime.timeout * 1000,
   }
-  return { actor: bound ?? caller, settings, secrets, event, invocation }
+  return { actor: bound ?? context.caller, settings, secrets, event, invocation }
 }
 
 export function callerKey({ actor: { type, id } }: Caller): string {
   return `${type}/${id}`
 }
 
-/** The caller with the permissions of `runtime` instead of its own, on every container; undefined without any. */
-export function grantedCaller({ tenant, actor }: Caller, { permissions = [] }: Partial<RuntimeOptions>) {
-  return permissions.length === 0 ? undefined : { tenant, actor, ...decideBy({ permissions, rules: [] }) }
-}
-
-/** Identifies the rights of a client without an application. */
-export function rightsKey(client: Caller | undefined, { permissions }: Partial<RuntimeOptions>) {
-  return client && JSON.stringify([client.actor, permissions])
+/** For whom code runs, and as whom: as `bound`, or with the permissions of `runtime` alone, on every container. */
+export function invokerOf(
+  session: Session,
+  bound: Caller | undefined,
+  { permissions = [], timeout }: Partial<RuntimeOptions>,
+  secrets: Secrets | undefined,
+) {
+  const { tenant, actor, session: own } = session.caller
+  const granted = permissions.length > 0 && { tenant, actor, ...decideBy({ permissions, rules: [] }) }
+  const client = bound ?? granted
+  return {
+    tenant,
+    caller: callerKey(session.caller),
+    session: own?.id,
+    rights: bound?.actor.id ?? (granted ? JSON.stringify([actor, permissions]) : undefined),
+    client: client ? createClientCall(session, client, secrets) : null,
+    timeMs: timeout && timeout * 1000,
+  }
 }
 
 /** The application as a caller, without permissions if it has expired. */
