@@ -233,7 +233,7 @@ export class Unit implements port.EngineWriter {
   #read(wanted: Statement | sql.RowName, prefix = '', kind = 'kind' in wanted ? wanted.kind : undefined) {
     this.#refuseLate()
     if (this.#changes.size > 0 && [...this.#changes.keys()].some((name) => name.startsWith(prefix)))
-      this.#session.hold({ changes: this.#takeChanges() })
+      this.#session.hold({ changes: this.#takeChanges(kind) })
     return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
   }
 
@@ -252,7 +252,7 @@ export class Unit implements port.EngineWriter {
       throw this.#session.collide('stale')
     }
     const name = rowName(change.kind, change.tenant, change.id)
-    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges() })
+    if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges(change.kind) })
     // A page may have found it before it was read by its id.
     change.was = this.#unchanged.get(name)?.was ?? change.was
     this.#write(name, change)
@@ -271,15 +271,19 @@ export class Unit implements port.EngineWriter {
     if (this.#isOver) throw new CofferError('internal', 'A unit of work wrote after it had ended.')
   }
 
-  /** With the checks of numbers, which these changes may change. */
-  #takeChanges(): writes.Changes {
-    const changes = new Map(this.#changes)
-    for (const [name, check] of this.#unchanged) {
-      if (check.action !== writes.COUNT) continue
-      changes.set(name, check)
-      this.#unchanged.delete(name)
-    }
-    this.#changes.clear()
+  /**
+   * All changes, or those of a kind, with the checks of numbers that they may change. The others wait for the commit, which
+   * locks the rows that it compares.
+   */
+  #takeChanges(kind?: number): writes.Changes {
+    const changes = new Map<string, writes.Change>()
+    for (const from of [this.#changes, this.#unchanged])
+      for (const [name, change] of from) {
+        const isKept = from === this.#unchanged && change.action !== writes.COUNT
+        if (isKept || (kind ?? change.kind) !== change.kind) continue
+        changes.set(name, change)
+        from.delete(name)
+      }
     return changes
   }
 }
