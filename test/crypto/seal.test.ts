@@ -54,7 +54,7 @@ for (const [name, primitives] of Object.entries(libraries)) {
           fc.nat(),
           (plain, associated, at) => {
             const sealed = cipher.seal(plain, associated)
-            const changed = sealed.slice()
+            const changed = Uint8Array.from(sealed)
             changed[at % changed.length]! ^= 1
             return (
               sealed.length === plain.length + SEAL_BYTES &&
