@@ -113,7 +113,7 @@ export async function writeUnit(app: App, unit: readonly Prepared[]): Promise<vo
       const fingerprint = await writer.fingerprint(number, draft.fingerprintText)
       const search = draft.searchValues
       await writer.insert('token', number, { ...record, fingerprint }, { search, fresh: true })
-      await writer.log(number, log)
+      await writer.log(number, log, writer.now)
     }
   })
 }

@@ -14,18 +14,18 @@ type Actor = Omit<Caller['actor'], 'id'> & { id?: string }
 
 type Entry = Omit<AuditEntry, 'actor'> & { readonly actor: Actor }
 
-export type EventTools = Pick<Context, 'store' | 'createUuid'> & Partial<Pick<Context, 'date'>>
+export type EventTools = Pick<Context, 'store' | 'createUuid'>
 
 /** Returns what is to be enqueued after the commit. */
 export function writeEntries(
-  { store, createUuid, date: created_at = formatDate(store.now) }: EventTools,
+  { store, createUuid }: EventTools,
   tenant: TenantRecord,
   entries: readonly Entry[],
   trace_id: string,
 ): Awaitable<Waiting[]> {
   for (const { type: entity_type, id: entity_id, as, transform, actor } of entries) {
     if (as === undefined) continue
-    const record: LogRecord = {
+    const record: Omit<LogRecord, 'created_at'> = {
       id: createUuid(),
       tenant_id: tenant.id,
       actor_type: actor.type,
@@ -33,7 +33,6 @@ export function writeEntries(
       entity_id,
       operation: as.operation,
       message: as.message,
-      created_at,
       trace_id,
     }
     if (actor.id !== undefined) record.actor_id = actor.id
@@ -41,16 +40,17 @@ export function writeEntries(
     store.log(tenant.number, record, store.now)
   }
   if (tenant.webhooks === undefined) return []
-  return storeEvents({ store, createUuid, date: created_at }, tenant, entries, trace_id)
+  return storeEvents({ store, createUuid }, tenant, entries, trace_id)
 }
 
 async function storeEvents(
-  { store, createUuid, date: now }: Required<EventTools>,
+  { store, createUuid }: EventTools,
   { id: tenant_id, number, webhooks = {} }: TenantRecord,
   entries: readonly Entry[],
   trace_id: string,
 ): Promise<Waiting[]> {
   const waiting: Waiting[] = []
+  const now = formatDate(store.now)
   for (const { type: entity, id, as, event, actor } of entries) {
     const type =
       event?.type ?? (as === undefined || as.derivesNoEvent ? undefined : eventOf(entity, as.operation))

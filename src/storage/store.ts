@@ -102,8 +102,8 @@ export interface StoreWriter extends StoreReader {
   removeTenant(tenant: number): Promise<void>
   /** Stores the time of this unit even if it changes nothing; `isTrusted`: a person confirmed the clock. */
   storeTime(options?: { isTrusted?: boolean }): void
-  /** Can never be replaced or removed. `at`: its `created_at` in ms, if known. */
-  log(tenant: number, record: LogRecord, at?: number): void
+  /** Can never be replaced or removed. `at`: its `created_at` in ms. */
+  log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void
   /** Drops full blocks older than `before`, at most `limit` of each tenant, and returns their number. */
   dropLogs(before: number, limit: number): Promise<number>
   /** The vault's keyed digest, 32 bytes, of `text` under the tenant's fingerprint key, base58. */

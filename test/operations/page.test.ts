@@ -119,7 +119,7 @@ t.test('lists of code, of what runs it, and of the log are refused as well', asy
   const kinds = { actor_type: 'application', entity_type: 'token', operation: 'read' } as const
   const record = { ...about, ...kinds, id: app.createUuid(), message: 'Token retrieved', trace_id: 'trace' }
   await app.store.write(async (writer) => {
-    for (let count = 0; count < 1_000; count++) await writer.log(number, record)
+    for (let count = 0; count < 1_000; count++) await writer.log(number, record, writer.now)
   })
   await t.rejects(ask('log list', { size: 10_000 }), tooLarge)
   t.equal(((await ask('log list', { size: 500 })) as List).data.length, 500)

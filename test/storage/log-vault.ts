@@ -90,6 +90,6 @@ export function append(
   { tenant = 1, durability = 'now' as 'now' | 'soon' } = {},
 ): Promise<void> {
   return store.write(async (writer) => {
-    for (const record of records) await writer.log(tenant, record)
+    for (const record of records) await writer.log(tenant, record, Date.parse(record.created_at))
   }, durability)
 }

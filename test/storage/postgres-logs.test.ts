@@ -67,7 +67,7 @@ async function openVaults(t: Test, count: number) {
 /** A record of the log, of a read. */
 const recordOf = ({ id: tenant_id }: { id: string }, entity_id = 'read') => ({
   ...({ tenant_id, entity_type: 'token', operation: 'read', message: 'Token read', trace_id: '0' } as const),
-  ...{ entity_id, id: crypto.randomUUID(), created_at: new Date().toISOString() },
+  ...{ entity_id, id: crypto.randomUUID() },
 })
 
 /** The tenants whose pending log records cannot be read, as verifying the vault finds them. */
@@ -173,7 +173,7 @@ t.test('a backlog goes into the log in parts that take no longer than the store 
   for (let batch = 0; batch < 4; batch++)
     await app.store.write(async (store) => {
       for (let at = 0; at < 4000; at++)
-        await store.log(tenant, recordOf(first, `entity-${batch}-${String(at).padStart(60, '0')}`))
+        await store.log(tenant, recordOf(first, `entity-${batch}-${String(at).padStart(60, '0')}`), store.now)
     })
   await engine.logs.chainPending()
   t.strictSame(await run('select id from coffer_waiting'), [])
@@ -245,7 +245,7 @@ t.test(
     const maker = new Uint8Array(16).fill(7)
     const leave = async (number: number) => {
       const id = batchKey(maker, number, Date.now())
-      const entries = [createEntry(tenant, recordOf(await app.tenant()))]
+      const entries = [createEntry(tenant, recordOf(await app.tenant()), Date.now())]
       const seal = await engine.read((reader) => sealer().sealerOf(reader, tenant))
       const sealed = seal!(id, entries)
       await run('insert into coffer_waiting values ($1, $2, 77, 1, $3)', [tenant, id, sealed])

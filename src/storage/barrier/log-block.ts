@@ -23,11 +23,7 @@ export interface LogLine {
 type SealedEntry = LogEntry & LogLine
 
 /** `at`: its `created_at`. */
-export function createEntry(
-  tenant: number,
-  record: LogRecord,
-  at = Date.parse(record.created_at),
-): SealedEntry {
+export function createEntry(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): SealedEntry {
   const { tenant_id, actor_type = null, actor_id = null, entity_type, operation, message } = record
   const { transform = null, entity_id, trace_id } = record
   const shape: LogShape = [tenant_id, actor_type, actor_id, entity_type, operation, message, transform]

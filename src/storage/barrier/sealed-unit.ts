@@ -217,7 +217,7 @@ export class SealedUnit implements StoreWriter {
     return base58(keys.fingerprint(value), FINGERPRINT_CHARACTERS)
   }
 
-  log(tenant: number, record: LogRecord, at?: number): void {
+  log(tenant: number, record: Omit<LogRecord, 'created_at'>, at: number): void {
     this.#rows.append(createEntry(tenant, record, at))
   }
 
