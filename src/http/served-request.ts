@@ -198,7 +198,8 @@ export class ServedRequest implements HttpRequest {
     if (text === undefined) return false
     if (status !== 204) text += `content-length: ${length}\r\n`
     text += `${this.#service.keepAliveLines()}\r\n`
-    socket.write(method === 'HEAD' ? text : text + body, () => {
+    const encoding = length === body.length ? 'latin1' : 'utf8'
+    socket.write(method === 'HEAD' ? text : text + body, encoding, () => {
       // Has Node begin with the next request of the connection.
       response.emit('finish')
       this.close()
