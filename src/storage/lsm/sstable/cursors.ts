@@ -25,17 +25,23 @@ function isBefore(left: Entries, right: Entries): boolean {
   return left.low === right.low ? left.row < right.row : left.low < right.low
 }
 
+/** In a row map: the row is not in the new table. */
+export const GONE = 0xffffffff
+
 /** Below this number of entries a comparison sort is faster. */
 const FEW = 2_000
 
 /** Entries in typed arrays: no object for each of them, hence no garbage. */
 class SortedEntries implements Entries {
+  high = 0
+  low = 0
+  row = GONE
   readonly #high: Uint32Array
   readonly #low: Uint32Array
   readonly #rows: Uint32Array
   #count = 0
   #order = new Uint32Array(0)
-  #at = 0
+  #at = -1
 
   constructor(capacity: number) {
     this.#high = new Uint32Array(capacity)
@@ -59,11 +65,9 @@ class SortedEntries implements Entries {
   sort(): this {
     const [high, low] = [this.#high, this.#low]
     this.#order = new Uint32Array(this.#count).map((_, index) => index)
-    if (this.#count < FEW) {
-      this.#order.sort((a, b) => high[a]! - high[b]! || low[a]! - low[b]!)
-      return this
-    }
-    for (const shift of [0, 16, 32, 48]) {
+    const isFew = this.#count < FEW
+    if (isFew) this.#order.sort((a, b) => high[a]! - high[b]! || low[a]! - low[b]!)
+    for (const shift of isFew ? [] : [0, 16, 32, 48]) {
       const words = shift < 32 ? low : high
       const starts = new Uint32Array(65_537)
       for (const index of this.#order) starts[((words[index]! >>> shift) & 0xffff) + 1]!++
@@ -72,6 +76,7 @@ class SortedEntries implements Entries {
       for (const index of this.#order) sorted[starts[(words[index]! >>> shift) & 0xffff]!++] = index
       this.#order = sorted
     }
+    this.next()
     return this
   }
 
@@ -79,23 +84,17 @@ class SortedEntries implements Entries {
     return this.#at >= this.#count
   }
 
-  get high(): number {
-    return this.#high[this.#order[this.#at]!]!
-  }
-
-  get low(): number {
-    return this.#low[this.#order[this.#at]!]!
-  }
-
-  get row(): number {
-    return this.#rows[this.#order[this.#at]!]!
-  }
-
   /** Passes over an entry that is there twice: a row may have a key twice. */
   next(): void {
     const { high, low, row } = this
-    do this.#at++
-    while (this.row === row && this.low === low && this.high === high)
+    do {
+      this.#at++
+      if (this.isDone) return
+      const index = this.#order[this.#at]!
+      this.high = this.#high[index]!
+      this.low = this.#low[index]!
+      this.row = this.#rows[index]!
+    } while (this.row === row && this.low === low && this.high === high)
   }
 }
 
@@ -111,9 +110,6 @@ export function sortEntries(index: Index, rows: readonly Row[]): Entries {
   })
   return sorted.sort()
 }
-
-/** In a row map: the row is not in the new table. */
-export const GONE = 0xffffffff
 
 /** The entries of one index of a table, block by block and without the cache. `map`: the new numbers of its rows. */
 export class TableEntries implements Entries {
