@@ -3,7 +3,7 @@ import { addError } from '../property-errors.js'
 
 /** These limits together bound the number of a token's index fields. */
 const MAX_CONTAINERS = 20
-const MAX_CONTAINERS_WITH_ANCESTORS = 100
+const MAX_PATHS = 100
 const MAX_CONTAINER_LENGTH = 400
 
 const PATH = /^\/(?:[A-Za-z0-9_-]+\/)*$/
@@ -23,8 +23,9 @@ export function checkContainers(value: unknown, path: string, errors: PropertyEr
   for (const [index, item] of value.entries())
     if (!isContainerPath(item)) addError(errors, `${path}[${index}]`, PATH_RULE)
   const containers = [...new Set(value.filter(isContainerPath))]
-  if (ancestorsOf(containers).size > MAX_CONTAINERS_WITH_ANCESTORS)
-    addError(errors, path, `must have at most ${MAX_CONTAINERS_WITH_ANCESTORS} containers on and above them`)
+  // Each takes two characters or more of a path, besides the root: few characters need no count.
+  if (containers.join('').length >= 2 * MAX_PATHS && ancestorsOf(containers).size > MAX_PATHS)
+    addError(errors, path, `must have at most ${MAX_PATHS} containers on and above them`)
   return containers
 }
 

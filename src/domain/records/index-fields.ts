@@ -77,8 +77,7 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
   const { type, containers, created_by, modified_by, created_at, expires_at } = record as TokenRecord
-  const month = expires_at === undefined && monthOf(created_at)
-  return JSON.stringify([type, containers, created_by, modified_by, month])
+  return JSON.stringify([type, containers, created_by, modified_by, expires_at ? 0 : monthOf(created_at)])
 }
 
 /** Fields that many tokens have alike. `ancestor`: this container or any below. */
