@@ -35,8 +35,9 @@ function run() {
   main(process).then((code) => {
     process.exitCode = code
     // Log lines may wait for a reader that does not read. All other output has been written.
+    const isWritten = process.stdout.writableLength + process.stderr.writableLength === 0
+    if (isWritten || code === 130) process.exit(code)
     setTimeout(() => process.exit(code), 1000).unref()
-    if (code === 130) process.exit(code)
   })
 }
 
