@@ -71,8 +71,9 @@ function plainText(schema: object): string {
 /** Those that our own tests use; a bundle has each as a chunk. */
 async function writeValidators(validators: Bundled['validators']): Promise<void> {
   const lines = validators.map(({ name }, at) => `${JSON.stringify(name)}: () => require('compiled:${at}'),`)
+  const contents = `const all = {\n${lines.join('\n')}\n}\nexport default (name) => all[name]?.()\n`
   await build({
-    stdin: { contents: `export default {\n${lines.join('\n')}\n}\n`, resolveDir: compiledSources },
+    stdin: { contents, resolveDir: compiledSources },
     plugins: [provide(validators.map(({ text }) => text))],
     bundle: true,
     platform: 'node',

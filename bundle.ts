@@ -122,7 +122,10 @@ function writeBundle(directory: string, chunks: readonly Chunk[], used: readonly
 
 async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
   const { distribution, compiledSources, validators } = places
-  const each = validators.map((_, at) => [`${VALIDATOR}${at}`, `validator:${at}`])
+  const each = validators.map(({ name }, at) => [
+    `${VALIDATOR}${name.replaceAll(' ', '-')}`,
+    `validator:${at}`,
+  ])
   const { outputFiles } = await build({
     bundle: true,
     splitting: true,
@@ -184,9 +187,7 @@ const minifyPackages: Plugin = {
 
 /** Each validator as a chunk of its own, which is used when it is asked for. */
 function provideValidators({ compiledSources, validators }: Bundled): Plugin {
-  const lines = validators.map(
-    ({ name }, at) => `${JSON.stringify(name)}:()=>use$("${VALIDATOR}${at}").validate`,
-  )
+  const find = `export default (name)=>use$("${VALIDATOR}"+name.replaceAll(" ","-")).validate`
   return {
     name: 'provide-validators',
     setup(builder) {
@@ -196,7 +197,7 @@ function provideValidators({ compiledSources, validators }: Bundled): Plugin {
       }))
       builder.onLoad({ filter: /.*/, namespace: 'validators' }, ({ path }) => {
         const [kind, at] = path.split(':')
-        if (at === undefined) return { contents: `export default {${lines.join()}}` }
+        if (at === undefined) return { contents: find }
         const isText = kind === 'validator-text'
         const contents = isText
           ? validators[Number(at)]!.text

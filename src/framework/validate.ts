@@ -3,11 +3,11 @@ import type { ErrorObject } from 'ajv'
 import { isFull, refuseErrors } from '../domain/property-errors.js'
 import { suggestName } from '../domain/text/nearest.js'
 import { CofferError, type PropertyErrors } from '../errors.js'
-import compiled from './validators.js'
+import findValidator from './validators.js'
 
 /** Validates the input of the operation `name`. @throws CofferError `validation` */
 export function validateInput({ name }: { name: string }, input: Record<string, unknown>): void {
-  const validate = compiled[name]?.()
+  const validate = findValidator(name)
   if (validate === undefined) throw new CofferError('internal', `No validator was built for "${name}".`)
   if (validate(input)) return
   refuseErrors(describeFailures(validate.errors ?? [], input))
