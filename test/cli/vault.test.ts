@@ -141,8 +141,7 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
   const last = (text: string): Answer => ['(tries left: 1)', `${text}\r`]
   t.match(await person(status, ...wrong, last(PASSPHRASE)), opened)
   const passwd = ['vault', 'passwd', '--new-passphrase-file', 'pass']
-  const changed = await person(passwd, ...wrong, last(PASSPHRASE))
-  t.equal(changed.code, 0, 'also where the vault is not opened')
+  t.equal((await person(passwd, ...wrong, last(PASSPHRASE))).code, 0, 'also where the vault is not opened')
   const given = await person(status, ...wrong, last('wrong horse three'))
   t.match(given, { ...opened, code: 6, stdout: /^$/ }, 'twice')
 
@@ -151,6 +150,7 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
     [[], `This vault needs a passphrase. ${needed}`],
     [['--passphrase-file', 'wrong'], 'Wrong passphrase.'],
     [['--passphrase-command', 'echo horse; exit 3'], 'The passphrase command failed (exit 3).'],
+    [['--passphrase-command', 'kill $$'], 'The passphrase command failed (SIGTERM).'],
     [['--passphrase-command', 'true'], 'The first line of output of the passphrase command is empty.', 2],
   ] as const)
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })

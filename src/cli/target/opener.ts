@@ -56,9 +56,10 @@ async function askPassphrase({ terminal, typed }: CommandContext): Promise<Opene
 async function runPassphraseCommand(command: string): Promise<string> {
   const { spawnSync } = await import('node:child_process')
   const options = { maxBuffer: SECRET_LIMIT_BYTES, encoding: 'utf8' } as const
-  const { status, stdout } = spawnSync('/bin/sh', ['-c', command], options)
+  const { status, signal, stdout } = spawnSync('/bin/sh', ['-c', command], options)
   // The output may contain the passphrase, so it is not part of the message.
-  if (status !== 0) throw new CofferError('vault_locked', `The passphrase command failed (exit ${status}).`)
+  const end = signal ?? `exit ${status}`
+  if (status !== 0) throw new CofferError('vault_locked', `The passphrase command failed (${end}).`)
   const passphrase = stdout.split('\n')[0]!.replace(/\r$/, '')
   if (passphrase !== '') return passphrase
   throw usage('The first line of output of the passphrase command is empty.')
