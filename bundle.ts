@@ -150,7 +150,7 @@ async function splitCommandLine(places: Bundled): Promise<OutputFile[]> {
     // Files that are found from here.
     define: { 'import.meta.url': 'bundle.url' },
     external: [INSTALLED],
-    plugins: [leaveUnused, minifyPackages, provideValidators(places)],
+    plugins: [leaveUnused, adaptPackages, provideValidators(places)],
     outdir: distribution,
     write: false,
   })
@@ -170,16 +170,16 @@ const leaveUnused: Plugin = {
   },
 }
 
-/** Shortens names inside packages; our own keep theirs, for what the stack of an error says. */
-const minifyPackages: Plugin = {
-  name: 'minify-packages',
+/** Adapts packages to the bundle. */
+const adaptPackages: Plugin = {
+  name: 'adapt-packages',
   setup(builder) {
     builder.onLoad({ filter: /\/node_modules\/.*\.m?js$/ }, async ({ path }) => {
       // Commander calls its errors by the names of their classes.
-      const options = { minifyIdentifiers: true, minifySyntax: true, keepNames: path.includes('/commander/') }
+      const keepNames = path.includes('/commander/')
       // A session of `coffer mcp` reads too few messages for parsers that zod compiles.
       const text = (await readFile(path, 'utf8')).replace('!core.globalConfig.jitless', 'false')
-      const { code } = await transform(text, { target: 'node20', ...options })
+      const { code } = await transform(text, { target: 'node20', keepNames })
       return { contents: code }
     })
   },

@@ -147,7 +147,7 @@ export class Run {
     const { context, definition, presentation } = this.#run
     const { noun, output, confirmation, positionals } = definition
     const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
-    const creator = context.registry.operations.find((other) => other.noun === noun && other.success === 201)
+    const creator = context.registry.find(`${noun} create`)
     const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
     const none = isFiltered
       ? `No ${noun} matches these filters.`
