@@ -61,11 +61,10 @@ t.test('a batch of a run is performed once, however often it is sent', async (t)
   const first = await send({ run, first: 0, rows: [row('a'), row('b')] })
   t.same(await send({ run, first: 0, rows: [row('a'), row('b')] }), first, 'sent again')
   t.same(await send({ run, first: 0, rows: [] }), first, 'asked for')
+  t.same(await send({ run, first: 1, rows: [row('b')] }), first.slice(1), 'in parts')
   t.equal(await count(), 2)
-  t.same(statuses(await send({ run, first: 2, rows: [row('c'), row(null)], stops: true })), [
-    'created',
-    'refused',
-  ])
+  const mixed = { run, first: 2, rows: [row('c'), row(null)], stops: true }
+  t.same(statuses(await send(mixed)), ['created', 'refused'])
   t.same(statuses(await send({ run, first: 3, rows: [row(null)], stops: true })), ['refused'])
   t.same(statuses(await send({ run, first: 3, rows: [row('better')], stops: true })), ['created'])
   t.equal(await count(), 4)
