@@ -87,9 +87,7 @@ function intercept(t: Test, answer: (statements: readonly Statement[]) => void) 
     answer(statements)
     return results
   }
-  t.teardown(() => {
-    Connection.prototype.send = send
-  })
+  t.teardown(() => Object.assign(Connection.prototype, { send }))
 }
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 20))

@@ -67,9 +67,7 @@ async function sentBy<T>(work: () => Promise<T>) {
     if (isOwn.getStore()) sent.push(statements.map(({ name, text }) => name ?? text))
     return send.call(this, statements)
   }
-  const result = await isOwn.run(true, work).finally(() => {
-    Connection.prototype.send = send
-  })
+  const result = await isOwn.run(true, work).finally(() => Object.assign(Connection.prototype, { send }))
   return { result, sent }
 }
 
@@ -625,9 +623,7 @@ const AWAY: Record<string, (proxy: CuttingProxy, own: OwnServer) => Promise<() =
   },
   'never answers': async (proxy) => {
     proxy.isSilent = true
-    return () => {
-      proxy.isSilent = false
-    }
+    return () => Object.assign(proxy, { isSilent: false })
   },
 }
 

@@ -1,5 +1,5 @@
 /** The port's queries as SQL over the tables of `tables.ts`. Values are parameters, never part of the text. */
-import type { PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
+import type { Key, PendingEntries, Query, Row, SeekQuery, Where } from '../engine.js'
 import type { Times } from '../time.js'
 import { plainRow } from '../vault-rows.js'
 import { IS_KEY, IS_ROW, NAME, toArrays, unnest } from './arrays.js'
@@ -88,9 +88,9 @@ export function countedKeys(query: Query | SeekQuery): Uint8Array[] {
 
 /**
  * A page of rows, newest first: of a number, each row with the total, which costs as much as there are matches; or below
- * a `seq`, without a total.
+ * a `seq`, without a total. `counted`: of these keys it says also how many rows have them.
  */
-export function searchStatement(query: Query | SeekQuery, now: number): Statement {
+export function searchStatement(query: Query | SeekQuery, now: number, counted: Key[] = []): Statement {
   const { size, maxBytes } = query
   const { matching, seq, parameter, values, shape } = select(query, now)
   const isPage = 'page' in query
@@ -104,9 +104,12 @@ export function searchStatement(query: Query | SeekQuery, now: number): Statemen
     maxBytes === undefined
       ? 'r.sealed'
       : `case when ${before} < ${parameter(maxBytes)} then r.sealed end as sealed`
-  const columns = `${total} as total, ${ROW}, ${sealed}, ${bytes} as bytes`
+  const counts = counted.map(
+    (key) => `(select count(*) from coffer_keys where ${WITH_KEY} ${parameter(key)})`,
+  )
+  const columns = `${total} as total, array[${counts}]::integer[] as counts, ${ROW}, ${sealed}, ${bytes} as bytes`
   const text = withState(columns, `select r.* ${page}`, 'r.seq desc')
-  const name = `search ${[isPage, below !== '', maxBytes !== undefined, ...shape]}`
+  const name = `search ${[isPage, below !== '', maxBytes !== undefined, counted.length, ...shape]}`
   const isUsual = shape.length <= 2 && shape.every((keys) => keys === 1 || keys === 2)
   return { ...(isUsual && { name }), text, values, isSlow: true }
 }

@@ -202,8 +202,6 @@ export class Unit implements port.EngineWriter {
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
     const keys = this.#options.isChange ? sql.countedKeys(query) : []
-    const read = () => this.#read(sql.searchStatement(query, this.now), `${kind}/${tenant}/`, kind)
-    if (keys.length === 0) return read()
     const counting = keys.map(async (id) => {
       const isChanged = this.#changedKinds.has(kind)
       const known = isChanged ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
@@ -211,9 +209,13 @@ export class Unit implements port.EngineWriter {
       this.#keep({ kind, tenant, id }, count, writes.COUNT)
       return count
     })
-    const isNone = (await Promise.all(counting)).every((count) => count === 0)
-    const found = isNone ? [{ kind: null, total: 0 }] : await read()
-    for (const row of sql.rowsOf(found)) this.#keep(row, row.rev)
+    const counts: number[] = await Promise.all(counting)
+    if (keys.length > 0 && counts.every((count) => count === 0)) return [{ kind: null, total: 0 }]
+    const statement = sql.searchStatement(query, this.now, keys)
+    const found = await this.#read(statement, `${kind}/${tenant}/`, kind)
+    // The page is of a later moment.
+    if (counts.some((count, at) => count !== found[0].counts[at])) throw this.#session.collide('conflict')
+    if (keys.length > 0) for (const row of sql.rowsOf(found)) this.#keep(row, row.rev)
     return found
   }
 
