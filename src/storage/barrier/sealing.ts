@@ -119,18 +119,8 @@ export function digestAll(keys: RecordKeys, kind: Kind): Uint8Array {
   return keys.index.recall(`["all",${KINDS[kind]}]`).subarray(0, KEY_BYTES)
 }
 
-/** The fields whose digests are cached, because many records share few values. */
-const SHARED: ReadonlySet<string> = new Set([
-  'application',
-  'type',
-  'container',
-  'ancestor',
-  'containers',
-  'month',
-  'created',
-  'created_by',
-  'modified_by',
-])
+/** The fields whose digests are cached, because many records, or the rules of callers, share few values. */
+const SHARED: ReadonlySet<string> = new Set(['application', 'container', 'ancestor', 'containers', 'month'])
 
 /** Key first, as its digest begins. */
 function digestLookup(keys: RecordKeys, kind: Kind, { field, value }: IndexField): Uint8Array {
