@@ -26,6 +26,7 @@ const LARGEST_EXPANDED = 1024
 const LARGEST_KEY = 64
 const LARGEST_DIGEST = 64
 const LARGEST_STATE = 512
+const LARGEST_SMALL = LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES
 
 /**
  * Resolves when the WASM module is ready to be called synchronously, 20 ms after a cold start. Small messages are processed in
@@ -38,11 +39,9 @@ export async function loadSodium(): Promise<Primitives> {
   const states = new WeakMap<Uint8Array, Uint8Array>()
   const isSmall = (message: Uint8Array, associated: Uint8Array, key: Uint8Array) =>
     message.length <= LARGEST_SEALED && associated.length <= LARGEST_ASSOCIATED && key.length === KEY_BYTES
-  const { _crypto_aead_xchacha20poly1305_ietf_encrypt: encrypt } = sodium
-  const { _crypto_aead_xchacha20poly1305_ietf_decrypt: decrypt } = sodium
-  const keyAt = sodium._malloc(
-    LARGEST_KEY + LARGEST_DIGEST + LARGEST_ASSOCIATED + SEAL_BYTES + LARGEST_SEALED + LARGEST_STATE,
-  )
+  const encrypt = sodium._crypto_aead_xchacha20poly1305_ietf_encrypt
+  const decrypt = sodium._crypto_aead_xchacha20poly1305_ietf_decrypt
+  const keyAt = sodium._malloc(LARGEST_SMALL + LARGEST_SEALED + LARGEST_STATE)
   const digestAt = keyAt + LARGEST_KEY
   const associatedAt = digestAt + LARGEST_DIGEST
   /** A sealed message: the nonce, and what is sealed in place. */
@@ -100,8 +99,7 @@ export async function loadSodium(): Promise<Primitives> {
       heap.fill(0, stateAt, stateAt + stateBytes)
       heap.fill(0, messageAt, messageAt + message.length)
       // No view of a pool, which a digest that is kept would keep too; a Buffer, as a view of another array costs 0.3 µs.
-      const result = Buffer.allocUnsafeSlow(length)
-      result.set(heap.subarray(digestAt, digestAt + length))
+      const result = copyOut(heap, digestAt, digestAt + length, Buffer.allocUnsafeSlow)
       heap.fill(0, digestAt, digestAt + LARGEST_DIGEST)
       return result
     },
@@ -115,8 +113,8 @@ export async function loadSodium(): Promise<Primitives> {
 }
 
 /** Copies to Node's pool: a buffer of its own above 64 bytes costs 1 µs, and 1 µs more when it is collected. */
-function copyOut(heap: Uint8Array, from: number, to: number): Uint8Array {
-  const copy = Buffer.allocUnsafe(to - from)
+function copyOut(heap: Uint8Array, from: number, to: number, allocate = Buffer.allocUnsafe): Uint8Array {
+  const copy = allocate(to - from)
   copy.set(heap.subarray(from, to))
   return copy
 }
