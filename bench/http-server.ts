@@ -17,7 +17,6 @@ import {
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { disablePretenuring } from '../src/cli/commands/serve/serve.js'
 import { authenticate } from '../src/framework/caller/authenticate.js'
 import type { Caller } from '../src/framework/caller/caller.js'
 import type { Host } from '../src/framework/operation.js'
@@ -100,7 +99,6 @@ async function startBare(): Promise<Ready> {
 
 async function startCoffer(tokens: number): Promise<Ready> {
   // As `coffer serve` does.
-  disablePretenuring()
   const opener = { kind: 'key-file', save: async () => {} } as const
   const notice = () => {}
   const directory = join(place, 'vault')
@@ -122,7 +120,6 @@ async function createMasking(app: App): Promise<string | undefined> {
 
 /** A server over a store: the first makes the vault and its key file, and others open it. */
 async function startStore(tokens: number): Promise<Ready> {
-  disablePretenuring()
   const location = { directory: address, pid: process.pid, notice: () => {}, role: 'server' } as const
   const isFirst = !existsSync(keyFile)
   const save = async (_: string, text: string) => writeFileSync(keyFile, text, { mode: 0o600 })

@@ -1,6 +1,5 @@
 import { once } from 'node:events'
 import { Socket } from 'node:net'
-import { setFlagsFromString } from 'node:v8'
 import { pause } from '../../../client/pause.js'
 import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
@@ -172,7 +171,6 @@ async function serveOpened(
     ...(format === 'none' ? {} : { record: createAccessLog(stderr, format, clock) }),
     prepare: async () => {
       app.configureReactors(await hardenOnce())
-      disablePretenuring()
     },
   })
   context.handlesSignals()
@@ -230,12 +228,4 @@ function describeFault(error: unknown, traceId: string): string {
   const { name, stack = '' } = error instanceof Error ? error : new Error('')
   const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
   return `Internal error (${name}), reference ${traceId}\n${frames.join('\n')}\n`
-}
-
-/**
- * Keeps V8 from learning during the start to allocate in the old generation, where garbage is expensive:
- * 5 to 18 % more requests per second. For a process of our own only. V8 reports and ignores an unknown flag.
- */
-export function disablePretenuring(): void {
-  setFlagsFromString('--no-allocation-site-pretenuring')
 }
