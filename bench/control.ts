@@ -1,4 +1,7 @@
-/** `control [rounds]`: what a test suite waits for: a vault in this process, coming back to its data, a fork of it, with 1,000 tokens. */
+/**
+ * What a test suite waits for: a vault in this process, coming back to its data, a fork of it, with 1,000 tokens. Argument:
+ * rounds.
+ */
 import { openTestVault, type Seed, startServer } from '../src/index.js'
 
 const rounds = Number(process.argv[2] ?? 15)

@@ -175,16 +175,17 @@ async function serveOpened(
   })
   context.handlesSignals()
   const stopped = signal.aborted ? undefined : once(signal, 'abort')
-  await app.deliveries.resume({
-    notice: (text) => void printNotice(terminal, text),
-    fault: (error) => report(error, 'deliveries'),
-  })
   // Its announcement tells how reactors are confined.
   if (config.output === 'json') app.configureReactors(await hardenOnce())
   const { url, pageUrl } = server
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
+  // What is due goes to the hosts that the options of reactors allow.
+  await app.deliveries.resume({
+    notice: (text) => void printNotice(terminal, text),
+    fault: (error) => report(error, 'deliveries'),
+  })
   const { key } = samples.private ?? {}
   const ran = runBeside?.({ COFFER_URL: url, COFFER_API_KEY: key, COFFER_CONTROL_KEY: controlKey })
   // Its failure is thrown when the server has stopped.
