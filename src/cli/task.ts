@@ -20,7 +20,7 @@ export interface Hooks {
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 
-/** What a command adds to the declaration of its operation: arguments, options, hooks, and how answers are shown. */
+/** A command adds these to the declaration of its operation: arguments, options, hooks, and how answers are shown. */
 export interface Presentation {
   /** Its arguments, if they are not properties of the input. */
   readonly arguments?: ArgSpecs

@@ -3,7 +3,7 @@ import type { EngineKeys, RandomSource, RecordKeys, TenantKeys } from './ports.j
 import type { Primitives } from './primitives.js'
 import { createCipher, createMac, createTextMac, deriveKey, KEY_BYTES } from './primitives.js'
 
-/** Digests of names that are cached for each tenant, about 150 bytes each. */
+/** Digests of names that are cached for each tenant, about 150 bytes each, the keys that tokens share up to 5 KiB. */
 const CACHED_DIGESTS = 8192
 const FINGERPRINT_BYTES = 32
 

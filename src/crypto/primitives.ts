@@ -48,6 +48,9 @@ export function createMac(primitives: Primitives, key: Uint8Array): Mac {
   return (message, length) => primitives.digest(length, message, key)
 }
 
+/** Longer texts are not cached: many of them would take much memory. */
+const LARGEST_CACHED = 512
+
 /** Binds `key`, for text. Caches at most `most` digests. */
 export function createTextMac(primitives: Primitives, key: Uint8Array, most: number): TextMac {
   const cache = new BoundedMap<string, Uint8Array>(most)
@@ -58,7 +61,7 @@ export function createTextMac(primitives: Primitives, key: Uint8Array, most: num
       const known = cache.get(text)
       if (known !== undefined) return known
       const found = make(text)
-      cache.set(text, found)
+      if (text.length <= LARGEST_CACHED) cache.set(text, found)
       return found
     },
   }

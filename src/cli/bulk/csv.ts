@@ -49,7 +49,7 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
     for await (const first of source.pipe(parser)) {
       const rows: Row[] = []
       let left = CHARACTERS_AT_ONCE
-      // What is parsed already is read at once, because a promise for each record takes longer than to parse it.
+      // Records that are parsed already are read at once, because a promise for each takes longer than to parse it.
       for (let next: ParsedRecord | null = first; next !== null; next = left > 0 ? parser.read() : null) {
         const { info, record } = next
         if (paths === undefined) paths = readHeader(record, given, toCommand)

@@ -73,7 +73,7 @@ function tokenFields({ id, metadata, fingerprint }: TokenRecord): IndexField[] {
   return fields
 }
 
-/** What tells the {@link sharedFieldsOf} of a record from those of others; undefined without any. */
+/** Tells the {@link sharedFieldsOf} of a record from those of others; undefined without any. */
 export function sharingOf(kind: Kind, record: RecordOf[Kind]): string | undefined {
   if (kind !== 'token') return undefined
   const { type, containers, created_by, modified_by, created_at, expires_at } = record as TokenRecord

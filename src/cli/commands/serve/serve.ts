@@ -181,7 +181,7 @@ async function serveOpened(
   if (isAnnounced && runBeside === undefined)
     await announce(context, options, { ...opened, url, pageUrl, controlKey })
   await server.begin()
-  // What is due goes to the hosts that the options of reactors allow.
+  // A delivery that is due needs the hosts that the options of reactors allow.
   await app.deliveries.resume({
     notice: (text) => void printNotice(terminal, text),
     fault: (error) => report(error, 'deliveries'),
