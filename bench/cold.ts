@@ -14,6 +14,7 @@ import { createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
 const TOKENS = '1000'
+const SHORT_STAGES = 2
 const STAGES: readonly (readonly [string, Pick<Load, 'requests' | 'seconds'>])[] = [
   ['1–100', { requests: 100, seconds: 60 }],
   ['101–1,000', { requests: 900, seconds: 60 }],
@@ -39,12 +40,15 @@ export async function measureCold(
       measureStages(script, [kind, TOKENS, JSON.stringify(makeToken(1)), transform], method, pin)
     const ratios: number[][] = STAGES.map(() => [])
     const own: number[][] = STAGES.map(() => [])
+    const firstFour: number[] = []
     for (let round = 0; round < rounds; round++) {
       const peer = await run(join(PEERS, 'server.js'), 'sqlcipher')
-      for (const [at, rate] of (await run(ownServer, 'coffer')).entries()) {
+      const ours = await run(ownServer, 'coffer')
+      for (const [at, rate] of ours.entries()) {
         own[at]!.push(rate)
         ratios[at]!.push(rate / peer[at]!)
       }
+      firstFour.push(inFirstFour(ours) / inFirstFour(peer))
     }
     const row = (label: string, values: number[][], digits: number) => [
       label,
@@ -56,9 +60,13 @@ export async function measureCold(
       row('x the SQLCipher peer', ratios, 2),
     ])
     const least = method === 'get' ? 0.6 : 1
-    goals.push({ name: `${name}, cold, over the SQLCipher peer`, least, ratios: [ratios.flat()] })
+    goals.push({ name: `${name}, seconds 1–4, over the SQLCipher peer`, least, ratios: [firstFour] })
   }
   return goals
+}
+
+function inFirstFour(rates: readonly number[]): number {
+  return rates.slice(SHORT_STAGES, SHORT_STAGES + 4).reduce((sum, rate) => sum + rate, 0)
 }
 
 /** Requests a second in each stage. */

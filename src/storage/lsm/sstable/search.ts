@@ -9,7 +9,7 @@ import type { SSTable } from './reader.js'
 
 type Wanted = Pick<Query, 'tenant' | 'all' | 'where'>
 
-/** If a posting is this many times longer than the rows that are left, it is searched for each row instead of read. */
+/** If this many times as many entries of a posting would be read as rows are left, it is searched for each row. */
 const PROBE_FACTOR = 64
 const WINDOW = 128
 
@@ -149,7 +149,8 @@ function evaluate(sstable: SSTable, where: Where, rows: Uint32Array): Uint32Arra
   if ('key' in where) {
     const { start, count } = sstable.posting(where.key)
     if (count === sstable.rows) return rows
-    if (rows.length * PROBE_FACTOR < count)
+    const span = rows[rows.length - 1]! - rows[0]! + 1
+    if (rows.length * PROBE_FACTOR < Math.min(count, span))
       return rows.filter((row) => placeIn(sstable, start, count, row) >= 0)
   }
   const marks = new Marks(rows)
