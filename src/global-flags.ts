@@ -30,7 +30,7 @@ export const SETTINGS = {
   profile: flag('--profile <name>', 'a profile, for settings that neither a flag nor a variable sets'),
   vault: flag('--vault <directory>', 'the vault; by default .coffer here or in a directory above'),
   url: flag('--url <address>', 'a server to send the commands to, with an API key, instead of a vault'),
-  store: flag('--store <address>', 'the vault in PostgreSQL: postgres://user@host/database'),
+  store: flag('--store <address>', 'the vault in PostgreSQL: postgres://user@host/db'),
   storePasswordFile: flag('--store-password-file <file>', 'the first line is the password of --store'),
   storePasswordFd: flag('--store-password-fd <number>', 'the first line is the password of --store'),
   prefix: flag('--prefix <name>', 'the prefix of header names, for --url, serve and openapi (default svc)'),

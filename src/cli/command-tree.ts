@@ -76,16 +76,16 @@ export class CommandTree {
     }
     for (const [name, summary] of Object.entries(TERMINAL_NOUNS))
       groups.set(name, addGroup(program, name, summary))
+    for (const definition of this.#registry.operations) {
+      const { noun, group } = definition
+      if (argv.includes(noun) && hasCommand(definition))
+        this.#addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition)
+    }
     for (const command of TERMINAL_COMMANDS) {
       const [noun = '', verb] = command.name.split(' ')
       const group = argv.includes(noun) ? groups.get(noun) : undefined
       if (verb === undefined) this.#addTerminalCommand(program, noun, command)
       else if (group !== undefined) this.#addTerminalCommand(group, verb, command)
-    }
-    for (const definition of this.#registry.operations) {
-      const { noun, group } = definition
-      if (argv.includes(noun) && hasCommand(definition))
-        this.#addOperation(groups.get(group === undefined ? noun : `${noun} ${group}`)!, definition)
     }
   }
 
@@ -126,7 +126,9 @@ function describeTerm(command: Command): string {
 }
 
 function addGroup(program: Command, noun: string, summary: string): Command {
-  return addCommand(program, noun, summary).usage('<command> [options]').helpCommand(true)
+  return addCommand(program, noun, summary)
+    .usage('<command> [options]')
+    .helpCommand('help [command]', 'print help for a command')
 }
 
 function addCommand(parent: Command, name: string, summary: string): Command {

@@ -38,7 +38,10 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       BODY_LIMIT,
       ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
       ['--no-cors', 'refuse calls from web pages of other origins'],
-      ['--log <format>', 'the access log on standard error: text, json or none'],
+      [
+        '--log <format>',
+        'the access log on standard error: text, json or none (default: json with --output json, none with --quiet or --run, else text)',
+      ],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
       ['--workers <number>', 'the processes that answer, over PostgreSQL (default 1)'],
       ['--run <command>', 'run this beside the server, which stops with it; it has COFFER_URL and keys'],
@@ -62,7 +65,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'take for formulas begin with an apostrophe, and numbers as data come back as text.',
     arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
     options: [
-      ['--format <format>', 'ndjson, json or csv'],
+      ['--format <format>', 'ndjson, json or csv; by default as the name of the file says, else ndjson'],
       ['--reveal', 'write data in the clear'],
       ['--type <text>', 'only tokens of this type', true],
       ['--container <text>', 'only tokens in this container or below it', true],

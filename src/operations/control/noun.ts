@@ -238,9 +238,8 @@ export const noun = {
     }),
     operation({
       ...{ ...on('page', 'POST /page'), noReveal: 'refused' },
-      summary: 'Get an address of the page of the server that signs in, once and within two minutes.',
-      details:
-        'Of the server that has the vault open, with or without a control plane, or of the one at --url, with its control key.',
+      summary: 'Get a sign-in link to the dashboard of the server, valid once for 2 minutes.',
+      details: 'The server is the one that has the vault open, or the one at --url, with its control key.',
       output: object({ url: text }),
       runDetached: async (session) => {
         const create = session.vault().createPageUrl

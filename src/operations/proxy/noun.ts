@@ -81,12 +81,12 @@ const proxyBody = {
     description:
       'What changes requests, in order, as JSON: [{"type":"code","code":"…"}]; also tokenize, append_json, append_header, append_text.',
   },
-  request_transform: { description: 'The same, one.' },
+  request_transform: { description: 'One transform of requests, as JSON.' },
   response_transforms: {
     description:
-      'The same for answers, and masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
+      'What changes answers, in order, as JSON; also masks: [{"type":"mask","matcher":"regex","expression":"(\\\\d{12})","replacement":"*"}].',
   },
-  response_transform: { description: 'The same, one.' },
+  response_transform: { description: 'One transform of answers, as JSON.' },
   request_reactor_id: idOf(
     'reactor',
     'A reactor that changes requests, instead of transforms: its id or name.',

@@ -9,7 +9,7 @@ import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
 import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/flags.js'
-import { fold, joinLines, toJson } from '../../output/display.js'
+import { fold, joinLines, measureWidth, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from '../../output/terminal.js'
 
 type HelpIo = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
@@ -20,10 +20,26 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
   const words = args as string[]
   const columns = columnsOf(stdout)
   const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands(), columns) : undefined
-  const text = topic === undefined ? context.describeCommand(words) : `${fold(joinLines(topic), columns)}\n`
+  const text =
+    topic === undefined ? context.describeCommand(words) : `${foldTopic(joinLines(topic), columns)}\n`
   if (options.man === true) return void (await write(stdout, await describeManual(context, words)))
   if (options.output !== 'json') return printHelpText({ ...context, stdout }, text)
   await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
+}
+
+/** Wraps the last column of a table too: under itself, or below the row if the terminal is narrow. */
+function foldTopic(topic: string, columns: number): string {
+  const foldRow = (row: string, start: string, last: string) => {
+    if (measureWidth(row) <= columns) return row
+    const margin = start.length + 20 <= columns ? start.length : 6
+    const [first = '', ...others] = fold(last, columns - margin).split('\n')
+    const lines = others.map((line) => ' '.repeat(margin) + line)
+    return [
+      margin < start.length ? `${start.trimEnd()}\n${' '.repeat(margin)}${first}` : start + first,
+      ...lines,
+    ].join('\n')
+  }
+  return fold(topic, columns).replaceAll(/^( .*\S {2,})(\S.*)$/gm, foldRow)
 }
 
 /** `text`: empty for the help of all commands. */
@@ -192,7 +208,9 @@ function describeExitCodes(): string {
   })
   return `${['Exit codes, with their problem types:', '', ...rows].join('\n')}
 
-An error is a sentence on standard error. With -o json, or if COFFER_OUTPUT is json, it is a JSON object. Examples:
+An error is a sentence on standard error. With -o json, or if COFFER_OUTPUT is json, it is a JSON object.
+
+Examples:
   $ coffer token get nobody || test $? = 3
   $ coffer token get nobody -o json 2>&1 | grep -o urn:coffer:problem:not-found`
 }
