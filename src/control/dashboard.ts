@@ -82,7 +82,7 @@ export class Dashboard {
     if (until <= this.#clock())
       throw new CofferError(
         'forbidden',
-        'This address was used before, or is older than two minutes. Create another: coffer control page',
+        'This sign-in link was used before, or is older than 2 minutes. Get a new one: coffer control page',
       )
     const secret = this.#randomText(SECRET_BYTES)
     this.#sessions.set(digest(secret), this.#clock() + SESSION_LIFE_MS)

@@ -111,7 +111,7 @@ function Lost() {
   if (lost === undefined) return null
   const from = formatTime(new Date(lost.since).toISOString())
   const text = lost.isSignedOut
-    ? 'You are signed out. Open an address of: coffer control page'
+    ? 'You are signed out. Get a new sign-in link: coffer control page'
     : `The server does not answer. The page tries again. What is below is from ${from} UTC.`
   return <Failure text={text} />
 }
@@ -127,7 +127,7 @@ function Alone({ fault }: { fault?: string | undefined }) {
         <div class="stack">
           <Failure text={fault} />
           <p class="dim small">
-            To see what happens on this server, open the address that it printed, or one of:
+            To see what happens on this server, open the sign-in link that it printed, or get a new one:
           </p>
           <Terminal text="coffer control page" />
         </div>
@@ -155,6 +155,8 @@ function App({ session, fault }: { session?: PageSession | undefined; fault?: st
 }
 
 async function start(): Promise<void> {
+  // A sign-in link that is opened in the tab of the page does not load it anew.
+  addEventListener('hashchange', () => location.hash.startsWith('#login=') && location.reload())
   const [, login] = /^#login=(.+)$/.exec(location.hash) ?? []
   // Keeps the login out of the history and bookmarks.
   if (login !== undefined) history.replaceState(null, '', location.pathname)

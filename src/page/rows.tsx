@@ -136,9 +136,9 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
           <caption class="only-screen-reader">{caption}</caption>
           <Heads columns={columns} />
           <tbody>
-            <Spacer height={first * height.current} width={columns.length} />
+            <Spacer height={first * height.current} />
             {drawn}
-            <Spacer height={(rows.length - first - shown.length) * height.current} width={columns.length} />
+            <Spacer height={(rows.length - first - shown.length) * height.current} />
           </tbody>
         </table>
       )}
@@ -146,11 +146,12 @@ export function Rows<R>({ caption, columns, empty, ...given }: RowsProps<R>) {
   )
 }
 
-function Spacer({ height, width }: Record<'height' | 'width', number>) {
+/** It spans no columns: those that a narrow window hides would take their share of the width. */
+function Spacer({ height }: { height: number }) {
   if (height <= 0) return null
   return (
     <tr class="spacer" style={{ height: `${height}px` }}>
-      <td colSpan={width} />
+      <td />
     </tr>
   )
 }

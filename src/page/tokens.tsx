@@ -88,7 +88,7 @@ export function Tokens() {
             'number wide w5',
             ({ created_at: at }) => <span title={at}>{formatSpan(now - Date.parse(at))}</span>,
           ],
-          ['Expires', 'number w5', ({ expires_at }) => <Expiry at={expires_at} now={now} />],
+          ['Expires', 'number w6', ({ expires_at }) => <Expiry at={expires_at} now={now} />],
         ]}
       />
       {chosen && <TokenDetail key={chosen.id} token={chosen} />}

@@ -74,8 +74,6 @@ async function open(t: Test) {
 async function signIn(server: CofferServer, page: Page): Promise<string> {
   const { url } = await server.control.page()
   await page.goto(url)
-  // The same document: a reload is what a new tab does.
-  await page.reload()
   await page.getByRole('heading', { name: 'Requests', level: 1 }).waitFor()
   return url
 }
@@ -170,8 +168,7 @@ t.test(
     await checkPage(t, page, 'keys')
     await page.keyboard.press('Escape')
 
-    await page.goto(url)
-    await page.reload()
+    await Promise.all([page.waitForEvent('load'), page.goto(url)])
     await page.getByRole('heading', { name: 'Requests' }).waitFor()
     t.match(complaints, [/403/])
     t.equal(complaints.length, 1, 'of the address that was used before')
