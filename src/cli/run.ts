@@ -97,7 +97,8 @@ function explainFailure({ context, definition, input }: Task, error: unknown): n
   const isShort = ids.some((id) => id.length < SHORT_LENGTH && isShortId(id.padEnd(SHORT_LENGTH, '0')))
   const isCut = noun === 'token' && isShort
   const advice = isCut ? ` The beginning of an id has at least ${SHORT_LENGTH} characters.` : ''
-  const message = `${error.message}${advice} List them: coffer ${noun} list`
+  const missing = noun === 'token' ? error.message : error.message.replace('id.', 'id or name.')
+  const message = `${missing}${advice} List them: coffer ${noun} list`
   throw new CofferError('not_found', message, { cause: error })
 }
 

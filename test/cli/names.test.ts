@@ -257,7 +257,7 @@ testVault('who gives an unknown id is told where to look', async (t, home) => {
     ['token get elsewhere', `error: ${none}. List them: coffer token list\n`],
     ['token link card-1 card-2', `${none}. List them`],
     ['token get 1ec69', 'The beginning of an id has at least 8 characters.'],
-    [`reactor get ${UUID}`, 'There is no reactor with this id. List them: coffer reactor list'],
+    [`reactor get ${UUID}`, 'There is no reactor with this id or name. List them: coffer reactor list'],
   ] as const)
     t.match(await say(line), message)
   const { detail } = JSON.parse(await say('token get elsewhere --json'))

@@ -130,13 +130,15 @@ const ask = <Name extends OperationName>(context: CommandContext, operation: Nam
 export async function examine(context: CommandContext): Promise<void> {
   if (context.config.url !== undefined) throw usage(`coffer doctor ${NEEDS_VAULT}`)
   const findings: { check: string; state: Verdict[0]; found: string; advice?: string }[] = []
-  for (const [check, run] of Object.entries(CHECKS)) {
+  for (const [name, run] of Object.entries(CHECKS)) {
+    let check = name
     const [state, found, advice] = await run(context).catch((error: unknown): Verdict => {
       if (!(error instanceof CofferError) || error.code === 'interrupted') throw error
+      if (error.code === 'vault_missing') check = 'vault'
       return ['wrong', error.message]
     })
     findings.push({ check, state, found, ...(advice === undefined ? {} : { advice }) })
-    // A vault whose lock stays held, or that does not open, cannot be examined.
+    // A vault that is missing, whose lock stays held, or that does not open, cannot be examined.
     if (state === 'wrong' && (check === 'lock' || check === 'vault')) break
   }
   const advised = findings.some(({ advice }) => advice !== undefined) ? ['advice'] : []
