@@ -6,7 +6,7 @@ import { readField } from './fields.js'
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The least width of a column. Some are useless when they are cut. */
+/** The least width of a column, unless its name is wider. Some are useless when they are cut. */
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
 const MIN_WIDTHS: Record<string, number> = { id: 36, shows: 20, created: 10, created_at: 20, message: 20 }
@@ -107,7 +107,8 @@ function fitColumns(cells: readonly (readonly string[])[], width: number): numbe
   const room = width - GAP.length * (heads.length - 1)
   if (sum(natural) <= room) return natural
   for (let cap = room; cap >= MIN_WIDTH; cap--) {
-    const least = (at: number) => MIN_WIDTHS[heads[at]!] ?? (at === 0 ? MIN_FIRST_WIDTH : MIN_WIDTH)
+    const least = (at: number) =>
+      MIN_WIDTHS[heads[at]!] ?? (at === 0 ? MIN_FIRST_WIDTH : Math.max(MIN_WIDTH, measureWidth(heads[at]!)))
     const widths = natural.map((wanted, at) => Math.min(wanted, Math.max(cap, least(at))))
     if (sum(widths) <= room) return widths
   }
