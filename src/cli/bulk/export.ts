@@ -37,7 +37,7 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
     await file.appendFile(text).catch(refuseWrite(path))
     return true
   }
-  const progress = createProgress(terminal, { label: 'Exporting' }, clock)
+  const progress = createProgress(terminal, { label: 'Exporting tokens' }, clock)
   // From here on an interrupt ends the export between two pages, and removes the file.
   context.handlesSignals()
   let count = 0

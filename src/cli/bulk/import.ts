@@ -122,7 +122,7 @@ class ImportRun {
     const send = context.config.url === undefined ? sendToVault : sendToServer
     const isDryRun = options.dryRun === true
     this.#send = send(task, { run: log.run, stops: !this.#continuesOnError, isDryRun })
-    this.#progress = createProgress(context.terminal, { label: 'Importing' }, context.clock)
+    this.#progress = createProgress(context.terminal, { label: 'Importing rows' }, context.clock)
   }
 
   get isUndone(): boolean {

@@ -2,7 +2,7 @@
 import { readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { LONGEST_VALUE, SHORTEST_VALUE, ValueFinder } from '../../domain/text/value-finder.js'
-import { CofferError, usage } from '../../errors.js'
+import { CofferError, noRevealError, usage } from '../../errors.js'
 import type { List } from '../../framework/page.js'
 import type { TokenView } from '../../operations/token/token-attributes.js'
 import type { Vault } from '../../vault/vault.js'
@@ -23,8 +23,10 @@ const MAX_FINDINGS = 10_000
 const OVERLAP = 18 * LONGEST_VALUE
 
 /** @throws CofferError `conflict` if something is found, after printing it; `usage` if a file cannot be read */
-export const scan: TerminalCommand['run'] = (context, paths, options) =>
-  runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
+export const scan: TerminalCommand['run'] = async (context, paths, options) => {
+  if (context.config.noReveal) throw noRevealError('scan')
+  await runOnTokens(context, { ...options, reveal: true }, (task) => scanAll(task, paths as string[]))
+}
 
 async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const { context } = task
@@ -43,7 +45,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   if (finder.omitted > 0)
     await task.notice(`Values of less than ${SHORTEST_VALUE} bytes, not looked for: ${finder.omitted}.`)
   const files = paths.flatMap((path) => listFiles(context.cwd, path))
-  const progress = createProgress(terminal, { label: 'Scanning' }, clock)
+  const progress = createProgress(terminal, { label: 'Scanning files', total: files.length }, clock)
   const findings: { id: string; file: string; line: number }[] = []
   let unread = 0
   for (const [done, file] of files.entries()) {

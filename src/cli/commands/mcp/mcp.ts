@@ -23,6 +23,8 @@ import type { OperationRequest, Vault } from '../../../vault/vault.js'
 import { VERSION } from '../../../version.js'
 import type { CommandContext, Options } from '../../context.js'
 import { toJson } from '../../output/display.js'
+import { printNotice } from '../../output/output.js'
+import { isTerminal } from '../../output/terminal.js'
 import type { TerminalCommand } from '../../task.js'
 import { PROMPTS, RESOURCES, writePrompt } from './prompts.js'
 import { describeTool, isOffered, toolName } from './tools.js'
@@ -50,6 +52,11 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
   if (apiKeyStdin)
     throw usage('Standard input has the messages of the agent. Set COFFER_API_KEY, or use a profile.')
   if (key === undefined) throw new CofferError('unauthenticated', NO_KEY)
+  if (isTerminal(terminal.stdin))
+    await printNotice(
+      terminal,
+      'Waiting for a client of MCP on standard input: see docs/agents.md. Press Ctrl-C to stop.',
+    )
   const vault = shareVault(context)
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
