@@ -55,7 +55,9 @@ export function firstMessage<T>(child: ChildProcess): Promise<T> {
 }
 
 export function median(values: readonly number[]): number {
-  return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = (sorted.length - 1) / 2
+  return ((sorted[Math.floor(middle)] ?? 0) + (sorted[Math.ceil(middle)] ?? 0)) / 2
 }
 
 /** `1.23 (1.10–1.40)`: the median, and from the least to the most. */

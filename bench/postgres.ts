@@ -13,6 +13,7 @@ import pg from 'pg'
 import { startOwnPostgres } from '../test/storage/postgres-server.js'
 import { isInstalled, PEERS } from './bulk.js'
 import { firstMessage, formatSpread, median, printTable } from './figures.js'
+import { type Goal, printGoals } from './goals.js'
 import type { Ready } from './http-server.js'
 import { awaitIdle } from './idle.js'
 import { runLoad } from './load.js'
@@ -31,6 +32,8 @@ const SHAPES = [
   [3, CONNECTIONS / 3],
   [3, CONNECTIONS],
 ] as const
+/** Tokens are deleted once, so fewer servers delete, and each load is at most an equal part of all tokens. */
+const DELETING = [`coffer, 1 x ${CONNECTIONS}`, `coffer, 3 x ${CONNECTIONS / 3}`]
 const SAMPLE_MS = 10
 const METHODS = {
   POST: { next: (ready: Ready) => createPosts(ready, false), status: 201 },
@@ -41,7 +44,7 @@ const METHODS = {
 type Method = keyof typeof METHODS
 /** What `/proc` counts in, in ms. */
 const TICK_MS = 10
-const [rounds = '3', seconds = '4', tokens = '10000', methods = Object.keys(METHODS).join()] =
+const [rounds = '3', seconds = '4', tokens = '40000', methods = Object.keys(METHODS).join()] =
   process.argv.slice(2)
 
 interface Server {
@@ -72,9 +75,13 @@ const settings = ['fsync=on', 'full_page_writes=on', 'shared_buffers=256MB']
 const database = await startOwnPostgres(undefined, settings)
 const address = await database.createDatabase()
 const contenders = await startAll()
+/** In one load; the servers share the list of ids. */
+const deletable = contenders[0]!.servers[0]!.ready.ids.length / DELETING.length / (Number(rounds) + 1)
 const watcher = new pg.Client({ connectionString: address })
 await watcher.connect()
-for (const method of methods.split(',') as Method[]) await compare(method)
+const measured = new Map<Method, Map<string, Row[]>>()
+for (const method of methods.split(',') as Method[]) measured.set(method, await compare(method))
+printGoals([], [...measured.keys()].flatMap(judge))
 await watcher.end()
 for (const { child } of new Set(contenders.flatMap(({ servers }) => servers))) child.disconnect()
 await database.stop()
@@ -120,8 +127,11 @@ async function start(script: string, words: string[]): Promise<Server> {
   return { child, ready: await firstMessage<Ready>(child) }
 }
 
-async function compare(method: Method): Promise<void> {
-  const isDone = (name: string) => /^coffer/.test(name) || method === 'POST' || method === 'GET'
+async function compare(method: Method): Promise<Map<string, Row[]>> {
+  const isDone = (name: string) =>
+    method === 'DELETE'
+      ? DELETING.includes(name)
+      : /^coffer/.test(name) || method === 'POST' || method === 'GET'
   const those = contenders.filter(({ name }) => isDone(name))
   const rows = new Map(those.map((contender): [Contender, Row[]] => [contender, []]))
   for (const contender of those) await measure(method, contender)
@@ -163,6 +173,31 @@ async function compare(method: Method): Promise<void> {
     const text = shares.map(([wait, seen]) => `${wait || 'at work'} ${((100 * seen) / sum).toFixed(0)} %`)
     if (/^coffer/.test(name)) console.log(`  ${name} waits: ${text.join(', ')}`)
   }
+  return new Map([...rows].map(([{ name }, own]) => [name, own]))
+}
+
+/** Over POST, over one server with as many connections, and the waits for what another transaction holds. */
+function judge(method: Method): Goal[] {
+  const find = (of: Method, count: number, connections: number) =>
+    measured.get(of)?.get(`coffer, ${count} x ${connections}`) ?? []
+  const own = find(method, 1, CONNECTIONS)
+  const rates = (rows: readonly Row[]) => rows.map(({ perSecond }) => perSecond)
+  const over = (above: readonly Row[], below: readonly Row[]) =>
+    below.length === 0 ? undefined : rates(above).map((rate, round) => rate / rates(below)[round]!)
+  const third = CONNECTIONS / 3
+  const three = find(method, 3, third)
+  const waiting = three.map(({ waits }) => {
+    const all = [...waits].reduce((sum, [, seen]) => sum + seen, 0)
+    return ((waits.get('Lock transactionid') ?? 0) + (waits.get('Lock tuple') ?? 0)) / all
+  })
+  const isLater = method === 'PATCH' || method === 'DELETE'
+  return [
+    ...(isLater
+      ? [{ name: `${method} over POST`, least: 0.5, ratios: [over(own, find('POST', 1, CONNECTIONS))] }]
+      : []),
+    { name: `${method}, three servers over one, an aside`, ratios: [over(three, find(method, 1, third))] },
+    { name: `${method}, waits for a row, of all samples`, most: 0.01, ratios: [waiting] },
+  ]
 }
 
 async function measure(method: Method, { servers, connections }: Contender): Promise<Row> {
@@ -176,6 +211,7 @@ async function measure(method: Method, { servers, connections }: Contender): Pro
       port: ready.port,
       connections,
       seconds: Number(seconds),
+      ...(method === 'DELETE' && { requests: Math.floor(deletable / servers.length) }),
       next: next(ready),
       status,
     }),
