@@ -76,7 +76,8 @@ export async function* readCsv(texts: AsyncIterable<string>, given: readonly str
 function readHeader(names: readonly string[], given: readonly string[], toCommand: ToCommand): Path[] {
   const map = new Map(
     given.map((text) => {
-      const [, column = '', path = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+      const [, column = '', path] = /^([^=]+)=(.*)$/s.exec(text) ?? []
+      if (path === undefined) throw usage(`--map takes column=path, not "${display(text)}".`)
       const shown = names.filter((name) => !VALUE.test(name))
       const near = suggestName(column, shown)
       if (!names.includes(column))

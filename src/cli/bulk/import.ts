@@ -176,8 +176,9 @@ class ImportRun {
       for (; !batch.done; batch = await batches.next()) {
         if (context.signal.aborted) throw this.#interrupted()
         await tellUnknown(batch.value.map(({ value, fault }) => fault ?? value))
-        if (!(await this.#sendBatch(batch.value))) return
+        const goesOn = await this.#sendBatch(batch.value)
         await this.#progress.show(this.#done, size ? this.#readBytes / size : undefined)
+        if (!goesOn) return
       }
     }
     for (let attempt = 1; ; attempt++) {

@@ -30,7 +30,9 @@ export function createProgress(
     },
     finish: async (): Promise<void> => {
       const seconds = ((clock() - startedMs) / 1000).toFixed(1)
-      if (isShown) await write(stderr, `${ERASE_LINE}${name}: ${formatCount(done)} in ${seconds} s\n`)
+      const text = done === 0 ? '' : `${name}: ${formatCount(done)} in ${seconds} s\n`
+      done = 0
+      if (isShown) await write(stderr, ERASE_LINE + text)
     },
   }
 }
