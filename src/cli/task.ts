@@ -145,13 +145,13 @@ export class Run {
 
   #describeHints(input: OperationInput) {
     const { context, definition, presentation } = this.#run
-    const { noun, output, confirmation, positionals } = definition
+    const { noun, group = noun, output, confirmation, positionals } = definition
     const isFiltered = Object.keys(input).some((name) => ![...PAGE_PROPERTIES, ...positionals].includes(name))
-    const creator = context.registry.find(`${noun} create`)
+    const creator = context.registry.find(`${noun} ${group === noun ? '' : `${group} `}create`)
     const first = creator === undefined ? '' : ` Create one: coffer ${creator.name} --help`
     const none = isFiltered
-      ? `No ${noun} matches these filters.`
-      : `No ${noun.replace(/y$/, 'ie')}s yet.${first}`
+      ? `No ${group} matches these filters.`
+      : `No ${group.replace(/y$/, 'ie')}s yet.${first}`
     const done = output === undefined && confirmation !== undefined ? 'Deleted.' : 'Done.'
     return { empty: presentation.empty ?? none, done }
   }

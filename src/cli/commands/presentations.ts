@@ -104,6 +104,8 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     empty: 'No mail yet. Invite a person: coffer invite create --help',
     load: async () => (await loadHooks()).showOutbox,
   },
+  'control outbox': { empty: 'No mail yet.' },
+  'control webhooks': { empty: 'No event matches.' },
   'webhook deliveries': {
     empty: 'No event of the last 24 hours. See: coffer webhook list',
     load: async () => (await loadHooks()).showDeliveries,
