@@ -84,7 +84,7 @@ t.test('faults, requests and mail alone with --test-controls and --demo, nothing
       t.equal((await ask(url, line, { 'svc-api-key': key })).status, isThere ? 200 : 404, line)
     }
   const faults = ['control', 'fault', 'list', '--output', 'table']
-  t.match(await runCommand(place, faults), { code: 0, stderr: /^No faults yet/ }, 'commands reach it by the vault too')
+  t.match(await runCommand(place, faults), { code: 0, stderr: /^No faults yet/ }, 'reached by the vault too')
   const plain = await start(t, [])
   t.equal(plain.control, undefined)
   for (const line of LINES) t.equal((await ask(`${plain.url}/_coffer`, line, own)).status, 404, line)
