@@ -1,4 +1,4 @@
-/** One process at a time may open the files. Of two that find the holder dead, only one breaks the lock. */
+/** One process at a time may open the files of a vault, or another file. Of two that find the holder dead, only one breaks the lock. */
 import type * as ChildProcess from 'node:child_process'
 import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -33,6 +33,8 @@ export interface LockHolder {
 export interface LockOptions {
   files: Files
   directory: string
+  /** The name of the lock in the directory; default `lock`. */
+  name?: string
   identity: ProcessIdentity
   random: RandomSource
   clock: Clock
@@ -51,8 +53,9 @@ export interface Lock {
 }
 
 const LOCK = 'lock'
-const PRIVATE = 'lock.p-'
-const CLAIM = 'lock.b-'
+/** They follow the name of the lock. */
+const PRIVATE = '.p-'
+const CLAIM = '.b-'
 const LOCK_LIMIT = 4096
 const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
@@ -61,13 +64,14 @@ const UNREADABLE = 'unreadable'
 
 /** Waits `timeoutMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
-  const { files, directory, identity, random, clock } = options
+  const { files, directory, name = LOCK, identity, random, clock } = options
   if (files.stat(directory) === undefined) throw noVault(directory)
   const { pid, boot, host } = identity
   const started = identity.startOf(pid) ?? ''
   const server = options.isServer ? { isServer: true } : {}
   const holder = { pid, started, boot, host, since: clock(), nonce: toHex(random.bytes(16)), ...server }
-  const own = `${directory}/${PRIVATE}${holder.pid}-${holder.nonce}`
+  const path = `${directory}/${name}`
+  const own = `${path}${PRIVATE}${holder.pid}-${holder.nonce}`
   try {
     writeHolder(files, own, holder)
     await waitForLock(options, own)
@@ -78,19 +82,18 @@ export async function acquireLock(options: LockOptions): Promise<Lock> {
   files.remove(own)
   sweep(options)
   const release = () => {
-    const path = `${directory}/${LOCK}`
     if (readLock(files, path)?.nonce === holder.nonce) files.remove(path)
   }
   return { holder, release }
 }
 
 async function waitForLock(options: LockOptions, own: string): Promise<void> {
-  const { files, directory, identity, timeoutMs, checkHolder } = options
+  const { files, directory, name, identity, timeoutMs, checkHolder } = options
   let waitedMs = 0
   let totalMs = 0
   let last: string | undefined
   for (let pauseMs = FIRST_WAIT_MS; !tryToAcquire(options, own); ) {
-    const held = readLockHolder(files, directory, identity)
+    const held = readLockHolder(files, directory, identity, name)
     if (held?.state === 'alive') checkHolder?.(held.holder)
     if (held !== undefined && held.holder.nonce !== last) {
       last = held.holder.nonce
@@ -106,8 +109,8 @@ async function waitForLock(options: LockOptions, own: string): Promise<void> {
 
 /** True when the lock was acquired; a dead holder's lock is broken first. */
 function tryToAcquire(options: LockOptions, own: string): boolean {
-  const { files, directory, identity } = options
-  const path = `${directory}/${LOCK}`
+  const { files, directory, name = LOCK, identity } = options
+  const path = `${directory}/${name}`
   if (files.link(own, path)) return true
   const holder = readLock(files, path)
   if (holder === undefined) return files.link(own, path)
@@ -120,8 +123,8 @@ function tryToAcquire(options: LockOptions, own: string): boolean {
  * the slower cannot remove the faster's lock. A claim is a lock too, and is broken in the same way.
  */
 function breakLock(options: LockOptions, own: string, path: string, nonce: string): boolean {
-  const { files, directory, identity } = options
-  const claim = `${directory}/${CLAIM}${nonce}`
+  const { files, directory, name = LOCK, identity } = options
+  const claim = `${directory}/${name}${CLAIM}${nonce}`
   if (!files.link(own, claim)) {
     const claimer = readLock(files, claim)
     if (claimer === undefined || stateOf(claimer, identity) !== 'dead') return false
@@ -163,38 +166,43 @@ function readLock(files: Files, path: string): LockHolder | undefined {
 }
 
 /** Removes files that killed processes left of their attempts. Contract: the caller has the lock. */
-function sweep({ files, directory, identity }: LockOptions): void {
-  for (const name of files.list(directory)) {
-    if (!name.startsWith(PRIVATE) && !name.startsWith(CLAIM)) continue
-    const path = `${directory}/${name}`
+function sweep({ files, directory, name = LOCK, identity }: LockOptions): void {
+  for (const each of files.list(directory)) {
+    if (!each.startsWith(name + PRIVATE) && !each.startsWith(name + CLAIM)) continue
+    const path = `${directory}/${each}`
     const holder = readLock(files, path)
     if (holder === undefined) continue
     // An unreadable file may be being written: then the process in its name is alive.
-    const writer = Number(name.slice(PRIVATE.length).split('-')[0])
+    const writer = Number(each.slice((name + PRIVATE).length).split('-')[0])
     const isUnderWay = holder.nonce === UNREADABLE && identity.startOf(writer) !== undefined
     if (!isUnderWay && stateOf(holder, identity) === 'dead') files.remove(path)
   }
 }
 
 /** The holder of the lock, and whether that process is alive; undefined if the lock is free. */
-export function readLockHolder(files: Files, directory: string, identity: ProcessIdentity) {
-  const holder = readLock(files, `${directory}/${LOCK}`)
+export function readLockHolder(files: Files, directory: string, identity: ProcessIdentity, name = LOCK) {
+  const holder = readLock(files, `${directory}/${name}`)
   return holder === undefined ? undefined : { holder, state: stateOf(holder, identity) }
 }
 
-function lockUnavailable({ files, directory, identity }: LockOptions, waitedMs: number): CofferError {
-  const held = readLockHolder(files, directory, identity)
+function lockUnavailable(options: LockOptions, waitedMs: number): CofferError {
+  const { files, directory, name = LOCK, identity } = options
+  const path = `${directory}/${name}`
+  const held = readLockHolder(files, directory, identity, name)
   const waited = `Waited ${Math.round(waitedMs / 1000)} s.`
   if (held?.state === 'unknown') {
     const { pid, host } = held.holder
     return new CofferError(
       'unavailable',
-      `The vault is held by process ${pid} on ${host}, which cannot be judged from here. ${waited} ` +
-        `If nothing there uses it any more, remove ${directory}/${LOCK}.`,
+      `${path} is held by process ${pid} on ${host}, which cannot be judged from here. ${waited} ` +
+        `If that process has ended, remove ${path}.`,
     )
   }
   const who = held === undefined ? 'other processes in turn' : `process ${held.holder.pid}`
-  return new CofferError('unavailable', `The vault is in use by ${who}. ${waited} Try again when it is free.`)
+  return new CofferError(
+    'unavailable',
+    `${name === LOCK ? 'The vault' : path} is in use by ${who}. ${waited} Try again when it is free.`,
+  )
 }
 
 /** Identifies processes, because a new process may have the number of a dead holder of a lock. */

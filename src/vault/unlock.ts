@@ -1,3 +1,4 @@
+import { basename, dirname } from 'node:path'
 import {
   checkNewPassphrase,
   createSlot,
@@ -27,7 +28,7 @@ import {
   readProcessIdentity,
 } from '../storage/lock.js'
 import { beginVault, FORMAT, type Header, readHeader } from '../storage/vault-file.js'
-import type { Effects } from './location.js'
+import { completeEffects, type Effects } from './location.js'
 
 /** `text`: the content of the key file. */
 export type Opener = { kind: 'key-file'; text: string } | { kind: 'passphrase'; passphrase: string }
@@ -126,7 +127,7 @@ export function choosePrimitivesLater(role: 'command' | 'server'): Primitives {
 
 /** The result of `work` must release the lock. @throws CofferError `unavailable`, at once beside a server */
 export async function withLock<T>(
-  effects: Effects,
+  effects: Effects & { name?: string },
   work: (lock: Lock) => Promise<T>,
   checkHolder: (holder: LockHolder) => void = refuseServer,
 ): Promise<T> {
@@ -143,6 +144,12 @@ export async function withLock<T>(
     lock.release()
     throw error
   }
+}
+
+/** Lets one process at a time use a file, by a lock beside it. @throws CofferError `unavailable` */
+export function lockFile(path: string, pid: number): Promise<Lock> {
+  const effects = completeEffects({ directory: dirname(path), pid, notice: () => {}, timeoutMs: 0 })
+  return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
 }
 
 /** Runs `work` with the lock of a directory for a new vault. @throws CofferError `conflict` if there is a vault */

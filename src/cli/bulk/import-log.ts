@@ -4,6 +4,7 @@ import { constants, type FileHandle, open, rm } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
+import { lockFile } from '../../vault/unlock.js'
 import { toJson } from '../output/display.js'
 import type { Row } from './rows.js'
 
@@ -15,14 +16,13 @@ const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
 
-/** `about`: identifies a resumable run. @throws CofferError `usage`, `conflict`, `storage_failed` */
-export async function openImportLog(path: string | undefined, about: string | undefined) {
+/** `about`: identifies a run that one process at a time may resume. @throws CofferError `usage`, `conflict`, `unavailable`, `storage_failed` */
+export async function openImportLog(path: string | undefined, about: string | undefined, pid: number) {
   const isResumable = about !== undefined
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
-  const { run, rows } = (file && isResumable && (await readRun(file, path!, about))) || {
-    run: randomUUID(),
-    rows: undefined,
-  }
+  const lock = file && isResumable ? await lockFile(path!, pid).catch(closeAfter(file)) : undefined
+  const before = lock && (await readRun(file!, path!, about!).catch(closeAfter(file!, lock)))
+  const { run, rows } = before ?? { run: randomUUID(), rows: undefined }
   /** The first line, until it is written. */
   let head = isResumable && rows === undefined ? `${JSON.stringify({ run, about })}\n` : ''
   return {
@@ -53,30 +53,32 @@ export async function openImportLog(path: string | undefined, about: string | un
       const isEmpty = isUndone && !isResumable && (await file?.stat())?.size === 0
       await file?.close()
       if (isEmpty) await rm(path!)
+      lock?.release()
     },
   }
 }
 
-/** The run that the file is of; undefined for a new file. It is closed if it is of none. @throws CofferError `usage` */
+const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (error: unknown) => {
+  await file.close()
+  lock?.release()
+  throw error
+}
+
+/** The run that the file is of; undefined for a new file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
-  try {
-    if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
-    const { head, lines, end, size } = await readLines(file)
-    if (size === 0) return undefined
-    const before = parseJsonOrNothing(head)
-    if (!isObject(before) || !RUN.test(String(before.run)))
-      throw usage(`--resume: ${path} was not written by an import.`)
-    if (before.about !== about)
-      throw usage(
-        `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
-      )
-    // A kill may leave a part of a line.
-    await file.truncate(end)
-    return { run: String(before.run), rows: lines - 1 }
-  } catch (error) {
-    await file.close()
-    throw error
-  }
+  if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
+  const { head, lines, end, size } = await readLines(file)
+  if (size === 0) return undefined
+  const before = parseJsonOrNothing(head)
+  if (!isObject(before) || !RUN.test(String(before.run)))
+    throw usage(`--resume: ${path} was not written by an import.`)
+  if (before.about !== about)
+    throw usage(
+      `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
+    )
+  // A kill may leave a part of a line.
+  await file.truncate(end)
+  return { run: String(before.run), rows: lines - 1 }
 }
 
 /** The first line, the number of whole lines and their length in bytes. */

@@ -30,7 +30,7 @@ export const importRows: Hooks = {
     const { context, options } = task
     const settings = readSettings(task)
     const about = settings.isResumable ? await describeRun(task, settings) : undefined
-    const log = await openImportLog(settings.path, about)
+    const log = await openImportLog(settings.path, about, context.pid)
     // From here on an interrupt ends the run between two batches.
     context.handlesSignals()
     context.signal.addEventListener('abort', () => void task.notice('Stopping…'), { once: true })

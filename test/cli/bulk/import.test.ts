@@ -1,6 +1,7 @@
 /** `coffer token import`, whole: files in, tokens and results out, and once each however often it is cut short. */
 import { randomUUID } from 'node:crypto'
-import { readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import type { Fetch } from '../../../src/client/http-client.js'
@@ -13,10 +14,9 @@ const line = (data: unknown, more: object = {}) => `${JSON.stringify({ type: 'to
 const lines = (count: number, from = 0) =>
   Array.from({ length: count }, (_, at) => line(`row ${from + at}`)).join('')
 const total = async (home: Home) => (await home.json('token list --size 1')).pagination.total_items
-const results = (home: Home, name: string) => {
+const results = (home: Home, name: string): { line: number; status: string; id?: string }[] => {
   const lines = readFileSync(join(home.place, name), 'utf8').split('\n').slice(0, -1)
-  const each = lines.map((text) => JSON.parse(text) as { line: number; status: string; id?: string })
-  return each.filter((result) => !('run' in result))
+  return lines.map((text) => JSON.parse(text)).filter((result) => !('run' in result))
 }
 
 testVault('three formats from files and standard input', async (t, home) => {
@@ -79,6 +79,17 @@ testVault('a run that was killed between commit and results goes on, exactly onc
   t.equal(new Set(after.map(({ id }) => id)).size, 4500)
   t.ok(after.every((result, at) => result.line === at + 1))
   t.equal(await total(home), 4500)
+})
+
+testVault('two processes cannot run one import, and a killed one does not block it', async (t, home) => {
+  home.write('rows.ndjson', lines(3000))
+  home.write('state.lock', JSON.stringify({ host: hostname(), boot: 'before', pid: process.pid, nonce: 'x' }))
+  const both = await Promise.all([home.run(RESUME), home.run(RESUME)])
+  const [done, refused] = both.sort((a, b) => a.code - b.code)
+  t.match(done, { code: 0, stdout: /"created":3000/ })
+  t.match(refused, { code: 9, stderr: /state\.lock is in use by process \d+\./ })
+  t.equal(await total(home), 3000)
+  t.notOk(existsSync(join(home.place, 'state.lock')))
 })
 
 testVault('a run goes on with what it began with, and into the same place, only', async (t, home) => {
