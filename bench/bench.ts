@@ -13,7 +13,7 @@ const PARTS: Record<string, readonly string[]> = {
   vault: ['7', '0,1000,100000'],
   access: ['all'],
   http: ['3', '2', '1000,10000', '100000', '8'],
-  postgres: ['3', '4', '10000'],
+  postgres: ['3', '4', '40000'],
   reactor: ['7'],
   proxy: ['3', '2'],
   control: ['15'],

@@ -1,9 +1,13 @@
 /**
  * The first seconds of a server, in which most test suites live: requests 1–100, 101–1,000, and each of the first five
- * seconds, for ours and for the SQLCipher peer, by a key that reveals data and by one that sees it masked.
+ * seconds, for `coffer serve` and for the SQLCipher peer, by a key that reveals data and by one that sees it masked.
  */
-import { fork } from 'node:child_process'
+import { type ChildProcess, execFileSync, fork, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { isInstalled, PEERS } from './bulk.js'
 import { firstMessage, median, printTable } from './figures.js'
 import type { Goal } from './goals.js'
@@ -13,7 +17,8 @@ import { type Load, runLoad } from './load.js'
 import { createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
-const TOKENS = '1000'
+const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
+const TOKENS = 1000
 const SHORT_STAGES = 2
 const STAGES: readonly (readonly [string, Pick<Load, 'requests' | 'seconds'>])[] = [
   ['1–100', { requests: 100, seconds: 60 }],
@@ -26,24 +31,26 @@ const LOADS = [
   ['POST', 'post', 'reveal'],
 ] as const
 type Method = (typeof LOADS)[number][1]
+type Transform = (typeof LOADS)[number][2]
+
+interface Server {
+  child: ChildProcess
+  ready: Pick<Ready, 'port' | 'key' | 'ids'>
+}
 
 /** `pin` puts a server on its core. */
-export async function measureCold(
-  rounds: number,
-  ownServer: string,
-  pin: (pid: number | undefined) => void,
-): Promise<Goal[]> {
+export async function measureCold(rounds: number, pin: (pid: number | undefined) => void): Promise<Goal[]> {
   if (!isInstalled('better-sqlite3-multiple-ciphers')) return []
   const goals: Goal[] = []
+  const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
+  const vault = createVault(place)
   for (const [name, method, transform] of LOADS) {
-    const run = async (script: string, kind: string) =>
-      measureStages(script, [kind, TOKENS, JSON.stringify(makeToken(1)), transform], method, pin)
     const ratios: number[][] = STAGES.map(() => [])
     const own: number[][] = STAGES.map(() => [])
     const firstFour: number[] = []
     for (let round = 0; round < rounds; round++) {
-      const peer = await run(join(PEERS, 'server.js'), 'sqlcipher')
-      const ours = await run(ownServer, 'coffer')
+      const peer = await measureStages(await startPeer(transform), method, pin)
+      const ours = await measureStages(await vault.serve(transform), method, pin)
       for (const [at, rate] of ours.entries()) {
         own[at]!.push(rate)
         ratios[at]!.push(rate / peer[at]!)
@@ -62,7 +69,44 @@ export async function measureCold(
     const least = method === 'get' ? 0.6 : 1
     goals.push({ name: `${name}, seconds 1–4, over the SQLCipher peer`, least, ratios: [firstFour] })
   }
+  rmSync(place, { recursive: true, force: true })
   return goals
+}
+
+/** A vault that commands have filled; each server has a copy of it. */
+function createVault(place: string) {
+  const env = { ...process.env, XDG_CONFIG_HOME: place }
+  const wordsOf = (directory: string) => ['--vault', join(place, directory), '--key-file', join(place, 'key')]
+  const run = (...words: string[]) =>
+    execFileSync(process.execPath, [PROGRAM, ...words, ...wordsOf('vault'), '-q', '-o', 'json'], { env })
+  const ids = Array.from({ length: TOKENS }, (_, at) => `bench-${at}`)
+  const rows = join(place, 'rows.ndjson')
+  writeFileSync(rows, ids.map((id, at) => JSON.stringify({ ...makeToken(at), id })).join('\n'))
+  run('init')
+  run('token', 'import', rows)
+  const createKey = (transform: Transform): string => {
+    const permissions = ['token:read', 'token:create']
+    const rule = JSON.stringify({ priority: 1, container: '/', transform, permissions })
+    return JSON.parse(String(run('app', 'create', '--name', transform, '--type', 'private', '--rule', rule)))
+      .key
+  }
+  const keys = { reveal: createKey('reveal'), mask: createKey('mask') }
+  const serve = async (transform: Transform): Promise<Server> => {
+    rmSync(join(place, 'copy'), { recursive: true, force: true })
+    cpSync(join(place, 'vault'), join(place, 'copy'), { recursive: true })
+    const words = ['serve', ...wordsOf('copy'), '--port', '0', '--log', 'none', '-o', 'json']
+    const child = spawn(process.execPath, [PROGRAM, ...words], { env, stdio: ['ignore', 'pipe', 'ignore'] })
+    const [line] = await once(child.stdout, 'data')
+    const { port } = new URL(JSON.parse(String(line)).url)
+    return { child, ready: { port: Number(port), key: keys[transform], ids } }
+  }
+  return { serve }
+}
+
+async function startPeer(transform: Transform): Promise<Server> {
+  const words = ['sqlcipher', String(TOKENS), JSON.stringify(makeToken(1)), transform]
+  const child = fork(join(PEERS, 'server.js'), words)
+  return { child, ready: await firstMessage<Ready>(child) }
 }
 
 function inFirstFour(rates: readonly number[]): number {
@@ -71,13 +115,10 @@ function inFirstFour(rates: readonly number[]): number {
 
 /** Requests a second in each stage. */
 async function measureStages(
-  script: string,
-  words: string[],
+  { child, ready }: Server,
   method: Method,
   pin: (pid: number | undefined) => void,
 ): Promise<number[]> {
-  const child = fork(script, words)
-  const ready = await firstMessage<Ready>(child)
   pin(child.pid)
   await awaitIdle()
   const rates: number[] = []
@@ -86,6 +127,10 @@ async function measureStages(
     const status = method === 'get' ? 200 : 201
     rates.push((await runLoad({ port: ready.port, connections: 50, ...limit, next, status })).perSecond)
   }
-  child.disconnect()
+  const ended = once(child, 'exit')
+  // The peer removes its files then.
+  if (child.connected) child.disconnect()
+  else child.kill()
+  await ended
   return rates
 }

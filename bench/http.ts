@@ -57,7 +57,7 @@ interface Row {
 type Rows = ReadonlyMap<Contender, readonly Row[]>
 
 const counts = sizes.split(',').map(Number)
-const cold = await measureCold(Number(rounds), OWN_SERVER, (pid) => pin(SERVER_CORE, pid))
+const cold = await measureCold(Number(rounds), (pid) => pin(SERVER_CORE, pid))
 const bulk = await measureBulk(Number(bulkTokens))
 const floors = {
   get: await start('floor', 0, OWN_SERVER, ['get']),

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
-export function createGets({ key, ids }: Ready): () => string {
+export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => string {
   let serial = 0
   return () => {
     serial = (serial + 7919) % ids.length
@@ -12,7 +12,7 @@ export function createGets({ key, ids }: Ready): () => string {
 }
 
 /** `isKeyed`: each with an idempotency key of its own. */
-export function createPosts({ key }: Ready, isKeyed: boolean): () => string {
+export function createPosts({ key }: Pick<Ready, 'key'>, isKeyed: boolean): () => string {
   let serial = 1_000_000
   return () => {
     const body = JSON.stringify(makeToken(serial++))
