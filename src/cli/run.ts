@@ -1,5 +1,6 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
 import { CofferError, interrupted, usage } from '../errors.js'
 import { itemOutput, type List } from '../framework/page.js'
@@ -182,7 +183,8 @@ async function askAndPrint(task: Task): Promise<void> {
   if (definition.noun === 'app' && typeof result.key === 'string') await notice('The key is shown only once.')
   if (!isToken) return
   const isRead = definition.log?.operation === 'read'
-  const show = isRead ? 'Show it with --reveal.' : 'Show it with: coffer token get ID --reveal'
+  const id = quoteWord(String(result.id))
+  const show = isRead ? 'Show it with --reveal.' : `Show it with: coffer token get ${id} --reveal`
   const how = options.reveal === true ? 'This key may not see it in plaintext.' : show
   if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in the clear')
   else if (options.reveal !== true) await notice(`The data has no mask, so it is not shown. ${how}`)

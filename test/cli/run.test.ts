@@ -77,7 +77,7 @@ t.test('an empty list says what to do next, and speaks only of filters that were
 testVault('a token without a mask says how its data is shown', async (t, home) => {
   const say = async (line: string, options = {}) => (await home.run(line, { columns: 80, ...options })).stderr
   home.write('body.json', '{"id":"bare","type":"token","data":"text"}')
-  const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get ID --reveal\n'
+  const made = 'The data has no mask, so it is not shown. Show it with:\ncoffer token get bare --reveal\n'
   t.equal(await say('token create --file body.json'), made)
   t.match(await say('token get bare'), 'Show it with --reveal.')
   t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')

@@ -38,10 +38,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       BODY_LIMIT,
       ['--rate-limit <rate>', 'the limit per application, then 429: 100/s, 600/m or 1000/h'],
       ['--no-cors', 'refuse calls from web pages of other origins'],
-      [
-        '--log <format>',
-        'the access log on standard error: text, json or none (default: json with --output json, none with --quiet or --run, else text)',
-      ],
+      ['--log <format>', 'the access log on standard error: text (default), json (with -o json) or none'],
       ['--test-controls', 'let tests of this vault set faults and see requests; see coffer control --help'],
       ['--workers <number>', 'the processes that answer, over PostgreSQL (default 1)'],
       ['--run <command>', 'run this beside the server, which stops with it; it has COFFER_URL and keys'],

@@ -9,7 +9,7 @@ import { ALL_SETTINGS } from '../../../global-flags.js'
 import { VERSION } from '../../../version.js'
 import { type Args, type CommandContext, type Options, TOPIC_NAMES } from '../../context.js'
 import { listFlags } from '../../input/flags.js'
-import { fold, joinLines, measureWidth, toJson } from '../../output/display.js'
+import { fold, indent, joinLines, measureWidth, toJson } from '../../output/display.js'
 import { DEFAULT_COLUMNS, isTerminal, type Terminal, write } from '../../output/terminal.js'
 
 type HelpIo = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'stdout'>
@@ -19,7 +19,7 @@ export async function printHelp(context: CommandContext, args: Args, options: Op
   const { stdout } = context.terminal
   const words = args as string[]
   const columns = columnsOf(stdout)
-  const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands(), columns) : undefined
+  const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands()) : undefined
   const text =
     topic === undefined ? context.describeCommand(words) : `${foldTopic(joinLines(topic), columns)}\n`
   if (options.man === true) return void (await write(stdout, await describeManual(context, words)))
@@ -32,12 +32,8 @@ function foldTopic(topic: string, columns: number): string {
   const foldRow = (row: string, start: string, last: string) => {
     if (measureWidth(row) <= columns) return row
     const margin = start.length + 20 <= columns ? start.length : 6
-    const [first = '', ...others] = fold(last, columns - margin).split('\n')
-    const lines = others.map((line) => ' '.repeat(margin) + line)
-    return [
-      margin < start.length ? `${start.trimEnd()}\n${' '.repeat(margin)}${first}` : start + first,
-      ...lines,
-    ].join('\n')
+    const text = indent(fold(last, columns - margin), margin)
+    return margin < start.length ? `${start.trimEnd()}\n${text}` : start + text.trimStart()
   }
   return fold(topic, columns).replaceAll(/^( .*\S {2,})(\S.*)$/gm, foldRow)
 }
@@ -158,8 +154,8 @@ function describeType(operation: RegisteredOperation | undefined, option: Option
   return { ...rest, type, required: isRequired, repeatable: shape === 'list' || shape === 'map' }
 }
 
-export function describeTopic(name: string, program: Command, columns = DEFAULT_COLUMNS): string | undefined {
-  if (name === 'flags') return describeFlags(program, columns)
+export function describeTopic(name: string, program: Command): string | undefined {
+  if (name === 'flags') return describeFlags(program)
   if (name === 'exit-codes') return describeExitCodes()
   if (name === 'environment') return describeEnvironment()
   return TOPIC_NAMES.includes(name)
@@ -167,10 +163,10 @@ export function describeTopic(name: string, program: Command, columns = DEFAULT_
     : undefined
 }
 
-function describeFlags(program: Command, columns: number): string {
-  const helper = Object.assign(program.createHelp(), { helpWidth: columns })
-  const rows = program.options.map((option) =>
-    helper.formatItem(option.flags, FLAG_COLUMNS, helper.optionDescription(option), helper),
+function describeFlags(program: Command): string {
+  const helper = program.createHelp()
+  const rows = program.options.map(
+    (option) => `  ${option.flags.padEnd(FLAG_COLUMNS)}  ${helper.optionDescription(option)}`,
   )
   return `These flags may stand anywhere in a command:
 
