@@ -127,9 +127,9 @@ class RequestState {
   /** @throws CofferError `unauthenticated`, `rate_limited` */
   #identify(allowsCached: boolean): Promise<Caller> {
     const { host, names, authenticate } = this.#parts
-    const key = readHeader(this.#request.headers, names.apiKey)
-    if (key === undefined || key === '')
-      throw new CofferError('unauthenticated', `Send an API key in the header ${names.apiKey.toUpperCase()}.`)
+    const { headers } = this.#request
+    const key = readHeader(headers, names.apiKey)
+    if (key === undefined || key === '') throw missingKey(names.apiKey, Object.keys(headers))
     return authenticate(host, key, { request: this.#request, allowsCached }).then((known) => {
       const caller = this.#limit(known)
       if (caller.applicationType !== 'public') this.#isForPages = false
@@ -261,4 +261,12 @@ export function splitTarget(target: string): { path: string; search: string } {
   const at = rest.indexOf('?')
   if (at === -1) return { path: rest || '/', search: '' }
   return { path: rest.slice(0, at) || '/', search: rest.slice(at + 1) }
+}
+
+/** `given`: the headers of the request; those of another prefix are what a client sends to a server with that prefix. */
+function missingKey(wanted: string, given: readonly string[]): CofferError {
+  const [, prefix] = given.join('\n').match(/^([a-z][a-z\d]{0,19})-api-key$/m) ?? []
+  const advice = ` Clients that send ${prefix?.toUpperCase()}-API-KEY need: coffer serve --prefix ${prefix}`
+  const message = `Send an API key in the header ${wanted.toUpperCase()}.${prefix === undefined ? '' : advice}`
+  return new CofferError('unauthenticated', message)
 }

@@ -212,7 +212,7 @@ t.test('a prefix names the headers, and no other is honoured', async (t) => {
   const good = await ask('GET /tokens', { headers: { 'bt-trace-id': 'mine' } })
   t.match(good, { status: 200, headers: { 'bt-trace-id': 'mine' } })
   const bad = await ask('GET /tokens', { key: '', headers: { 'svc-api-key': all.key } })
-  t.match(bad, { status: 401, json: { detail: /BT-API-KEY/ } })
+  t.match(bad, { status: 401, json: { detail: /BT-API-KEY.* SVC-API-KEY need: coffer serve --prefix svc$/ } })
   t.equal(bad.headers['www-authenticate'], 'ApiKey name="BT-API-KEY"')
 })
 

@@ -166,7 +166,7 @@ export function describeTopic(name: string, program: Command): string | undefine
 function describeFlags(program: Command): string {
   const helper = program.createHelp()
   const rows = program.options.map(
-    (option) => `  ${option.flags.padEnd(FLAG_COLUMNS)}  ${helper.optionDescription(option)}`,
+    (option) => `  ${option.flags.padEnd(30)}  ${helper.optionDescription(option)}`,
   )
   return `These flags may stand anywhere in a command:
 
@@ -178,8 +178,6 @@ Examples:
   $ coffer token list -o ndjson --fields id,type
   $ coffer vault status --vault .coffer-demo`
 }
-
-const FLAG_COLUMNS = 30
 
 const EXIT_MEANINGS: Record<number, string> = {
   0: 'done',
@@ -198,9 +196,8 @@ const EXIT_MEANINGS: Record<number, string> = {
 function describeExitCodes(): string {
   const rows = Object.entries(EXIT_MEANINGS).map(([exit, meaning]) => {
     const codes = Object.entries(ERRORS).filter(([, entry]) => entry.exit === Number(exit))
-    const names =
-      codes.length === 0 ? '' : ` (${codes.map(([code]) => code.replaceAll('_', '-')).join(', ')})`
-    return `  ${exit.padStart(3)}  ${meaning}${names}`
+    const names = codes.map(([code]) => code.replaceAll('_', '-')).join(', ')
+    return `  ${exit.padStart(3)}  ${meaning}${names && ` (${names})`}`
   })
   return `${['Exit codes, with their problem types:', '', ...rows].join('\n')}
 
