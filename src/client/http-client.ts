@@ -104,7 +104,10 @@ const needsKey = ({ endpoint, log }: RegisteredOperation) =>
 /** How long to wait before the next attempt; undefined if there is none. A 503 that reactor code chose is final. */
 function waitBefore(attempt: number, error: CofferError, options: HttpClientOptions): number | undefined {
   const { retries = DEFAULT_RETRIES, random } = options
-  const isBusy = error.code === 'rate_limited' || (error.code === 'unavailable' && error.status === 503)
+  // A conflict with a time is over when the first request with the idempotency key has ended.
+  const isFirstRunning = error.code === 'conflict' && error.retryAfterSeconds !== undefined
+  const isUnavailable = error.code === 'unavailable' && error.status === 503
+  const isBusy = error.code === 'rate_limited' || isUnavailable || isFirstRunning
   if (!isBusy || attempt > retries) return undefined
   const backOffMs = FIRST_WAIT_MS * 2 ** (attempt - 1) * (0.5 + random() / 2)
   const askedMs = (error.retryAfterSeconds ?? 0) * 1000

@@ -58,7 +58,9 @@ export async function runIdempotent(
   const isLong = definition.runDetached !== undefined
   const claim = await host.claims.take(caller.tenant, scope, { isLong })
   if (claim === undefined)
-    throw new CofferError('conflict', 'The first request with this idempotency key is still running.')
+    throw new CofferError('conflict', 'The first request with this idempotency key is still running.', {
+      retryAfterSeconds: 1,
+    })
   try {
     const { id, stored, isUsable } = await host.store.read(async (reader) => {
       const id = await host.hashSecret(scope, reader)

@@ -1,6 +1,9 @@
-/** The file of an import: a line for each row. With `--resume` its first line names the run, and the other lines count. */
+/**
+ * The file of an import: a line for each row. With `--resume` its first line names the run and the batch that was sent last,
+ * and the other lines count.
+ */
 import { randomUUID } from 'node:crypto'
-import { constants, type FileHandle, open, rm } from 'node:fs/promises'
+import { constants, type FileHandle, open, rm, writeFile } from 'node:fs/promises'
 import { isObject, parseJsonOrNothing } from '../../domain/json/json.js'
 import { CofferError, codeOf, usage } from '../../errors.js'
 import type { RowResult } from '../../operations/token/import.js'
@@ -12,6 +15,8 @@ const { O_RDWR, O_APPEND, O_CREAT, O_EXCL, O_NOFOLLOW = 0, O_NONBLOCK = 0 } = co
 const NEW = O_RDWR | O_APPEND | O_CREAT | O_EXCL
 /** A link would redirect the write, and a pipe would wait for a reader. */
 const NEW_OR_OLD = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK
+/** Bytes of the first line, which is written again in its place. */
+const HEAD_BYTES = 128
 const RUN = /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/
 
 export type ImportLog = Awaited<ReturnType<typeof openImportLog>>
@@ -22,22 +27,24 @@ export async function openImportLog(path: string | undefined, about: string | un
   const file = path === undefined ? undefined : await openOwn(path, isResumable ? NEW_OR_OLD : NEW)
   const lock = file && isResumable ? await lockFile(path!, pid).catch(closeAfter(file)) : undefined
   const before = lock && (await readRun(file!, path!, about!).catch(closeAfter(file!, lock)))
-  const { run, rows } = before ?? { run: randomUUID(), rows: undefined }
-  /** The first line, until it is written. */
-  let head = isResumable && rows === undefined ? `${JSON.stringify({ run, about })}\n` : ''
+  const { run, rows, pending } = before ?? { run: randomUUID(), rows: 0, pending: 0 }
+  let isBegun = before !== undefined
   return {
     /** Names the run to the vault. */
     run,
     /** Rows that earlier runs have done. */
-    rows: rows ?? 0,
+    rows,
+    /** Rows of the batch after them that an earlier run may have sent; 0: not known. A server knows it only as it was. */
+    pending,
     /** Whether an earlier run may have sent rows. */
-    isBegun: rows !== undefined,
-    /** Called before the first row is sent, so that the vault and this file name the same run. */
-    begin: async (): Promise<void> => {
-      if (head === '') return
-      await file?.appendFile(head).catch(refuseWrite(path!))
+    isBegun,
+    /** Called before a batch is sent to a server, or (`count` is 0) to a vault, which keeps the batch of a run itself. */
+    begin: async (first: number, count: number): Promise<void> => {
+      if (!isResumable || (isBegun && count === 0)) return
+      const head = JSON.stringify({ run, about, first, count }).padEnd(HEAD_BYTES - 1)
+      await writeFile(path!, `${head}\n`, { flag: O_RDWR | O_NOFOLLOW }).catch(refuseWrite(path!))
       await file?.datasync().catch(refuseWrite(path!))
-      head = ''
+      isBegun = true
     },
     /** Writes the results of rows, of which `done` are done: a run is resumed with the others. */
     append: async (rows: readonly Row[], results: readonly RowResult[], done: number): Promise<void> => {
@@ -66,31 +73,26 @@ const closeAfter = (file: FileHandle, lock?: { release(): void }) => async (erro
 
 /** The run that the file is of; undefined for a new file. @throws CofferError `usage` */
 async function readRun(file: FileHandle, path: string, about: string) {
-  if (!(await file.stat()).isFile()) throw usage(`--resume: ${path} is not a file.`)
-  const { head, lines, end, size } = await readLines(file)
-  if (size === 0) return undefined
-  const before = parseJsonOrNothing(head)
-  if (!isObject(before) || !RUN.test(String(before.run)))
+  const stat = await file.stat()
+  if (!stat.isFile()) throw usage(`--resume: ${path} is not a file.`)
+  if (stat.size === 0) return undefined
+  const { buffer } = await file.read(Buffer.alloc(HEAD_BYTES), 0, HEAD_BYTES, 0)
+  const before = parseJsonOrNothing(buffer.toString().trimEnd())
+  if (!isObject(before) || !RUN.test(String(before.run)) || buffer.at(-1) !== 10)
     throw usage(`--resume: ${path} was not written by an import.`)
   if (before.about !== about)
     throw usage(
       `${path} is of another import. Give another file, or the command, vault and key that it began with.`,
     )
-  // A kill may leave a part of a line.
-  await file.truncate(end)
-  return { run: String(before.run), rows: lines - 1 }
-}
-
-/** The first line, the number of whole lines and their length in bytes. */
-async function readLines(file: FileHandle) {
-  const { size } = await file.stat()
-  let [head, lines, end, last] = ['', 0, 0, 0]
-  for await (const line of file.readLines({ start: 0, autoClose: false })) {
-    if (lines++ === 0) head = line
-    last = Buffer.byteLength(line) + 1
-    end += last
-  }
-  return end > size ? { head, lines: lines - 1, end: end - last, size } : { head, lines, end, size }
+  const ends = [HEAD_BYTES]
+  for await (const line of file.readLines({ start: HEAD_BYTES, autoClose: false }))
+    ends.push(ends.at(-1)! + Buffer.byteLength(line) + 1)
+  const whole = ends.findLastIndex((end) => end <= stat.size)
+  // A kill or a full disk may leave a part of the results of a batch.
+  const [first, count] = [Number(before.first), Number(before.count)]
+  const rows = whole < first + count ? Math.min(whole, first) : whole
+  await file.truncate(ends[rows])
+  return { run: String(before.run), rows, pending: rows === first ? count : 0 }
 }
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */

@@ -65,7 +65,8 @@ function readSettings({ context, options, args }: Task) {
     throw usage('The file of --resume has the results too: leave out --results.')
   const file = resume ?? results
   const path = file === undefined ? undefined : resolve(context.cwd, file)
-  return { source, format, map, type, path, isResumable: resume !== undefined }
+  const continuesOnError = options.continueOnError === true
+  return { source, format, map, type, path, continuesOnError, isResumable: resume !== undefined }
 }
 
 /** Tells this run from one of another file, into another place or with other settings, as a digest. */
@@ -103,7 +104,6 @@ class ImportRun {
   readonly #log: ImportLog
   readonly #send: Send
   readonly #progress: ReturnType<typeof createProgress>
-  readonly #continuesOnError: boolean
   /** Rows that are done, those of earlier runs included. */
   #done: number
   /** Rows were sent, and what became of them is not known. */
@@ -118,10 +118,9 @@ class ImportRun {
     this.#log = log
     this.#done = log.rows
     this.#isUnknown = log.isBegun
-    this.#continuesOnError = options.continueOnError === true
     const send = context.config.url === undefined ? sendToVault : sendToServer
-    const isDryRun = options.dryRun === true
-    this.#send = send(task, { run: log.run, stops: !this.#continuesOnError, isDryRun })
+    const stops = !settings.continuesOnError
+    this.#send = send(task, { run: log.run, stops, isDryRun: options.dryRun === true })
     this.#progress = createProgress(context.terminal, { label: 'Importing rows' }, context.clock)
   }
 
@@ -155,7 +154,7 @@ class ImportRun {
   throwRefused(): void {
     if (this.#firstRefused === undefined) return
     const { line, reason } = this.#firstRefused
-    const where = this.#continuesOnError
+    const where = this.#settings.continuesOnError
       ? `Rows refused: ${this.counts.refused}; the first is line ${line}`
       : `The import stopped at line ${line}, with ${countOf(this.#done, 'row')} done (--continue-on-error goes on)`
     const { dryRun, resume } = this.#task.options
@@ -195,7 +194,7 @@ class ImportRun {
 
   /** False if the run ends with a refused row. */
   async #sendBatch(rows: readonly Row[]): Promise<boolean> {
-    await this.#log.begin()
+    await this.#log.begin(this.#done, this.#task.context.config.url === undefined ? 0 : rows.length)
     const wasUnknown = this.#isUnknown
     this.#isUnknown = true
     const results = await this.#send(rows, this.#done).catch((error: unknown) => {
@@ -204,11 +203,11 @@ class ImportRun {
       this.#isUnknown = wasUnknown || !isRefused
       throw isInterrupt ? this.#interrupted(', and perhaps a batch more') : error
     })
-    this.#isUnknown = false
-    const isStopped = !this.#continuesOnError && results.at(-1)?.status === 'refused'
+    this.#isUnknown = results.length === 0 && wasUnknown
+    if (results.length === 0) return this.#sendHalves(rows)
+    const isStopped = !this.#settings.continuesOnError && results.at(-1)?.status === 'refused'
     // The refused row is not done, so that the run can go on with a better one in its place.
     const count = isStopped ? results.length - 1 : results.length
-    if (count === 0 && !isStopped) throw new CofferError('internal', 'A batch came back without results.')
     await this.#log.append(rows, results, count)
     for (const [at, { status, reason = '' }] of results.entries()) {
       this.counts[status]++
@@ -218,6 +217,13 @@ class ImportRun {
     if (isStopped || count === rows.length) return !isStopped
     // An earlier run was interrupted after a commit, and had a shorter batch.
     return this.#sendBatch(rows.slice(count))
+  }
+
+  /** Finds the refused rows of a batch that a server refused. Results are kept after each half. */
+  async #sendHalves(rows: readonly Row[]): Promise<boolean> {
+    if (rows.length === 1) throw new CofferError('internal', 'A batch came back without results.')
+    const middle = rows.length >> 1
+    return (await this.#sendBatch(rows.slice(0, middle))) && this.#sendBatch(rows.slice(middle))
   }
 
   #describeDone(perhaps = ''): string {
@@ -248,7 +254,7 @@ class ImportRun {
     const { format, map, type } = this.#settings
     const most = this.#task.context.config.url === undefined ? TO_VAULT : TO_SERVER
     const texts = decodeChunks(this.#count(chunks), 'The file')
-    const { rows: known } = this.#log
+    let { rows: known, pending } = this.#log
     let skipped = 0
     let batch: Row[] = []
     let left = most.characters
@@ -257,9 +263,12 @@ class ImportRun {
       : readRows(texts, format))
       for (const row of rows) {
         if (skipped++ < known) continue
-        if (batch.length === most.rows || (left < row.length && batch.length > 0)) {
+        const isFull = batch.length === most.rows || (left < row.length && batch.length > 0)
+        // A server performs a batch once only if it is sent again as it was.
+        if (pending > 0 ? batch.length === pending : isFull) {
           yield batch
           batch = []
+          pending = 0
           left = most.characters
         }
         left -= row.length
@@ -267,10 +276,10 @@ class ImportRun {
         const isTyped = type === undefined || !isObject(value) || 'type' in value
         batch.push(isTyped ? row : { ...row, value: { type, ...value } })
       }
-    if (batch.length > 0) yield batch
-    if (skipped < known)
+    if (skipped < known || batch.length < pending)
       throw usage(
-        `The file has fewer rows than the ${known} that are imported. If this is a different file, give another file as --resume.`,
+        `The file has fewer rows than the ${known + pending} that are imported. If this is a different file, give another file as --resume.`,
       )
+    if (batch.length > 0) yield batch
   }
 }

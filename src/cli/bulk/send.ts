@@ -7,7 +7,7 @@ import type { Row } from './rows.js'
 /** `run`: names the run. `stops`: whether the first row that is refused is the last. */
 type SendOptions = { run: string; stops: boolean; isDryRun: boolean }
 
-/** `first`: the number of rows before. Resolves to results in order; fewer if the last of them ended it. */
+/** `first`: the number of rows before. Resolves to results in order; fewer if the last ended it, none if some row is refused. */
 export type Send = (rows: readonly Row[], first: number) => Promise<readonly RowResult[]>
 
 /** The vault stores the run in the same unit of work: a batch that is sent again is not repeated. */
@@ -27,9 +27,9 @@ export function sendToVault({ ask }: Task, { run, stops, isDryRun }: SendOptions
 /** Codes of a batch in which some row is refused. */
 const OF_ROWS: readonly string[] = ['validation', 'forbidden', 'conflict', 'too_large', 'unprocessable']
 
-/** Divides a refused batch down to its refused rows. Keys are by rows, so a resumed run repeats none. */
-export function sendToServer({ ask }: Task, { run, stops }: SendOptions): Send {
-  return async function send(rows: readonly Row[], first: number): Promise<RowResult[]> {
+/** A batch is done whole or refused whole. Keys are by rows, so a batch that is sent again as it was is not repeated. */
+export function sendToServer({ ask }: Task, { run }: SendOptions): Send {
+  return async (rows, first) => {
     const [only] = rows
     if (rows.length === 1 && only?.fault !== undefined) return [refuse({ message: only.fault })]
     try {
@@ -39,13 +39,11 @@ export function sendToServer({ ask }: Task, { run, stops }: SendOptions): Send {
       const payload = rows.map(({ value }) => value)
       return readTokens(await ask({ payload }, 'token tokenize', key), rows.length)
     } catch (error) {
-      if (!(error instanceof CofferError) || !OF_ROWS.includes(error.code)) throw error
-      if (rows.length === 1) return [refuseOnly(error)]
+      const isOfRows = error instanceof CofferError && OF_ROWS.includes(error.code)
+      // The server still performs this batch, for a run that was killed.
+      if (!isOfRows || error.retryAfterSeconds !== undefined) throw error
+      return rows.length === 1 ? [refuseOnly(error)] : []
     }
-    const middle = rows.length >> 1
-    const before = await send(rows.slice(0, middle), first)
-    if (stops && before.at(-1)?.status === 'refused') return before
-    return [...before, ...(await send(rows.slice(middle), first + middle))]
   }
 }
 
