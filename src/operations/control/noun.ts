@@ -19,7 +19,7 @@ type Delivery = Infer<typeof deliveryOutput>
 /** Only a vault in memory has these, so their examples begin one. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
 const DUE =
-  'What is due by then is done before the answer: expired tokens are purged, and mail is tried again.'
+  'Before the answer, expired tokens are purged, and mail that is due is tried again.'
 
 const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
@@ -98,7 +98,7 @@ export const noun = {
       details:
         'The fork has its own tenant id, API keys, log, clock, faults and requests; the server knows it by its keys. Its\ncontrol plane is at /_coffer/forks/ID/. Fingerprints are equal to those of the other forks.',
       input: closedInput([], {
-        name: { type: 'string', minLength: 1, maxLength: 100, description: 'What the page calls it.' },
+        name: { type: 'string', minLength: 1, maxLength: 100, description: 'Its name on the dashboard.' },
       }),
       output: port.forkOutput,
       runDetached: async (session, { name }) => session.control().fork(name),

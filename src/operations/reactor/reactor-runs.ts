@@ -108,7 +108,7 @@ export const developReactor = operation({
   audience: 'owner',
   summary: 'Run a file as a reactor; with --watch again on every save.',
   details:
-    'The same runtime and limits as in a vault, but without one: arguments are not detokenized, and the code has no\n' +
+    'The code runs as in a vault, with its limits, but without a vault: arguments are not detokenized, and the code has no\n' +
     'client. Console output goes to standard error, the result to standard output.',
   input: closedInput(['code'], { code: { type: 'string' }, args: map, configuration: map }),
   output: anyJson('The result of the code: `raw` and `tokenize`.'),

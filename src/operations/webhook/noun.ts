@@ -40,7 +40,7 @@ const body = {
     flag: 'event',
     description: 'The type of an event, such as token.created; see coffer webhook event-types.',
   },
-  notify_email: { type: 'string', description: 'Who is told by mail when the webhook is disabled.' },
+  notify_email: { type: 'string', description: 'The address that gets a mail when the webhook is disabled.' },
 } as const
 const REQUIRED = ['name', 'url', 'events'] as const
 
