@@ -115,7 +115,7 @@ export function invalid(path: string, message: string): CofferError {
 
 /** `what` is refused in no-reveal mode. */
 export function noRevealError(what: string): CofferError {
-  return new CofferError('forbidden', `No-reveal mode refuses ${what}. Find out what turned it on: coffer doctor`)
+  return new CofferError('forbidden', `No-reveal mode refuses ${what}. See what turned it on: coffer doctor`)
 }
 
 /** A vault is damaged; `what` says how, without a full stop. */

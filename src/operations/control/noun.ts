@@ -18,8 +18,7 @@ type Delivery = Infer<typeof deliveryOutput>
 
 /** Only a vault in memory has these, so their examples begin one. */
 const NEEDS_MEMORY = /^(reset|snapshot|fork|clock)/
-const DUE =
-  'Before the answer, expired tokens are purged, and mail that is due is tried again.'
+const DUE = 'Before the answer, expired tokens are purged, and mail that is due is tried again.'
 
 const faultsOutput = arrayOf(
   anyJson('A rule, with matched and applied: how many requests it fits and applied to.'),
