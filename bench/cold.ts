@@ -14,7 +14,7 @@ import type { Goal } from './goals.js'
 import type { Ready } from './http-server.js'
 import { awaitIdle } from './idle.js'
 import { type Load, runLoad } from './load.js'
-import { createGets, createPosts } from './requests.js'
+import { asMasking, createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
 const PROGRAM = fileURLToPath(new URL('../../bin/coffer.js', import.meta.url))
@@ -104,9 +104,9 @@ function createVault(place: string) {
 }
 
 async function startPeer(transform: Transform): Promise<Server> {
-  const words = ['sqlcipher', String(TOKENS), JSON.stringify(makeToken(1)), transform]
-  const child = fork(join(PEERS, 'server.js'), words)
-  return { child, ready: await firstMessage<Ready>(child) }
+  const child = fork(join(PEERS, 'server.js'), ['sqlcipher', String(TOKENS), JSON.stringify(makeToken(1))])
+  const ready = await firstMessage<Ready>(child)
+  return { child, ready: transform === 'mask' ? asMasking(ready) : ready }
 }
 
 function inFirstFour(rates: readonly number[]): number {

@@ -36,6 +36,8 @@ import { makeToken } from './token-body.js'
 export interface Ready {
   port: number
   key: string
+  /** One that sees data masked, where tokens are read by both. */
+  maskingKey?: string | undefined
   ids: string[]
   /** Its folder, if it is a peer. */
   place?: string
@@ -48,8 +50,6 @@ const STORED_AT_ONCE = 16
 const MAX_IDS = 200_000
 
 const [kind = '', count = '0', address = '', keyFile = ''] = process.argv.slice(2)
-/** The fourth word of `coffer`, as of the peers, is how its key sees data. */
-const isMasked = keyFile === 'mask'
 const place = mkdtempSync(join(tmpdir(), 'coffer-bench-'))
 const ready = await startKind()
 process.on('message', () => {
@@ -107,15 +107,10 @@ async function startCoffer(tokens: number): Promise<Ready> {
   const ids = await fill(app, tokens)
   const service = { host: app, registry, authenticate, version: '0.0.0' }
   const { port } = await serveHttp(service, { port: 0, addresses: ['127.0.0.1'] })
-  const key = isMasked ? await createMasking(app) : samples.private?.key
-  return { port, key: key ?? '', ids }
-}
-
-/** The key of an application without rules, which sees data masked. */
-async function createMasking(app: App): Promise<string | undefined> {
+  // Without rules it sees data masked.
   const input = { name: 'masking', type: 'private', permissions: ['token:read'] }
   const { result } = await app.ask({ operation: 'app create', input, as: { reveal: false } })
-  return result.key
+  return { port, key: samples.private?.key ?? '', maskingKey: result.key, ids }
 }
 
 /** A server over a store: the first makes the vault and its key file, and others open it. */

@@ -15,7 +15,7 @@ import type { Ready } from './http-server.js'
 import { awaitIdle } from './idle.js'
 import { runLoad } from './load.js'
 import { measurePages } from './pages.js'
-import { createGets, createPosts } from './requests.js'
+import { asMasking, createGets, createPosts } from './requests.js'
 import { makeToken } from './token-body.js'
 
 const CONNECTIONS = 50
@@ -34,7 +34,9 @@ const NAMES = {
   bare: 'coffer without a vault',
   coffer: 'coffer',
   keyed: 'coffer, idempotency keys',
+  masked: 'coffer, masked',
   sqlcipher: 'Fastify over SQLCipher',
+  sqlcipherMasked: 'Fastify over SQLCipher, masked',
   postgres: 'Fastify over PostgreSQL',
 }
 
@@ -66,7 +68,10 @@ const floors = {
 const others = [await start('bare', 0, OWN_SERVER, ['bare']), ...(await startSized())]
 const all = [...Object.values(floors), ...others]
 pinToCores()
-const get = await compare('get', [floors.get, ...others.filter(({ kind }) => kind !== 'keyed')])
+const get = await compare('get', [
+  floors.get,
+  ...others.filter(({ kind }) => kind !== 'keyed').flatMap(addMasked),
+])
 const cursorPages = await measurePages(
   others.filter(({ kind }) => kind === 'coffer'),
   Number(rounds),
@@ -97,6 +102,15 @@ async function startSized(): Promise<Contender[]> {
       started.push(await start(kind, tokens, join(PEERS, 'server.js'), [kind, String(tokens), sample]))
   }
   return started
+}
+
+/** One server by two keys. */
+function addMasked(contender: Contender): Contender[] {
+  const { kind, ready } = contender
+  const masked = kind === 'coffer' ? 'masked' : kind === 'sqlcipher' ? 'sqlcipherMasked' : undefined
+  return masked === undefined
+    ? [contender]
+    : [contender, { ...contender, kind: masked, ready: asMasking(ready) }]
 }
 
 async function start(kind: Kind, tokens: number, script: string, words: string[]): Promise<Contender> {
@@ -179,12 +193,17 @@ async function askUsage(child: ChildProcess): Promise<{ cpuMs: number; storeMs?:
 function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
   const find = (wanted: Kind, size?: number) =>
     [...rows].find(([{ kind, tokens }]) => kind === wanted && (size === undefined || tokens === size))?.[1]
-  const over = (name: keyof Row, other: (tokens: number) => readonly Row[] | undefined) =>
+  const over = (
+    name: keyof Row,
+    other: (tokens: number) => readonly Row[] | undefined,
+    kind: Kind = 'coffer',
+  ) =>
     counts.map((tokens) => {
-      const [own, floor] = [find('coffer', tokens), other(tokens)]
+      const [own, floor] = [find(kind, tokens), other(tokens)]
       return own && floor ? ratiosOf(column(own, name), column(floor, name)) : undefined
     })
   const peer = (tokens: number) => find('sqlcipher', tokens)
+  const maskedPeer = (tokens: number) => find('sqlcipherMasked', tokens)
   const floor = () => find('floor')
   const [least, most] = method === 'POST' ? [1.6, 4.5] : [0.8, 5]
   const bare = () => [ratiosOf(column(find('bare')!, 'cpuMicros'), column(floor()!, 'cpuMicros'))]
@@ -193,7 +212,15 @@ function judge(method: 'POST' | 'GET', rows: Rows): Goal[] {
     { name: `${method} CPU over the SQLCipher peer’s, an aside`, ratios: over('cpuMicros', peer) },
     { name: `${method} CPU over the floor’s`, most, ratios: over('cpuMicros', floor) },
     ...(method === 'GET'
-      ? [{ name: 'GET CPU without a vault, over the floor’s', most: 1.7, ratios: bare() }]
+      ? [
+          {
+            name: 'GET, masked, over the SQLCipher peer',
+            least,
+            ratios: over('perSecond', maskedPeer, 'masked'),
+          },
+          { name: 'GET, masked, CPU over the floor’s', most, ratios: over('cpuMicros', floor, 'masked') },
+          { name: 'GET CPU without a vault, over the floor’s', most: 1.7, ratios: bare() },
+        ]
       : []),
     {
       name: `${method} over ${counts[0]} tokens, from 100,000`,

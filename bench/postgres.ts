@@ -110,7 +110,7 @@ async function startAll(): Promise<Contender[]> {
   const peer = await start(script, ['postgres', tokens, sample])
   const peers = [peer]
   while (peers.length < 3) {
-    const { child, ready } = await start(script, ['postgres', '0', sample, 'reveal', peer.ready.place!])
+    const { child, ready } = await start(script, ['postgres', '0', sample, peer.ready.place!])
     peers.push({ child, ready: { ...peer.ready, port: ready.port } })
   }
   const name = 'Fastify over PostgreSQL'

@@ -3,6 +3,11 @@ import { randomUUID } from 'node:crypto'
 import type { Ready } from './http-server.js'
 import { makeToken } from './token-body.js'
 
+/** The server by its key that sees data masked. */
+export function asMasking(ready: Ready): Ready {
+  return { ...ready, key: ready.maskingKey ?? '' }
+}
+
 export function createGets({ key, ids }: Pick<Ready, 'key' | 'ids'>): () => string {
   let serial = 0
   return () => {

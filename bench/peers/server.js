@@ -1,12 +1,12 @@
 /**
  * Fastify over SQLCipher or PostgreSQL, the store that the first argument names: the same work as a vault's server for the
- * creation and the reading of a token. The fourth is how its key sees data, the fifth the `place` of a peer whose store this one shares. Answers `cpu` with the ms that it used, and that its store's processes did.
+ * creation and the reading of a token. The fourth is the `place` of a peer whose store this one shares. Answers `cpu` with the ms that it used, and that its store's processes did.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fastify from 'fastify'
-import { audit, authenticate, decide, key, prepare, prepareSample, view } from './work.js'
+import { audit, authenticate, decide, key, maskingKey, prepare, prepareSample, view } from './work.js'
 
 const FILL_AT_ONCE = 500
 const MOST_IDS = 10_000
@@ -23,7 +23,7 @@ const BODY = {
   },
 }
 
-const [kind = 'sqlcipher', count = '1000', sampleText = '{}', , shared] = process.argv.slice(2)
+const [kind = 'sqlcipher', count = '1000', sampleText = '{}', shared] = process.argv.slice(2)
 const place = mkdtempSync(join(tmpdir(), 'coffer-peer-'))
 const { openStore } = await import(`./${kind}.js`)
 const store = await openStore(place, shared)
@@ -63,7 +63,7 @@ process.once('disconnect', async () => {
 })
 // Whatever ends the process: what starts PostgreSQL has a hook of its own that does.
 process.once('exit', () => rmSync(place, { recursive: true, force: true }))
-process.send({ port: app.server.address().port, key, ids, place })
+process.send({ port: app.server.address().port, key, maskingKey, ids, place })
 
 /** Ids spread over all of them, so that no part of the store is asked for alone. */
 async function fill(sample, tokens) {

@@ -9,17 +9,21 @@ const FINGERPRINT_KEY = randomBytes(32)
 const DEFAULT_CONTAINERS = ['/general/high/']
 /** From the one that shows most. */
 const TRANSFORMS = ['reveal', 'mask', 'redact']
+/** The application of sample tokens. */
+const FILLED_BY = randomUUID()
 const PERMISSIONS = ['token:create', 'token:read', 'token:update', 'token:delete']
 
 /** One for all peers, so that several share a store. */
 export const key = `key_${'bench'.repeat(6)}`
-const application = {
-  id: randomUUID(),
-  rules: [{ priority: 1, container: '/', transform: process.argv[5] ?? 'reveal', permissions: PERMISSIONS }],
-}
+export const maskingKey = `key_${'masks'.repeat(6)}`
 /** Applications by the SHA-256 of their key, remembered: no look-up in the store. */
-const known = new Map([[hashKey(key), application]])
+const known = new Map([createApplication(key, 'reveal'), createApplication(maskingKey, 'mask')])
 const masks = new Map()
+
+function createApplication(key, transform) {
+  const rules = [{ priority: 1, container: '/', transform, permissions: PERMISSIONS }]
+  return [hashKey(key), { id: randomUUID(), rules }]
+}
 
 function hashKey(text) {
   return createHash('sha256').update(text).digest('base64')
@@ -72,7 +76,7 @@ export function prepare({ type, data, mask, metadata = {}, containers = DEFAULT_
 /** `prepare` of the bench's sample token with a name and a customer of its own, as the vault is filled. */
 export function prepareSample(sample, serial, customers = 1000) {
   const data = { ...sample.data, name: `Person ${serial}` }
-  return prepare({ ...sample, data, metadata: { customer: String(serial % customers) } }, application.id)
+  return prepare({ ...sample, data, metadata: { customer: String(serial % customers) } }, FILLED_BY)
 }
 
 /** The answer to a read of a stored row. */
