@@ -1,6 +1,6 @@
 /** The embedded engine: units of work, one by one, and operations on the whole vault, over an LSM tree on disk. */
 import type { Awaitable } from '../../domain/awaitable.js'
-import type * as port from '../engine.js'
+import * as port from '../engine.js'
 import type { LsmOptions, Size } from '../lsm/context.js'
 import { attempt, GroupCommit } from '../lsm/group-commit.js'
 import { Reader } from '../lsm/query.js'
@@ -33,7 +33,7 @@ const ANYTHING: Size = { bytes: 0, rows: 0 }
 /** Most bytes of the one compaction when a command ends. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
 /** A change answered `soon` is synced after at most this. */
-const SOON_MS = 25
+const SYNC_AFTER_MS = { server: 25, command: port.MAX_PENDING_MS / 2 }
 const ERASE_AFTER_MS = 60_000
 
 export class FileEngine implements port.Engine, port.EngineMaintenance {
@@ -198,12 +198,12 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
       )
   }
 
-  /** A server syncs in the background; a command syncs when it closes. */
+  /** A command syncs when it closes, unless it reads for so long that its log entries would be refused. */
   #syncSoon(): void {
     const { isUnsynced, failure } = this.#groupCommit
     // A write that the disk has refused is tried again by the next unit of work and on closing.
     if (isUnsynced && failure === undefined && !this.#isSyncing)
-      this.#later('synced', SOON_MS, () => this.#syncBeside())
+      this.#later('synced', SYNC_AFTER_MS[this.#options.role], () => this.#syncBeside())
   }
 
   /** Syncs the log while units of work run: a read does not wait for the disk. */
@@ -225,9 +225,9 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     this.#syncSoon()
   }
 
-  /** Schedules a job of a server, unless it is scheduled already. */
+  /** Schedules a job, unless it is scheduled already. */
   #later(what: 'synced' | 'flushed', afterMs: number, work: () => Promise<void>): void {
-    if (this.#options.role === 'command' || this.#timers.has(what)) return
+    if (this.#timers.has(what)) return
     const timer = setTimeout(() => {
       this.#timers.delete(what)
       if (this.#closing === undefined) void attempt(this.#options.notice, what, work)
