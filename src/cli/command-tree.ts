@@ -147,7 +147,7 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
   const options: [isThere: boolean | undefined, ...CommandOption][] = [
     [takesBody, '--file <file>', 'the whole body as JSON; - reads standard input; flags override it'],
     // Writes always answer with masked data.
-    [isRevealable && isRead, '--reveal', 'show data in the clear'],
+    [isRevealable && isRead, '--reveal', 'show data in plaintext'],
     // A command that only reads can be repeated anyway.
     [
       takesIdempotencyKey(definition) && !isRead,

@@ -123,7 +123,7 @@ function isExplained({ explain, explainAs }: Options): boolean {
 async function explainTask(task: Task, application: string | undefined): Promise<void> {
   const explanation = await task.explain(application)
   await printForRun(task.context, explanation)
-  await task.notice('The operation was not performed. What the caller would see in the clear is masked.')
+  await task.notice('The operation was not performed. Plaintext that the caller would see is masked.')
 }
 
 function createNounList(task: Task): ListNoun {
@@ -186,7 +186,7 @@ async function askAndPrint(task: Task): Promise<void> {
   const id = quoteWord(String(result.id))
   const show = isRead ? 'Show it with --reveal.' : `Show it with: coffer token get ${id} --reveal`
   const how = options.reveal === true ? 'This key may not see it in plaintext.' : show
-  if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in the clear')
+  if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in plaintext')
   else if (options.reveal !== true) await notice(`The data has no mask, so it is not shown. ${how}`)
 }
 

@@ -269,7 +269,7 @@ testVault('data has a mark for masked and one for the clear, for applications to
   const get = (more = '', env = {}) =>
     home.run(`token get card-1 --fields data${more}`, { columns: 100, env })
   t.match(await get(), { stdout: 'data •: {"number":"XXXXXXXXXXXX4242"}\n', stderr: /^• masked\./ })
-  t.match(await get(' --reveal'), { stdout: `data !: {"number":"${CARD}"}\n`, stderr: '! in the clear\n' })
+  t.match(await get(' --reveal'), { stdout: `data !: {"number":"${CARD}"}\n`, stderr: '! in plaintext\n' })
   for (const [transform, mark] of [
     ['mask', '•'],
     ['reveal', '!'],

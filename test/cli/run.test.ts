@@ -24,7 +24,7 @@ t.test('away from a terminal the answer is one line of JSON and nothing else', a
   t.equal((await home.run('token delete tok-1 --yes')).stdout, '', 'where there is nothing to say, nothing')
 })
 
-t.test('data is shown in the clear only when asked for, everywhere', async (t) => {
+t.test('data is shown in plaintext only when asked for, everywhere', async (t) => {
   const home = await createFilledHome(t, 1)
   for (const words of ['token get tok-1', 'token list'])
     for (const output of ['json', 'ndjson', 'table', 'csv']) {

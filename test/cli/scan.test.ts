@@ -12,7 +12,7 @@ const CARD = '4242424242424242'
 testVault('values are found in files, folders and pipes, by token and line', async (t, home) => {
   await home.createToken({ id: 'card-1', type: 'card', data: { number: CARD } })
   await home.createToken({ id: 'note', data: 'a secret note' })
-  t.same(await home.json('scan .coffer'), [], 'a vault has no value in the clear')
+  t.same(await home.json('scan .coffer'), [], 'a vault has no value in plaintext')
   t.same(await home.json('scan -', { stdin: 'nothing\n' }), [])
   mkdirSync(join(home.place, 'logs/deep'), { recursive: true })
   home.write('logs/a.log', `one\ntwo a secret note, twice: a secret note\n4242 4242 4242 4242`)
@@ -26,7 +26,7 @@ testVault('values are found in files, folders and pipes, by token and line', asy
     { id: 'card-1', file: 'logs/a.log', line: 3 },
     { id: 'note', file: 'logs/deep/b.json', line: 1 },
   ])
-  t.match(stderr, 'Values of tokens are in the clear in 3 places.')
+  t.match(stderr, 'Values of tokens are in plaintext in 3 places.')
   t.notMatch(stdout + stderr, /secret|4242/)
   const piped = `\n\n${base64(`{"n":"${CARD}"}`)}`
   const found = { code: 5, stdout: '[{"id":"card-1","line":3,"file":"-"}]\n', stderr: 'in 1 place.' }

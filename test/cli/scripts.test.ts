@@ -88,7 +88,7 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     ['frob ', ['']],
   ] as const)
     t.same(await offered(line), words, line)
-  for (const line of ['create\tStore a value and return its token.', '--reveal\tshow data in the clear'])
+  for (const line of ['create\tStore a value and return its token.', '--reveal\tshow data in plaintext'])
     t.ok(described.includes(line), line)
   t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
   t.same(await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }), ['support'], 'by the key file')

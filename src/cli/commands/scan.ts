@@ -72,7 +72,7 @@ async function scanAll(task: Task, paths: readonly string[]): Promise<void> {
   const isFull = findings.length === MAX_FINDINGS
   const places = isFull ? `${MAX_FINDINGS} or more places` : countOf(findings.length, 'place')
   if (findings.length > 0)
-    throw new CofferError('conflict', `Values of tokens are in the clear in ${places}.`)
+    throw new CofferError('conflict', `Values of tokens are in plaintext in ${places}.`)
   if (unread > 0) throw usage(`Files that could not be read: ${unread}.`)
 }
 

@@ -63,7 +63,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [['[file]', 'a new file, which only you can read; without it, or -, standard output']],
     options: [
       ['--format <format>', 'ndjson, json or csv; by default as the name of the file says, else ndjson'],
-      ['--reveal', 'write data in the clear'],
+      ['--reveal', 'write data in plaintext'],
       ['--type <text>', 'only tokens of this type', true],
       ['--container <text>', 'only tokens in this container or below it', true],
       ['--metadata <key=value>', 'only tokens with this metadata', true],
@@ -82,7 +82,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'scan',
-    summary: 'Find values of tokens that are in the clear in files',
+    summary: 'Find values of tokens that are in plaintext in files',
     details:
       'Looks for each text and number of at least 6 bytes in the data of tokens: as it is, as digits with separators, in base64\n' +
       '(on one line), URL encoding and JSON escapes. For a value with several lines it looks for the longest line, and for a\n' +
@@ -91,7 +91,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'groups, as an IBAN may be written. Tokens with equal values have a row each.\n' +
       'What the mask of a token shows is not looked for.\n' +
       'Prints the id of the token, file and line, never a value. Exit code 5 if something is found. With the key of an\n' +
-      'application it finds what that one sees in the clear. Each token is read in the clear, which coffer log reveals counts.',
+      'application it finds what that one sees in plaintext. Each token is read in plaintext, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
     run: async (...line) => (await import('./scan.js')).scan(...line),

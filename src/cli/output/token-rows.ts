@@ -43,7 +43,7 @@ function describeData({ type, card, bank, data, mask }: TokenView): string {
   return findText(data) ?? toJson(data)
 }
 
-/** The number if it is in the clear. */
+/** The number if it is in plaintext. */
 function endOf(number: unknown, last4: string): string {
   return typeof number === 'string' && /^\d+$/.test(number) ? number : `•••• ${last4}`
 }

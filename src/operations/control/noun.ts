@@ -229,7 +229,7 @@ export const noun = {
     }),
     operation({
       ...on('reveals', 'GET /reveals', '--token card-1'),
-      summary: 'Count how often the data of a token, or of all, was given in the clear, and to whom.',
+      summary: 'Count how often the data of a token, or of all, was given in plaintext, and to whom.',
       input: revealsInput,
       output: revealsOutput,
       runDetached: async (session, input) =>

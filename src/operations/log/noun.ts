@@ -121,7 +121,7 @@ export const revealsOutput = object({
 export const countReveals = operation({
   name: 'log reveals',
   audience: 'command',
-  summary: 'Count how often the data of a token, or of all, was given in the clear, and to whom.',
+  summary: 'Count how often the data of a token, or of all, was given in plaintext, and to whom.',
   details:
     'Counted are reads that revealed it, and uses by reactors and proxies, which always are given the data itself. The\n' +
     'count is of all log records; who it was, of the newest 10,000 of them.',

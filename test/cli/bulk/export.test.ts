@@ -31,7 +31,7 @@ async function fill(home: Home, rows: readonly object[] = ROWS): Promise<void> {
 const read = (home: Home, name: string) => readFileSync(join(home.place, name), 'utf8')
 const linesOf = (text: string) => Array.from(text.trim().split('\n'), (line) => JSON.parse(line))
 
-t.test('what is exported in the clear imports as the same tokens, in each format', async (t) => {
+t.test('what is exported in plaintext imports as the same tokens, in each format', async (t) => {
   const source = await createVaultHome(t)
   await fill(source)
   const whole = ['token', 'list', '--reveal', '--fields', KEPT.replace(',fingerprint', '')]
