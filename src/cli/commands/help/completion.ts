@@ -90,12 +90,12 @@ const isNamed = ({ short, long }: Option, word?: string) =>
 function findCommand(program: Command, words: readonly string[]) {
   let command = program
   let depth = 0
-  for (let next: Command | undefined; ; depth++) {
-    next = command.commands.find((each) => each.name() === words[depth])
-    if (next === undefined) break
+  for (; ; depth++) {
+    const next = command.commands.find((each) => each.name() === words[depth])
+    if (next === undefined)
+      return { command, path: words.slice(0, depth).join(' '), given: words.slice(depth) }
     command = next
   }
-  return { command, path: words.slice(0, depth).join(' '), given: words.slice(depth) }
 }
 
 /** The values of a flag, or of the property of a positional argument. */

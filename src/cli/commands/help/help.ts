@@ -18,17 +18,16 @@ type HelpIo = Pick<CommandContext, 'env' | 'listSummaries'> & Pick<Terminal, 'st
 export async function printHelp(context: CommandContext, args: Args, options: Options): Promise<void> {
   const { stdout } = context.terminal
   const words = args as string[]
-  const columns = columnsOf(stdout)
   const topic = words.length === 1 ? describeTopic(words[0]!, context.listCommands()) : undefined
   const text =
-    topic === undefined ? context.describeCommand(words) : `${foldTopic(joinLines(topic), columns)}\n`
+    topic === undefined ? context.describeCommand(words) : `${foldTopic(joinLines(topic), stdout.columns)}\n`
   if (options.man === true) return void (await write(stdout, await describeManual(context, words)))
   if (options.output !== 'json') return printHelpText({ ...context, stdout }, text)
   await write(stdout, `${toJson(describeTree(context, words.join(' ')), stdout.isTTY ? 2 : 0)}\n`)
 }
 
 /** Wraps the last column of a table too: under itself, or below the row if the terminal is narrow. */
-function foldTopic(topic: string, columns: number): string {
+function foldTopic(topic: string, columns = DEFAULT_COLUMNS): string {
   const foldRow = (row: string, start: string, last: string) => {
     if (measureWidth(row) <= columns) return row
     const margin = start.length + 20 <= columns ? start.length : 6
@@ -43,7 +42,7 @@ export async function printHelpText(io: HelpIo, text: string): Promise<void> {
   if (text !== '') return page(io, text)
   const { describeGroups } = await import('./overview.js')
   const { stdout, listSummaries } = io
-  return page(io, describeGroups(listSummaries(), TOPIC_NAMES, columnsOf(stdout)))
+  return page(io, describeGroups(listSummaries(), TOPIC_NAMES, stdout.columns ?? DEFAULT_COLUMNS))
 }
 
 /** Prints a long text through `PAGER` on a terminal; `less` ends by itself if the text fits the screen. */
@@ -74,10 +73,6 @@ export async function describeManual(
       'exit status': describeExitCodes(),
     }),
   })
-}
-
-function columnsOf({ columns }: Terminal['stdout']): number {
-  return columns ?? DEFAULT_COLUMNS
 }
 
 function describeTree(context: CommandContext, path: string): object {
@@ -158,9 +153,8 @@ export function describeTopic(name: string, program: Command): string | undefine
   if (name === 'flags') return describeFlags(program)
   if (name === 'exit-codes') return describeExitCodes()
   if (name === 'environment') return describeEnvironment()
-  return TOPIC_NAMES.includes(name)
-    ? readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd()
-    : undefined
+  if (!TOPIC_NAMES.includes(name)) return undefined
+  return readFileSync(findFixture(`help/${name}.txt`), 'utf8').trimEnd()
 }
 
 function describeFlags(program: Command): string {

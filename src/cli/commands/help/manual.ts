@@ -40,13 +40,12 @@ function describe(command: Command, find: FindDetails): string[] {
 }
 
 function listTerms(terms: readonly (Option | Argument)[]): string {
-  const lines = terms.map((term) => {
+  const shown = terms.filter((term) => !('hidden' in term && term.hidden))
+  const lines = shown.map((term) => {
     const word = 'flags' in term ? term.flags : term.name()
-    return 'hidden' in term && term.hidden
-      ? ''
-      : `.TP\n.B ${escapeRoff(word)}\n${escapeRoff(term.description)}`
+    return `.TP\n.B ${escapeRoff(word)}\n${escapeRoff(term.description)}`
   })
-  return lines.filter((line) => line !== '').join('\n')
+  return lines.join('\n')
 }
 
 function verbatim(text: string): string {

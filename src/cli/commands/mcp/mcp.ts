@@ -53,10 +53,7 @@ export const serveMcp: TerminalCommand['run'] = async (context, _, options) => {
     throw usage('Standard input has the messages of the agent. Set COFFER_API_KEY, or use a profile.')
   if (key === undefined) throw new CofferError('unauthenticated', NO_KEY)
   if (isTerminal(terminal.stdin))
-    await printNotice(
-      terminal,
-      'Waiting for a client of MCP on standard input: see docs/agents.md. Press Ctrl-C to stop.',
-    )
+    await printNotice(terminal, 'Waiting for a client of MCP on standard input: see docs/agents.md.')
   const vault = shareVault(context)
   let agent: Promise<Agent> | undefined
   const open = () => (agent ??= openAgent(vault.ask, key, config.url !== undefined, options))
