@@ -3,6 +3,7 @@ import { checkEmail } from '../../domain/invitation/mail-server.js'
 import { addError, collect, refuseErrors } from '../../domain/property-errors.js'
 import { readDestination } from '../../domain/proxy/proxy.js'
 import type { WebhookRecord } from '../../domain/records/records.js'
+import { suggestName } from '../../domain/text/nearest.js'
 import { EVENT_TYPES } from '../../domain/webhook/events.js'
 import { CofferError, type PropertyErrors } from '../../errors.js'
 import { readListByCursor } from '../../framework/list.js'
@@ -155,8 +156,10 @@ function readBody({ name = '', url = '', events = [], notify_email: email }: Giv
   const errors: PropertyErrors = {}
   // Samples of the documentation have colons.
   const types = events.flatMap((each) => (each === undefined ? [] : each.replaceAll(':', '.')))
-  if (events.length === 0 || !types.every((type) => EVENT_TYPES.includes(type)))
-    addError(errors, 'events', 'must be types of events, at least one: see GET /webhooks/event-types')
+  const wrong = types.find((type) => !EVENT_TYPES.includes(type))
+  const advice = (wrong && suggestName(wrong, EVENT_TYPES)) || ': see GET /webhooks/event-types'
+  if (events.length === 0 || wrong !== undefined)
+    addError(errors, 'events', `must be types of events, at least one${advice}`)
   if (readDestination(url, /[#\\]/) === undefined)
     addError(
       errors,
