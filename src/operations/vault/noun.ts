@@ -35,8 +35,9 @@ const describeVault = operation({
 const verifyVault = operation({
   ...onVault,
   name: 'vault verify',
-  summary: 'Verify every byte of the vault and list what is damaged.',
-  details: 'Also counts what is still readable. Exit code 7 if anything is damaged.',
+  summary: 'Verify all data of the vault and list what is damaged.',
+  details:
+    'Also counts what is still readable. Exit code 7 if anything is damaged. Rows that were replaced or deleted are not read.',
   output: object({ ok: boolean, ...verification }),
   examples: ['coffer vault verify'],
   runDetached: async (session) => verdict(await session.vault().maintenance().verify()),
