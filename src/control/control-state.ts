@@ -17,6 +17,8 @@ import { Requests } from './requests.js'
 const MAX_SNAPSHOTS = 100
 const MAX_FORKS = 100
 const ASKED_EVERY_MS = 20
+/** Dates have years of four digits, also the dates of what expires within a year. */
+const CLOCK_END = Date.UTC(9999, 0)
 
 /** A vault in memory, whose state and clock can be set. */
 interface InMemory {
@@ -202,12 +204,11 @@ export class ControlState implements ControlPlane {
 
   /** Confirms the clock, so that its jump holds nothing back, purges what has expired, and sends what is due. */
   async #doDue(): Promise<ClockState> {
-    const { clock } = this.#require()
     await this.app.store.write(async (writer) => writer.storeTime({ isTrusted: true }))
     while ((await this.app.sweep()) > 0) {}
     await this.app.deliveries.resume()
     await this.app.deliveries.settle()
-    return clock.state
+    return this.readClock()
   }
 
   #require(): InMemory {
@@ -275,6 +276,7 @@ class TestClock {
   }
 
   set(mode: ClockState['mode'], at = this.now()): void {
+    if (at >= CLOCK_END) throw invalid('at', 'is after the year 9998, the last of the clock')
     this.#frozen = mode === 'frozen' ? at : undefined
     this.#offset = mode === 'offset' ? at - this.#real() : 0
   }
@@ -285,6 +287,7 @@ class TestClock {
   }
 
   advance(ms: number): void {
+    if (this.now() + ms >= CLOCK_END) throw invalid('by', 'ends after the year 9998, the last of the clock')
     if (this.#frozen === undefined) this.#offset += ms
     else this.#frozen += ms
   }
