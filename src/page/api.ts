@@ -1,7 +1,7 @@
 /** Asks the server of the page, and keeps what it knows of the vault. */
 
 import { createContext } from 'preact'
-import { useContext, useEffect, useMemo, useState } from 'preact/hooks'
+import { useContext, useEffect, useLayoutEffect, useMemo, useState } from 'preact/hooks'
 import type { Access, Facts, News, PageSession } from '../control/page-work.js'
 import type { Problem } from '../errors.js'
 import type { RequestRecord } from '../framework/ports/control.js'
@@ -156,7 +156,7 @@ export function useAction() {
 
 /** Hears an event of the window, with the present state. */
 export function useEvent(name: string, hear: (event: never) => void): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     addEventListener(name, hear as (event: Event) => void)
     return () => removeEventListener(name, hear as (event: Event) => void)
   })

@@ -1,5 +1,5 @@
 import { type ComponentChildren, render } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useState } from 'preact/hooks'
 import type { PageSession } from '../control/page-work.js'
 import { LiveProvider, RouteProvider, readSession, signIn, useEvent, useLive, useNews } from './api.js'
 import { Applications } from './applications.js'
@@ -62,7 +62,8 @@ function Page({ session }: { session: PageSession }) {
     Escape: () => route.id !== undefined && go(linkTo(screen, undefined, route.filters)),
     ...Object.fromEntries(NAMES.map((name, at) => [at + 1, () => names.includes(name) && go(linkTo(name))])),
   })
-  useEffect(() => {
+  // Before a key of the new screen can open a dialog.
+  useLayoutEffect(() => {
     document.title = `${titleOf(screen)} · Coffer`
     show(undefined)
   }, [screen, route.id])

@@ -83,99 +83,95 @@ const show = async (page: Page, hash: string, heading: string) => {
   await page.getByRole('heading', { name: heading, level: 1 }).waitFor()
 }
 
-t.test(
-  'a person finds out why a test failed, and sends it again',
-  { ...needsChromium, timeout: 400_000 },
-  async (t) => {
-    const { server, page, complaints, told, call } = await open(t)
-    await page.goto(`${server.url}/`)
-    await page.getByText('coffer control page').waitFor()
-    await page.locator('.items .method').first().waitFor()
-    const { paths } = (await (await server.fetch('/openapi.json')).json()) as {
-      paths: Record<string, object>
-    }
-    const operations = Object.values(paths).flatMap((methods) => Object.keys(methods))
-    t.equal(await page.locator('.items .method').count(), operations.length, 'the reference is complete')
-    await page.getByLabel('Find in Reference').fill('detokenize')
-    await page.getByRole('link', { name: '/detokenize' }).waitFor()
-    t.equal(await page.locator('.items [data-link]').count(), 1)
-    await checkPage(t, page, 'signed out')
-    const url = await signIn(server, page)
-    t.equal(new URL(page.url()).hash, '', 'the secret is in the address no more')
-    await page.getByText('No request yet').waitFor()
-    await checkPage(t, page, 'no request')
+t.test('a person finds out why a test failed', { ...needsChromium, timeout: 400_000 }, async (t) => {
+  const { server, page, complaints, told, call } = await open(t)
+  await page.goto(`${server.url}/`)
+  await page.getByText('coffer control page').waitFor()
+  await page.locator('.items .method').first().waitFor()
+  const { paths } = (await (await server.fetch('/openapi.json')).json()) as {
+    paths: Record<string, object>
+  }
+  const operations = Object.values(paths).flatMap((methods) => Object.keys(methods))
+  t.equal(await page.locator('.items .method').count(), operations.length, 'the reference is complete')
+  await page.getByLabel('Find in Reference').fill('detokenize')
+  await page.getByRole('link', { name: '/detokenize' }).waitFor()
+  t.equal(await page.locator('.items [data-link]').count(), 1)
+  await checkPage(t, page, 'signed out')
+  const url = await signIn(server, page)
+  t.equal(new URL(page.url()).hash, '', 'the secret is in the address no more')
+  await page.getByText('No request yet').waitFor()
+  await checkPage(t, page, 'no request')
 
-    await call('/tokens/marked')
-    await call('/tokens/customer-ada?page=SECRET', 'support')
-    await call('/tokens', 'checkout', { type: 'card', data: { number: '1' } })
-    const row = page.getByRole('row', { name: '/tokens/customer-ada' })
-    await row.click()
-    const detail = page.locator('.detail')
-    await detail.getByText('Refused: nothing grants token:read here').waitFor()
-    t.match(new URL(page.url()).hash, /^#\/requests\/[0-9a-f]{8}$/)
-    await checkPage(t, page, 'requests')
-    await detail.getByRole('tab', { name: 'Decision' }).click()
-    await detail.getByText('may read and search tokens').waitFor()
-    t.match(
-      await detail.innerText(),
-      /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*In \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
-    )
-    await checkPage(t, page, 'decision')
-    await detail.getByRole('tab', { name: 'Code' }).click()
-    t.match(await detail.innerText(), `curl '${server.url}/tokens/customer-ada' \\`)
-    t.notMatch(await detail.innerText(), /SECRET/)
-    for (const language of ['Node', 'Python', 'Go']) {
-      await detail.getByRole('tab', { name: language }).click()
-      t.match(await detail.innerText(), /COFFER_API_KEY/, language)
-    }
+  await call('/tokens/marked')
+  await call('/tokens/customer-ada?page=SECRET', 'support')
+  await call('/tokens', 'checkout', { type: 'card', data: { number: '1' } })
+  const row = page.getByRole('row', { name: '/tokens/customer-ada' })
+  await row.click()
+  const detail = page.locator('.detail')
+  await detail.getByText('Refused: nothing grants token:read here').waitFor()
+  t.match(new URL(page.url()).hash, /^#\/requests\/[0-9a-f]{8}$/)
+  await checkPage(t, page, 'requests')
+  await detail.getByRole('tab', { name: 'Decision' }).click()
+  await detail.getByText('may read and search tokens').waitFor()
+  t.match(
+    await detail.innerText(),
+    /May support do token:read on \/general\/high\/[\s\S]*Rule 1[\s\S]*In \/pci\/ and below, may read and search tokens[\s\S]*A rule that would allow it/,
+  )
+  await checkPage(t, page, 'decision')
+  await detail.getByRole('tab', { name: 'Code' }).click()
+  t.match(await detail.innerText(), `curl '${server.url}/tokens/customer-ada' \\`)
+  t.notMatch(await detail.innerText(), /SECRET/)
+  for (const language of ['Node', 'Python', 'Go']) {
+    await detail.getByRole('tab', { name: language }).click()
+    t.match(await detail.innerText(), /COFFER_API_KEY/, language)
+  }
 
-    await page.locator('body').press('k')
-    await detail.getByText('Refused: the request is not valid').waitFor()
-    await page.keyboard.press('j')
-    await page.keyboard.press('j')
-    await detail.getByRole('heading', { name: '/tokens/marked' }).waitFor()
-    await page.locator('tr a:focus', { hasText: '/tokens/marked' }).waitFor()
-    await detail.getByRole('button', { name: 'Send again' }).click()
-    await page.getByRole('row', { name: '/tokens/marked' }).nth(1).waitFor()
-    t.match(await server.control.requests.list(), { length: 4 })
-    await page.keyboard.press('e')
-    const dialog = page.getByRole('dialog')
-    await dialog.getByLabel('As', { exact: true }).selectOption({ label: 'support (private)' })
-    await dialog.getByRole('button', { name: 'Send' }).click()
-    await dialog.getByText('Answer, without data').waitFor()
-    t.match(await dialog.innerText(), /200[\s\S]*"id": "marked"/)
-    await checkPage(t, page, 'edit and send')
-    await page.keyboard.press('Escape')
-    await dialog.waitFor({ state: 'hidden' })
-    await page.keyboard.press('Escape')
-    t.equal(new URL(page.url()).hash, '#/requests', 'Escape closes the detail')
+  await page.locator('body').press('k')
+  await detail.getByText('Refused: the request is not valid').waitFor()
+  await page.keyboard.press('j')
+  await page.keyboard.press('j')
+  await detail.getByRole('heading', { name: '/tokens/marked' }).waitFor()
+  await page.locator('tr a:focus', { hasText: '/tokens/marked' }).waitFor()
+  await detail.getByRole('button', { name: 'Send again' }).click()
+  await page.getByRole('row', { name: '/tokens/marked' }).nth(1).waitFor()
+  t.match(await server.control.requests.list(), { length: 4 })
+  await page.keyboard.press('e')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByLabel('As', { exact: true }).selectOption({ label: 'support (private)' })
+  await dialog.getByRole('button', { name: 'Send' }).click()
+  await dialog.getByText('Answer, without data').waitFor()
+  t.match(await dialog.innerText(), /200[\s\S]*"id": "marked"/)
+  await checkPage(t, page, 'edit and send')
+  await page.keyboard.press('Escape')
+  await dialog.waitFor({ state: 'hidden' })
+  await page.keyboard.press('Escape')
+  t.equal(new URL(page.url()).hash, '#/requests', 'Escape closes the detail')
 
-    await page.keyboard.press('/')
-    await page.keyboard.type('customer')
-    t.equal(await page.locator('tbody [data-link]').count(), 1)
-    t.match(page.url(), '?find=customer')
-    await page.keyboard.press('Escape')
-    await page.getByText('4xx').click()
-    t.equal(await page.locator('tbody [data-link]').count(), 2)
-    await page.getByLabel('application', { exact: true }).selectOption('support')
-    t.equal(await page.locator('tbody [data-link]').count(), 1)
-    await page.getByText('5xx').click()
-    await page.getByText('No request fits').waitFor()
-    await show(page, 'requests/00000000', 'Requests')
-    await page.getByText('This request is not kept any more').waitFor()
-    await page.keyboard.press('?')
-    await page.getByRole('dialog').getByText('Next row, row before').waitFor()
-    await checkPage(t, page, 'keys')
-    await page.keyboard.press('Escape')
+  await page.keyboard.press('/')
+  await page.keyboard.type('customer')
+  t.equal(await page.locator('tbody [data-link]').count(), 1)
+  t.match(page.url(), '?find=customer')
+  await page.keyboard.press('Escape')
+  await page.getByText('4xx').click()
+  t.equal(await page.locator('tbody [data-link]').count(), 2)
+  await page.getByLabel('application', { exact: true }).selectOption('support')
+  t.equal(await page.locator('tbody [data-link]').count(), 1)
+  await page.getByText('5xx').click()
+  await page.getByText('No request fits').waitFor()
+  await show(page, 'requests/00000000', 'Requests')
+  await page.getByText('This request is not kept any more').waitFor()
+  await page.keyboard.press('?')
+  await page.getByRole('dialog').getByText('Next row, row before').waitFor()
+  await checkPage(t, page, 'keys')
+  await page.keyboard.press('Escape')
 
-    await Promise.all([page.waitForEvent('load'), page.goto(url)])
-    await page.getByRole('heading', { name: 'Requests' }).waitFor()
-    t.match(complaints, [/403/])
-    t.equal(complaints.length, 1, 'of the address that was used before')
-    t.ok(told.length > 10)
-    t.notOk(SECRETS.exec(told.join('\n')), 'no answer of the server has plaintext')
-  },
-)
+  await Promise.all([page.waitForEvent('load'), page.goto(url)])
+  await page.getByRole('heading', { name: 'Requests' }).waitFor()
+  t.match(complaints, [/403/])
+  t.equal(complaints.length, 1, 'of the address that was used before')
+  t.ok(told.length > 10)
+  t.notOk(SECRETS.exec(told.join('\n')), 'no answer of the server has plaintext')
+})
 
 t.test('every screen works, and none shows plaintext', { ...needsChromium, timeout: 600_000 }, async (t) => {
   const { server, page, complaints, told, call } = await open(t)
@@ -236,9 +232,8 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   t.notOk(SECRETS.exec(told.join('\n')), 'no answer of the server has plaintext')
   await page.getByRole('button', { name: 'Show what the last run printed' }).click()
   await page.locator('pre', { hasText: MARK }).waitFor()
-  // The text of an answer may reach the test after the page.
-  for (let tries = 0; !SECRETS.test(told.join('\n')) && tries < 100; tries++) await page.waitForTimeout(20)
-  t.ok(SECRETS.test(told.join('\n')), 'only what was asked for')
+  // Plaintext is only in what was asked for, whose text may reach the test after the page.
+  while (!SECRETS.test(told.join('\n'))) await page.waitForTimeout(20)
   told.length = 0
 
   await show(page, 'log', 'Log')
@@ -311,23 +306,26 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
   t.same(complaints, [])
 })
 
-/** How long a scroll to the end and a filter over all take, until they are painted, in ms. */
+/** How long a scroll to the end and a filter take until they are painted: the least of three times, in ms. */
 const MEASURE = `(async () => {
   const list = document.querySelector('.list')
   const search = document.querySelector('[type=search]')
-  const frame = () => new Promise(requestAnimationFrame)
-  const measure = async (act) => {
-    const began = performance.now()
-    act()
-    await frame()
-    await frame()
-    return performance.now() - began
-  }
-  const filter = () => {
-    search.value = 'none'
+  const paint = async (text) => {
+    search.value = text
     search.dispatchEvent(new InputEvent('input', { bubbles: true }))
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame)
   }
-  return { scroll: await measure(() => list.scrollTo(0, list.scrollHeight)), filter: await measure(filter) }
+  const times = []
+  for (let round = 0; round < 3; round++) {
+    const began = performance.now()
+    list.scrollTo(0, list.scrollHeight)
+    await paint('')
+    await paint('none')
+    times.push(performance.now() - began)
+    list.scrollTo(0, 0)
+    await paint('')
+  }
+  return Math.min(...times)
 })()`
 
 const FIRST_SEEN = `(() => {
@@ -338,16 +336,20 @@ const FIRST_SEEN = `(() => {
 t.test('1,000 requests do not slow the page down', { ...needsChromium, timeout: 200_000 }, async (t) => {
   const { server, page, call } = await open(t)
   await signIn(server, page)
-  for (let round = 0; round < 20; round++)
-    await Promise.all(Array.from({ length: 50 }, (_, at) => call(`/tokens/${at % 2 ? 'marked' : 'none'}`)))
+  const ask50 = () =>
+    Promise.all(Array.from({ length: 50 }, (_, at) => call(`/tokens/${at % 2 ? 'marked' : 'none'}`)))
+  await ask50()
+  await page.locator('table[aria-rowcount="51"]').waitFor()
+  const few = Number(await page.evaluate(MEASURE))
+  for (let round = 1; round < 20; round++) await ask50()
   await page.locator('table[aria-rowcount="1001"]').waitFor()
   const count = () => page.locator('tbody tr[aria-rowindex]').count()
   t.ok((await count()) < 120, `${await count()} rows exist`)
   const elements = Number(await page.evaluate(`document.querySelectorAll('*').length`))
   t.ok(elements < 2500, `${elements} elements`)
-  const took = (await page.evaluate(MEASURE)) as { scroll: number; filter: number }
-  t.comment(JSON.stringify(took))
-  t.ok(took.scroll < 1000 && took.filter < 1000, JSON.stringify(took))
+  const many = Number(await page.evaluate(MEASURE))
+  t.ok(many < 10 * few, `scroll and filter take ${many} ms, with 50 requests ${few} ms`)
+  await page.getByLabel('Find in Requests').fill('none')
   await page.locator('table[aria-rowcount="501"]').waitFor()
   await page.getByLabel('Find in Requests').fill('')
   await page.locator('table[aria-rowcount="1001"]').waitFor()
