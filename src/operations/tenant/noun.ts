@@ -5,7 +5,7 @@ import { TOKEN_TYPE_NAMES } from '../../domain/token/token-types.js'
 import { onVault, operation } from '../../framework/operation.js'
 import * as output from '../../framework/output.js'
 import { closedInput, displayName, type Infer, inputSchema } from '../../framework/schema.js'
-import { eachRecord, readAll } from '../../storage/store.js'
+import { readAll } from '../../storage/store.js'
 import { revokeKeys } from '../application/application-record.js'
 import { modified } from '../manage.js'
 import { removePeople } from '../member/noun.js'
@@ -85,7 +85,8 @@ const deleteTenant = operation({
   confirmation: 'This deletes the tenant with all of its tokens, applications and logs',
   async run({ store, caller: { tenant } }) {
     // API key records belong to the vault, so deleting the rows of the tenant does not remove them.
-    for await (const { keys } of eachRecord(store, 'application', tenant)) await revokeKeys(store, keys)
+    const applications = await readAll(store, 'application', tenant)
+    await Promise.all(applications.map(({ keys }) => revokeKeys(store, keys)))
     await removePeople(store, tenant)
     await store.removeTenant(tenant)
     return undefined
