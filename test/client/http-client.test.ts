@@ -61,22 +61,28 @@ t.test('a request carries key, content type and body, below the path of the addr
     t.throws(() => clientOf([], options), { code: 'usage' })
 })
 
-t.test('429 and 503 are tried again, after Retry-After or longer each time, with the same key', async (t) => {
+t.test('a busy server is asked again, after Retry-After or longer, with the same key', async (t) => {
   const { client, sent, waits } = clientOf([
     busy(429, 'rate-limited', { 'retry-after': '7' }),
     busy(503, 'unavailable'),
+    busy(409, 'conflict', { 'retry-after': '1' }),
     json(201, TOKEN),
   ])
   t.equal((await client.call(find('token create'), {})).status, 201)
-  t.same(waits, [7000, 1000])
-  t.equal(sent.map(({ headers }) => headers['svc-idempotency-key']).join(), 'once-0,once-0,once-0')
+  t.same(waits, [7000, 1000, 2000])
+  t.equal(sent.map(({ headers }) => headers['svc-idempotency-key']).join(), 'once-0,once-0,once-0,once-0')
   const never = clientOf([busy(503, 'unavailable')])
   const unavailable = { code: 'unavailable', exit: 9, message: 'Busy.' }
   await t.rejects(never.client.call(find('token list'), {}), unavailable)
   t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
   const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
-  await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
+  await t.rejects(late.client.call(find('token list'), {}), {
+    code: 'rate_limited',
+    retryAfterSeconds: 3600,
+  })
   t.same(late.waits, [], 'an hour is not waited for')
+  const final = clientOf([busy(409, 'conflict')])
+  await t.rejects(final.client.call(find('token create'), {}), { code: 'conflict' })
   const reactor = clientOf([busy(503, 'reactor-failed')])
   const failed = { code: 'reactor_failed', status: 503 }
   await t.rejects(reactor.client.call(find('reactor react'), { id: 'r' }), failed)
