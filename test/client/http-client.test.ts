@@ -8,16 +8,9 @@ import { registry } from '../../src/operations/all.js'
 const find = (name: string) => registry.find(name) as RoutedOperation
 const TOKEN = { id: 'one' }
 
-interface Sent {
-  url: string
-  method: string
-  headers: Record<string, string>
-  body?: string
-}
-
 /** A client of a server that gives these answers in turn, the last one for ever. */
 function clientOf(answers: (() => Response | Promise<Response>)[], options: Partial<HttpClientOptions> = {}) {
-  const sent: Sent[] = []
+  const sent: ({ url: string } & Omit<Parameters<Fetch>[1], 'signal'>)[] = []
   const waits: number[] = []
   const fetch: Fetch = async (url, { signal: _, ...init }) => {
     sent.push({ url, ...init })
@@ -76,10 +69,7 @@ t.test('a busy server is asked again, after Retry-After or longer, with the same
   await t.rejects(never.client.call(find('token list'), {}), unavailable)
   t.same(never.waits, [500, 1000, 2000, 4000], 'five attempts')
   const late = clientOf([busy(429, 'rate-limited', { 'retry-after': '3600' })])
-  await t.rejects(late.client.call(find('token list'), {}), {
-    code: 'rate_limited',
-    retryAfterSeconds: 3600,
-  })
+  await t.rejects(late.client.call(find('token list'), {}), { code: 'rate_limited', retryAfterSeconds: 3600 })
   t.same(late.waits, [], 'an hour is not waited for')
   const final = clientOf([busy(409, 'conflict')])
   await t.rejects(final.client.call(find('token create'), {}), { code: 'conflict' })
