@@ -49,7 +49,7 @@ export class CommandTree {
     const width = () => columns
     // Commander copies these settings to the commands created below.
     program
-      .description('A token vault in your terminal, and a drop-in local server of the same interface.')
+      .description('A token vault in your terminal, and a server for your tests.')
       .version(VERSION, '-V, --version', 'print the version')
       .helpOption('-h, --help', 'print help for a command')
       .helpCommand(false)
