@@ -90,7 +90,8 @@ class CommandLine {
     const process = this.#process
     const { terminal = detectTerminal(process, process.env, {}), config } = this.#context ?? {}
     const format = config === undefined ? findFormat(process) : config.output
-    await printProblem(terminal, toProblem(error, reference, 'owner'), format)
+    // The exit code tells of the failure also if the text cannot be written, as on a full disk.
+    await printProblem(terminal, toProblem(error, reference, 'owner'), format).catch(() => undefined)
     return error instanceof CofferError ? error.exit : 1
   }
 

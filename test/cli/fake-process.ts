@@ -26,6 +26,7 @@ export interface Run {
   watch?(text: string): void
   /** The code that every write to standard output fails with. */
   stdoutFailure?: string
+  stderrFailure?: string
 }
 
 export type Answer = readonly [question: string, keys: string]
@@ -57,7 +58,7 @@ export async function runProcess(
     sendInterrupt()
   }
   const stdout = createOutput({ isTTY, columns, watch, failure: run.stdoutFailure })
-  const stderr = createOutput({ isTTY, columns, watch })
+  const stderr = createOutput({ isTTY, columns, watch, failure: run.stderrFailure })
   const code = await main({
     argv: ['node', 'coffer', ...words],
     env,

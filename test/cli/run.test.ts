@@ -102,16 +102,12 @@ t.test('--all walks the pages, in every output', async (t) => {
 
 t.test('a reader that goes away ends the output quietly, and any other failure is said', async (t) => {
   const home = await createFilledHome(t, 2)
-  for (const line of [
-    'token list',
-    'token list --all -o ndjson',
-    'token --help',
-    '--version',
-    'completion bash',
-  ])
+  const lines = 'token list,token list --all -o ndjson,token --help,--version,completion bash'
+  for (const line of lines.split(','))
     t.same(await home.run(line, { stdoutFailure: 'EPIPE' }), { code: 0, stdout: '', stderr: '' }, line)
   const full = await home.run('token list', { stdoutFailure: 'ENOSPC' })
   t.match(full, { code: 1, stderr: 'error: The output could not be written (ENOSPC).\n' })
+  t.match(await home.run('token get no-such', { stderrFailure: 'ENOSPC' }), { code: 3, stderr: '' })
 })
 
 t.test('destroying asks first, naming what is lost', async (t) => {
