@@ -264,7 +264,7 @@ t.test(
 t.test('a command that reads for long stores its log entries meanwhile', async () => {
   const engine = await createFileEngine(diskOptions(new FakeFiles(), 'command'))
   for (const end = Date.now() + 2_500; Date.now() < end; await new Promise((go) => setTimeout(go, 50)))
-    await engine.write((writer) => writer.append(logOf('a')), 'soon')
+    await engine.write((writer) => writer.append(logOf(`${Date.now()}`)), 'soon')
   await engine.close()
 })
 
