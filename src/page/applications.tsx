@@ -92,7 +92,7 @@ function ApplicationDetail({ of: application }: { of: Application }) {
             </li>
           </ol>
         </div>
-        <DryRun id={id} />
+        <DryRun key={id} id={id} />
       </div>
       <div class="columns">
         <div class="stack">

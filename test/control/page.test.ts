@@ -208,6 +208,7 @@ t.test('every screen works, and none shows plaintext', { ...needsChromium, timeo
 
   await show(page, 'applications', 'Applications')
   await page.getByRole('link', { name: 'support' }).click()
+  await page.locator('.detail').getByRole('heading', { name: 'support' }).waitFor()
   await page.getByLabel('Container or token').fill('customer-ada')
   await page.getByRole('button', { name: 'Ask' }).click()
   await page.getByText('no rule and no permission grants it').waitFor()
