@@ -1,8 +1,5 @@
 import { readdirSync, readFileSync } from 'node:fs'
-import { SourceMap } from 'node:module'
 import { dirname, join, relative } from 'node:path'
-import { type Node, parse } from 'acorn'
-import { transform } from 'esbuild'
 import t from 'tap'
 import { VERSION } from '../src/version.js'
 
@@ -170,96 +167,6 @@ t.test('the SQL is what engines of the protocol have in common', async (t) => {
     }
   }
   t.ok(own.length > 10)
-})
-
-t.test('no file grows beyond what one can read at once, tables aside', async (t) => {
-  const tables = ['domain/token/token-types.ts', 'domain/expression/standard-filters.ts']
-
-  for (const file of files.filter((name) => !tables.includes(name))) {
-    const lines = readFileSync(join(source, file), 'utf8').split('\n').length - 1
-    t.ok(lines <= 300, `${file} has ${lines} lines`)
-  }
-})
-
-const MAX_FUNCTION_LINES = 80
-
-/** The lines of the longest function of these files, until they are divided. */
-const LONGER_FUNCTIONS: Record<string, number> = {
-  'storage/node-files.ts': 82,
-}
-
-t.test('no function has more than 80 lines', async (t) => {
-  const tooLong: string[] = []
-  let functions = 0
-  for (const file of files) {
-    const text = readFileSync(join(source, file), 'utf8')
-    const { code, map } = await transform(text, {
-      loader: file.endsWith('x') ? 'tsx' : 'ts',
-      sourcemap: 'external',
-    })
-    const origins = new SourceMap(JSON.parse(map))
-    const lineOf = ({ line, column }: { line: number; column: number }) =>
-      (origins.findEntry(line - 1, column) as { originalLine: number }).originalLine
-    for (const { loc, type } of listNodes(
-      parse(code, { ecmaVersion: 2024, sourceType: 'module', locations: true }),
-    )) {
-      if (!/Function/.test(type)) continue
-      const first = lineOf(loc!.start)
-      const lines = lineOf({ line: loc!.end.line, column: loc!.end.column - 1 }) - first + 1
-      functions += 1
-      if (lines > (LONGER_FUNCTIONS[file] ?? MAX_FUNCTION_LINES))
-        tooLong.push(`${file}:${first + 1}: ${lines}`)
-    }
-  }
-  t.same(tooLong, [])
-  t.ok(functions > 2_000, `${functions} functions`)
-})
-
-function* listNodes(value: unknown): Generator<Node> {
-  if (typeof value !== 'object' || value === null) return
-  if ('type' in value && 'loc' in value) yield value as Node
-  for (const inner of Object.values(value)) yield* listNodes(inner)
-}
-
-t.test('no folder has more than 20 files beside each other', async (t) => {
-  const folders = [...new Set(files.map((file) => dirname(file)))]
-  for (const folder of folders) {
-    const { length } = files.filter((file) => dirname(file) === folder)
-    t.ok(length <= 20, `${folder} has ${length} files`)
-  }
-})
-
-/**
- * The most lines that each folder of `src` may have. If a change needs more, it raises the number here and says why in its
- * commit; if it needs fewer, it lowers the number.
- */
-const BUDGETS: Record<string, number> = {
-  '.': 500,
-  cli: 7100,
-  client: 600,
-  control: 1350,
-  crypto: 700,
-  delivery: 550,
-  domain: 5400,
-  framework: 2900,
-  http: 2250,
-  ipc: 250,
-  library: 400,
-  operations: 7350,
-  page: 3350,
-  reactor: 3650,
-  storage: 8950,
-  vault: 1700,
-}
-
-t.test('each folder keeps its budget of lines', async (t) => {
-  const lines: Record<string, number> = {}
-  for (const file of files) {
-    const folder = file.includes('/') ? folderOf(file) : '.'
-    lines[folder] = (lines[folder] ?? 0) + readFileSync(join(source, file), 'utf8').split('\n').length - 1
-  }
-  for (const [folder, count] of Object.entries(lines))
-    t.ok(count <= (BUDGETS[folder] ?? 0), `${folder} has ${count} lines, its budget is ${BUDGETS[folder]}`)
 })
 
 t.test('the version is that of the package', async (t) => {
