@@ -7,6 +7,7 @@ import type { EntityType } from '../domain/records/log-record.js'
 import type { RecordOf } from '../domain/records/records.js'
 import { CofferError, validationError } from '../errors.js'
 import type { StoreReader, StoreWriter } from '../storage/store.js'
+import { authorizeNow } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
 import { EncodedJson, type ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, OperationInput, Outcome } from './operation.js'
@@ -64,8 +65,9 @@ export async function runIdempotent(
   try {
     const { id, stored, isUsable } = await host.store.read(async (reader) => {
       const id = await host.hashSecret(scope, reader)
+      const current = await authorizeNow(caller, definition, reader)
       const stored = await reader.get('answer', caller.tenant, id)
-      return { id, stored, isUsable: stored && (await checkSubjects(reader, caller, definition, stored)) }
+      return { id, stored, isUsable: stored && (await checkSubjects(reader, current, definition, stored)) }
     })
     if (stored !== undefined && isUsable) return replay(stored, limits)
     return await work(new IdempotentAnswer(definition, id, stored))

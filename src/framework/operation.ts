@@ -82,8 +82,12 @@ export interface AuditEntry {
 
 type Call = [caller: Caller, definition: AnyOperation, input: OperationInput]
 
-/** Tools of a handler of several units of work, for example one that waits for something slow in between. */
+/**
+ * Tools of a handler of several units of work, for example one that waits for something slow in between. In each unit the
+ * caller has the rights of that moment. If it may not perform the operation any more, the unit is refused.
+ */
 export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
+  /** With the rights of the beginning. A decision is made by that of a {@link Context}. */
   readonly caller: Caller
   readonly traceId: string
   readonly limits: ResponseLimits
@@ -91,6 +95,13 @@ export interface Session extends Omit<Effects, 'random' | 'isEqualSecret'> {
   inUnit<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
   /** Like `inUnit`; its result is the answer, which is stored in it if there is an idempotency key. */
   conclude<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /**
+   * Like `inUnit`, but whatever rights the caller has by now: it records what was done. Contract: `work` gives the caller
+   * nothing, and decides nothing by the rights.
+   */
+  record<T>(work: (context: Context) => Promise<T>, durability?: Durability): Promise<T>
+  /** In this unit of work, else in one of its own. @throws CofferError `unauthenticated`, `forbidden` if the caller may not perform the operation any more */
+  requireRights(reader?: StoreReader): Promise<void>
   vault: Context['vault']
   /** Checks the input of another operation. The returned function runs it as `caller`. @throws CofferError as `perform` */
   prepare(...call: Call): Promise<(context: Context) => Promise<unknown>>

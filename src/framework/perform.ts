@@ -2,6 +2,7 @@
 import { andThen } from '../domain/awaitable.js'
 import { collect, refuseErrors } from '../domain/property-errors.js'
 import { CofferError, noRevealError, type PropertyErrors } from '../errors.js'
+import { admit, authorizeNow, requireOwner } from './caller/authorize.js'
 import type { Caller } from './caller/caller.js'
 import { type IdempotentAnswer, runIdempotent } from './idempotency.js'
 import { LOCAL_LIMITS, type ResponseLimits, toAnswer } from './limits.js'
@@ -23,7 +24,7 @@ import {
 } from './operation.js'
 import type { OutboundAnswer, RelayRequest } from './ports/outbound.js'
 import { completeValue, dropMistyped } from './schema.js'
-import { type Execution, requireOwner, runUnit } from './unit.js'
+import { callerOfUnit, type Execution, runUnit } from './unit.js'
 
 export interface PerformOptions {
   /** Errors of properties that could not be parsed; reported together with those of validation. */
@@ -48,9 +49,9 @@ export function perform(
     run({ host, caller, definition, traceId, generation, limits, answer }, input, errors)
   if (key === undefined || !takesIdempotencyKey(definition)) return runAs()
   const runOnce = async () => {
-    authorize(caller, definition)
+    const admitted = await admit(host.store, caller, definition)
     if (/^[ -~]+$/.test(key) && key.length <= MAX_KEY_CHARACTERS)
-      return runIdempotent(host, caller, { definition, input, key, limits }, runAs)
+      return runIdempotent(host, admitted, { definition, input, key, limits }, runAs)
     const wrong = `must have 1 to ${MAX_KEY_CHARACTERS} printable ASCII characters`
     return runAs(undefined, { ...parseErrors, [IDEMPOTENCY_KEY]: [wrong] })
   }
@@ -59,9 +60,11 @@ export function perform(
 
 const keepAll = (outcome: Outcome) => outcome
 
-async function run(execution: Execution, input: OperationInput, parseErrors?: Readonly<PropertyErrors>) {
-  const { host, caller, definition, limits, answer } = execution
-  authorize(caller, definition)
+async function run(asked: Execution, input: OperationInput, parseErrors?: Readonly<PropertyErrors>) {
+  const { host, definition, limits, answer } = asked
+  const admitting = admit(host.store, asked.caller, definition)
+  const caller = admitting instanceof Promise ? await admitting : admitting
+  const execution = caller === asked.caller ? asked : { ...asked, caller }
   const success = successOf(definition)
   const complete = completeValue(definition.input, input) as OperationInput
   if (caller.isNoReveal === true) refuseReveal(definition, complete)
@@ -96,15 +99,19 @@ function toOutcome(result: unknown, success: number): Outcome {
   return { status: statusCode, headers, result: body }
 }
 
-/** Contract: {@link authorize} accepted the caller, or the relay did. @throws CofferError those of the operation */
+/** `isAdmitted`: the relay has admitted the caller without a key. @throws CofferError as {@link perform} */
 export async function performRelay(
   host: Host,
   caller: Caller,
   definition: AnyOperation,
   request: RelayRequest,
-  traceId: string,
+  { traceId, isAdmitted }: { traceId: string; isAdmitted: boolean },
 ): Promise<OutboundAnswer> {
-  const execution = { host, caller, definition, traceId, generation: host.generation, limits: LOCAL_LIMITS }
+  const { generation } = host
+  const rest = { host, definition, traceId, generation, limits: LOCAL_LIMITS }
+  const execution: Execution = isAdmitted
+    ? { ...rest, caller, rights: 'admitted' }
+    : { ...rest, caller: await admit(host.store, caller, definition) }
   return definition.relay!.run(createSession(execution), request)
 }
 
@@ -136,6 +143,11 @@ function createSession(execution: Execution): Session {
     background: host.background,
     claims: host.claims,
     inUnit: (work, durability) => runUnit(execution, work, durability),
+    record: (work, durability) => runUnit({ ...execution, rights: 'record' }, work, durability),
+    requireRights: async (reader) => {
+      if (reader === undefined) await runUnit(execution, () => undefined, 'soon')
+      else await callerOfUnit(execution, reader)
+    },
     conclude: (work, durability) =>
       runUnit(execution, work, answer === undefined ? durability : 'now', (result) =>
         toOutcome(result, success),
@@ -150,11 +162,12 @@ function createSession(execution: Execution): Session {
       )
     },
     prepare: async (other, inner, input) => {
-      authorize(other, inner)
+      const admitted = await admit(host.store, other, inner)
       const complete = completeValue(inner.input, input) as OperationInput
       const checked = await checkInput(host, nowOf(host), inner, complete)
       return async (context) => {
-        const out = await inner.run!(context.as(other, inner.log ?? null), complete, checked)
+        const current = await authorizeNow(admitted, inner, context.store)
+        const out = await inner.run!(context.as(current, inner.log ?? null), complete, checked)
         return out instanceof Existing ? out.result : out
       }
     },
@@ -169,20 +182,6 @@ function createSession(execution: Execution): Session {
 async function recordTenant({ store, caller, audit }: Context): Promise<void> {
   const tenant = await store.get('tenant', 0, String(caller.tenant))
   if (tenant !== undefined) audit.record('tenant', tenant.id)
-}
-
-/** @throws CofferError `forbidden` naming the missing permissions, or the type of application */
-export function authorize(caller: Caller, definition: AnyOperation): void {
-  const { audience, permissions = [], needsOnePermission = false, onlyFor } = definition
-  if (audience === 'owner') requireOwner(undefined, caller)
-  if (caller.session?.isAuthorized === false)
-    throw new CofferError('forbidden', 'This session is not authorized yet.')
-  if (onlyFor !== undefined && (caller.applicationType !== onlyFor || caller.session !== undefined))
-    throw new CofferError('forbidden', `This requires the key of a ${onlyFor} application.`)
-  const missing = permissions.filter((permission) => !caller.holds(permission))
-  if (missing.length === 0 || (needsOnePermission && caller.holds(...permissions))) return
-  const names = missing.join(needsOnePermission ? ' or ' : ' and ')
-  throw new CofferError('forbidden', `This requires the permission ${names}.`)
 }
 
 /** @throws CofferError `forbidden` for what gives data or a key, now or by a rule that it makes */

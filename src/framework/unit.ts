@@ -5,16 +5,16 @@ import type { EntityType } from '../domain/records/log-record.js'
 import type { Kind } from '../domain/records/records.js'
 import type { WebhookEvent } from '../domain/webhook/events.js'
 import { CofferError, conflict } from '../errors.js'
-import type { Condition, Durability, StoreWriter } from '../storage/store.js'
-import { versionOf } from './caller/authenticate.js'
-import { type Caller, requireCurrent } from './caller/caller.js'
+import type { Condition, Durability, StoreReader, StoreWriter } from '../storage/store.js'
+import { authorizeNow, requireOwner } from './caller/authorize.js'
+import { type Caller, currentCaller } from './caller/caller.js'
 import { writeEntries } from './events.js'
 import { type IdempotentAnswer, removeAnswersOfDeleted } from './idempotency.js'
 import type { ResponseLimits } from './limits.js'
 import type { AnyOperation, AuditEntry, Context, Host, LogEntry, Outcome } from './operation.js'
 import type { Waiting } from './ports/deliveries.js'
 
-/** One run of an operation, without its input. The permissions of the caller are checked. */
+/** One run of an operation, without its input. The caller was authorized with the rights that it had. */
 export interface Execution {
   host: Host
   caller: Caller
@@ -24,15 +24,21 @@ export interface Execution {
   limits: ResponseLimits
   answer?: IdempotentAnswer | undefined
   outer?: IdempotentAnswer | undefined
+  /**
+   * How each unit of work checks the rights that the caller has by then. Default: they must still permit the operation.
+   * `admitted`: a relay admits the caller, whose source says whether it still does. `record`: not at all.
+   */
+  rights?: 'admitted' | 'record'
 }
 
 /** Runs `work` in a unit and writes its log records. With `toOutcome` its result is the answer, stored in that unit. */
 export async function runUnit<T>(
-  { host, caller, definition, traceId, generation, answer, outer }: Execution,
+  execution: Execution,
   work: (context: Context) => Awaitable<T>,
   durability?: Durability,
   toOutcome?: (out: T) => Outcome,
 ): Promise<T> {
+  const { host, caller, definition, traceId, generation, answer, outer } = execution
   // A read may be answered before its log record is synced; a change may not.
   const usual = definition.log?.operation === 'read' ? 'soon' : 'now'
   let recorded: AuditEntry[] = []
@@ -47,11 +53,12 @@ export async function runUnit<T>(
     recorded = []
     waiting = []
     if (host.generation !== generation) throw staleWorkError()
-    if (caller.cached !== undefined) requireCurrent(caller.cached, versionOf(store))
-    const context = new UnitContext(host, store, caller, definition.log, recorded, waiting)
-    return andThen(work(context), (out) => {
-      const writing = recorded.length === 0 ? undefined : writeLog(context, recorded, traceId)
-      return andThen(writing, () => (answer === undefined && !hasDeleted() ? out : conclude(context, out)))
+    return andThen(callerOfUnit(execution, store), (current) => {
+      const context = new UnitContext(host, store, current, definition.log, recorded, waiting)
+      return andThen(work(context), (out) => {
+        const writing = recorded.length === 0 ? undefined : writeLog(context, recorded, traceId)
+        return andThen(writing, () => (answer === undefined && !hasDeleted() ? out : conclude(context, out)))
+      })
     })
   }, durability ?? usual)
   if (answer !== undefined && toOutcome !== undefined) answer.isStored = true
@@ -61,14 +68,17 @@ export async function runUnit<T>(
   return out
 }
 
-export function staleWorkError(): CofferError {
-  return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
+/** Returns the caller with the rights that it has in this unit of work. @throws CofferError `unauthenticated`, `forbidden` */
+export function callerOfUnit(
+  { caller, definition, rights }: Execution,
+  store: StoreReader,
+): Awaitable<Caller> {
+  if (rights === 'record') return caller
+  return rights === 'admitted' ? currentCaller(caller, store) : authorizeNow(caller, definition, store)
 }
 
-/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
-export function requireOwner<T>(granted: T, { grants }: Caller): T {
-  if (grants === undefined) return granted
-  throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+export function staleWorkError(): CofferError {
+  return conflict('The vault was reset, restored or deleted while this was under way, so it was not done.')
 }
 
 /** A class, and no object of functions, because one is made for each request. */

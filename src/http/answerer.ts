@@ -1,9 +1,10 @@
 /** Handles a request: route, API key, permission, body, `perform`. This order decides the error that callers get. */
 import { CofferError, type Problem } from '../errors.js'
-import { type Caller, noRevealCaller, retryIfStale } from '../framework/caller/caller.js'
+import { admit, authorizeNow } from '../framework/caller/authorize.js'
+import { type Caller, noRevealCaller } from '../framework/caller/caller.js'
 import { LOCAL_LIMITS } from '../framework/limits.js'
 import { type Host, IDEMPOTENCY_KEY } from '../framework/operation.js'
-import { authorize, perform, performRelay } from '../framework/perform.js'
+import { perform, performRelay } from '../framework/perform.js'
 import type { Endpoint, Registry } from '../framework/registry.js'
 import type { AccessEntry } from './access-log.js'
 import type { HttpRequest, HttpResponse } from './exchange.js'
@@ -18,7 +19,7 @@ import { createRouter, type Match, type RelayMatch } from './router.js'
 export interface AnswererOptions {
   host: Host
   registry: Registry
-  /** The caller that `key` belongs to; one that may be out of date if `allowsCached`. @throws CofferError `unauthenticated` */
+  /** The caller that `key` belongs to. `allowsCached`: one of before the last change on another server may be returned. @throws CofferError `unauthenticated` */
   authenticate(host: Host, key: string, how: { request: HttpRequest; allowsCached: boolean }): Promise<Caller>
   prefix: string
   bodyLimitBytes: number
@@ -166,9 +167,10 @@ class RequestState {
     const relayed = { method, path, query, headers, prefix: prefix.toLowerCase(), readBody, left, through }
     const admitted = await relay.admit(host, relayed)
     const caller = admitted === undefined ? await this.#identify(false) : this.#limit(admitted)
-    if (admitted === undefined) authorize(caller, operation)
-    else this.#admit(caller)
-    const answer = await performRelay(host, caller, operation, relayed, this.#traceId)
+    const isAdmitted = admitted !== undefined
+    if (isAdmitted) this.#admit(caller)
+    const about = { traceId: this.#traceId, isAdmitted }
+    const answer = await performRelay(host, caller, operation, relayed, about)
     const content = answer.whole === undefined ? { stream: answer.body } : { bytes: answer.whole }
     return { status: answer.status, headers: { ...answer.headers }, body: '', ...content }
   }
@@ -180,25 +182,36 @@ class RequestState {
     this.#route = endpoint.path
     const idempotencyKey = readHeader(request.headers, names.idempotencyKey)
     // One unit of work can check a cached caller.
-    const caller = await this.#identify(operation.runDetached === undefined && idempotencyKey === undefined)
+    const identified = await this.#identify(
+      operation.runDetached === undefined && idempotencyKey === undefined,
+    )
     // `perform` checks the permission too; here it avoids reading a body that is not allowed.
-    await retryIfStale(caller, (current) => authorize(current, operation))
+    const caller = await admit(host.store, identified, operation)
     const body = endpoint.takesBody ? await readBodyInput(request, operation, bodyLimitBytes) : {}
     try {
       const query = readQuery(endpoint, search)
       const input = { ...body, ...query.input, ...parameters() }
       const limits = request.lease ?? ENCODED_LIMITS
       const options = { parseErrors: query.parseErrors, limits, idempotencyKey }
-      const outcome = await retryIfStale(caller, (current) =>
-        perform(host, current, operation, input, this.#traceId, options),
-      )
+      const outcome = await perform(host, caller, operation, input, this.#traceId, options)
       const { status, headers, result, isReplayed } = outcome
       const answer =
         headers === undefined ? answerResult(status, result) : answerGiven(status, headers, result)
       if (isReplayed) answer.headers[names.replayed] = 'true'
       return answer
     } catch (error) {
-      throw renameAsSent(error, endpoint, names)
+      throw renameAsSent(await this.#reasonOf(error, caller, operation), endpoint, names)
+    }
+  }
+
+  /** Errors of the input come before any unit of work, so nothing has asked yet whether the caller may still do this. */
+  async #reasonOf(error: unknown, caller: Caller, operation: Match['operation']): Promise<unknown> {
+    if (!(error instanceof CofferError) || error.errors === undefined) return error
+    try {
+      await this.#parts.host.store.read((reader) => authorizeNow(caller, operation, reader))
+      return error
+    } catch (refusal) {
+      return refusal
     }
   }
 

@@ -50,7 +50,7 @@ async function open(t: Test, changes: Partial<AnswererOptions> = {}) {
     const isJson = answer.headers['content-type']?.includes('json')
     return { ...answer, json: isJson ? JSON.parse(answer.body) : undefined }
   }
-  return { vault, ask, all, reader, entries, faults }
+  return { vault, ask, answerer, all, reader, entries, faults }
 }
 
 const TOKEN = '{"type":"token","data":1}'
@@ -74,6 +74,30 @@ t.test('an answer has its status, its type and the trace id of its request', asy
     t.equal(headers['svc-trace-id'] === traceId, isFit, 'it is taken if it is fit to be logged')
     t.equal(json.instance, headers['svc-trace-id'])
   }
+})
+
+t.test('a key that is deleted while the body arrives is refused', async (t) => {
+  const { vault, ask, answerer } = await open(t)
+  const permissions = permissionsOf('private')
+  for (const [target, body] of [
+    ['/tokens', TOKEN],
+    ['/tokens', '{"type":"none"}'],
+    ['/detokenize', '{}'],
+    ['/tokens/search', '{}'],
+  ] as const) {
+    const { id, key } = await vault.createApplication('private', { permissions })
+    const { status } = await answerer({
+      method: 'POST',
+      target,
+      headers: { 'svc-api-key': key, 'content-type': 'application/json' },
+      readBody: async () => {
+        await vault.ask('app delete', { id })
+        return Buffer.from(body)
+      },
+    })
+    t.equal(status, 401, `${target} ${body}`)
+  }
+  t.equal((await ask('GET /tokens')).json.data.length, 0)
 })
 
 t.test('a path knows its methods', async (t) => {

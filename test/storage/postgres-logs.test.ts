@@ -7,7 +7,6 @@ import { loadSodium } from '../../src/crypto/sodium.js'
 import { batchKey } from '../../src/domain/records/taken-batches.js'
 import { CofferError } from '../../src/errors.js'
 import { authenticate } from '../../src/framework/caller/authenticate.js'
-import { retryIfStale } from '../../src/framework/caller/caller.js'
 import { perform } from '../../src/framework/perform.js'
 import { registry } from '../../src/operations/all.js'
 import { createEntry } from '../../src/storage/barrier/log-block.js'
@@ -139,7 +138,7 @@ t.test('a key that was deleted is refused, though the store has lost the last ch
   const read = async (app: App) => {
     try {
       const caller = await authenticate(app, key, { allowsCached: true })
-      return (await retryIfStale(caller, (known) => perform(app, known, get, { id: 'read' }, 'trace'))).status
+      return (await perform(app, caller, get, { id: 'read' }, 'trace')).status
     } catch (error) {
       return (error as CofferError).code
     }

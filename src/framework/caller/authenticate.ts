@@ -6,82 +6,130 @@ import { isKey } from '../../domain/text/base58.js'
 import { CofferError } from '../../errors.js'
 import type { StoreReader } from '../../storage/store.js'
 import type { Host } from '../operation.js'
-import { type Caller, decideBy } from './caller.js'
+import { type Caller, decideBy, type RightsSource } from './caller.js'
 
 const DEPENDS_ON: readonly Kind[] = ['settings', 'api_key', 'tenant', 'application']
+const SESSION_DEPENDS_ON: readonly Kind[] = [...DEPENDS_ON, 'session']
 
-/** `allowsCached`: for a unit in `retryIfStale`. @throws CofferError `unauthenticated`, without a reason */
+/**
+ * `allowsCached`: the caller may have been read before the last change on another server. Contract: nothing is answered
+ * before a unit of work has asked its source. @throws CofferError `unauthenticated`, without a reason
+ */
 export async function authenticate(
   host: Host,
   key: string,
   { allowsCached = false }: { allowsCached?: boolean } = {},
 ): Promise<Caller> {
-  if (isKey(key, SESSION_KEY)) return host.store.read((reader) => readSession(host, key, reader))
-  if (!isKey(key, API_KEY)) throw unauthenticated()
+  const isSession = isKey(key, SESSION_KEY)
+  if (!isSession && !isKey(key, API_KEY)) throw unauthenticated()
   const current = host.store.changeCounter(DEPENDS_ON)
   const version = current ?? (allowsCached ? host.store.cachedCounter(DEPENDS_ON) : undefined)
-  const known = version === undefined ? undefined : host.callers.find(key, version)
-  if (known !== undefined && current !== undefined) return known
-  if (known !== undefined)
-    // The spread is last: V8 gives an object that gets members after one a slow form, which costs microseconds.
-    return {
-      cached: { version: version!, isCurrent: false, renew: () => authenticate(host, key) },
-      ...known,
-    }
-  const { caller, expires, version: read } = await readCaller(host, key)
-  if (read !== undefined && !expires) host.callers.put(key, current ?? read, caller)
+  const known = isSession || version === undefined ? undefined : host.callers.find(key, version)
+  if (known !== undefined) return known
+  const { caller, until, counter } = await host.store.read(async (reader) => {
+    const hash = await host.hashSecret(key, reader)
+    const counter = reader.changeCounter(DEPENDS_ON)
+    return { counter, ...(await (isSession ? readSession : readKey)(host, hash, reader)) }
+  })
+  if (!isSession && counter !== undefined && until === undefined)
+    host.callers.put(key, current ?? counter, caller)
   return caller
 }
 
-/** Returns the version of the records that authentication reads; undefined if the unit has changed one. */
-export function versionOf(reader: StoreReader): number | undefined {
-  return reader.changeCounter(DEPENDS_ON)
+/** `until`: when the rights end, ms since the epoch; undefined if they do not. */
+interface Authenticated {
+  caller: Caller
+  until: number | undefined
 }
 
-function readCaller(host: Host, key: string) {
-  return host.store.read(async (reader) => {
-    const hash = await host.hashSecret(key, reader)
-    const entry = await reader.get('api_key', 0, hash)
-    if (entry?.application_id === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
-    const application = await requireApplication(reader, entry.tenant, entry.application_id)
-    if (!application.keys.some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
-    const caller = applicationCaller(entry.tenant, application)
-    return { caller, expires: application.expires_at !== undefined, version: versionOf(reader) }
-  })
+async function readKey(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
+  const isUnchanged = watch(reader, DEPENDS_ON)
+  const entry = await reader.get('api_key', 0, hash)
+  if (entry?.application_id === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
+  const application = await requireApplication(reader, entry.tenant, entry.application_id)
+  if (!application.keys.some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
+  const until = earliest(expiryOf(application))
+  const source = createSource(isUnchanged, until, (later) => readKey(host, hash, later))
+  return { caller: { ...applicationCaller(entry.tenant, application), source }, until }
 }
 
 /** A session acts as the public application that created it, with what it was granted instead of its permissions. */
-async function readSession(host: Host, key: string, reader: StoreReader): Promise<Caller> {
-  const hash = await host.hashSecret(key, reader)
+async function readSession(host: Host, hash: string, reader: StoreReader): Promise<Authenticated> {
+  const isUnchanged = watch(reader, SESSION_DEPENDS_ON)
   const record = await reader.get('session', 0, hash)
   if (record === undefined || !host.isEqualSecret(record.id, hash)) throw unauthenticated()
-  const { id, tenant, authorized } = record
+  const { id, tenant, authorized, expires } = record
   const application = await requireApplication(reader, tenant, record.application_id)
-  const caller = applicationCaller(tenant, application)
+  const authorizer = authorized && (await requireApplication(reader, tenant, authorized.by))
+  const until = earliest(expires, expiryOf(application), authorizer && expiryOf(authorizer))
+  const source = createSource(isUnchanged, until, (later) => readSession(host, hash, later))
   const session = { id, isAuthorized: authorized !== undefined }
-  if (authorized === undefined) return { ...caller, session, ...decideBy({ rules: [], permissions: [] }) }
-  const authorizer = await requireApplication(reader, tenant, authorized.by)
+  const caller = { ...applicationCaller(tenant, application), session, source }
+  if (authorized === undefined || authorizer === undefined)
+    return { caller: { ...caller, ...decideBy({ rules: [], permissions: [] }) }, until }
   const { values = {} } = (await reader.get('settings', 0, 'vault')) ?? {}
   const decider = settingOf(values, 'sessions.beyond_authorizer')
     ? decideBy(authorized)
     : decideBy({ ...authorized, of: 'session' }, { ...authorizer, of: 'authorizer' })
-  return { ...caller, session, ...decider }
+  return { caller: { ...caller, ...decider }, until }
 }
 
-export function isExpiredApplication({ expires_at }: ApplicationRecord, now: number): boolean {
-  return expires_at !== undefined && Date.parse(expires_at) <= now
+/**
+ * Says in a later unit of work whether no record of these kinds has changed since now. Contract: called before the records
+ * are read.
+ */
+function watch(reader: StoreReader, kinds: readonly Kind[]): (later: StoreReader) => boolean {
+  const version = reader.changeCounter(kinds)
+  return (later) => version !== undefined && later.changeCounter(kinds) === version
+}
+
+function createSource(
+  isUnchanged: (later: StoreReader) => boolean,
+  until: number | undefined,
+  read: (later: StoreReader) => Promise<Authenticated>,
+): RightsSource {
+  return {
+    isCurrent: (later) => isUnchanged(later) && (until === undefined || later.now < until),
+    read: async (later) => (await read(later)).caller,
+  }
+}
+
+function expiryOf({ expires_at }: ApplicationRecord): number | undefined {
+  return expires_at === undefined ? undefined : Date.parse(expires_at)
+}
+
+function earliest(...times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined)
+  return known.length === 0 ? undefined : Math.min(...known)
+}
+
+export function isExpiredApplication(application: ApplicationRecord, now: number): boolean {
+  const until = expiryOf(application)
+  return until !== undefined && until <= now
 }
 
 /** The caller that an application is with its key. @throws CofferError `not_found`, `unauthenticated` if it has expired */
-export async function readApplicationCaller(reader: StoreReader, tenant: number, id: string) {
+export async function readApplicationCaller(
+  reader: StoreReader,
+  tenant: number,
+  id: string,
+): Promise<Caller> {
+  return (await readApplication(reader, tenant, id)).caller
+}
+
+async function readApplication(reader: StoreReader, tenant: number, id: string): Promise<Authenticated> {
+  const isUnchanged = watch(reader, DEPENDS_ON)
   const application = await reader.get('application', tenant, id)
   if (application === undefined)
     throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
   if (isExpiredApplication(application, reader.now))
     throw new CofferError('unauthenticated', 'The key of this application has expired.')
-  return applicationCaller(tenant, application)
+  const until = expiryOf(application)
+  const source = createSource(isUnchanged, until, (later) => readApplication(later, tenant, id))
+  return { caller: { ...applicationCaller(tenant, application), source }, until }
 }
 
+/** It has no source: the rights are those of this record. */
 export function applicationCaller(tenant: number, application: ApplicationRecord): Caller {
   return {
     tenant,

@@ -7,8 +7,8 @@ import {
   stricterTransform,
   type Transform,
 } from '../../domain/access/permissions.js'
-import type { Awaitable } from '../../domain/awaitable.js'
-import { CofferError } from '../../errors.js'
+import { type Awaitable, andThen } from '../../domain/awaitable.js'
+import type { StoreReader } from '../../storage/store.js'
 
 const MAX_CALLERS = 1024
 const NAME_BYTES = 32
@@ -24,9 +24,21 @@ export interface Caller extends Decider {
   applicationType?: ApplicationType
   /** Present for a session of the application: the id of its record. Before it is authorized it may do nothing. */
   session?: { id: string; isAuthorized: boolean }
-  cached?: CachedCaller
+  /** Absent for the owner, whose rights do not change. */
+  source?: RightsSource
   /** It uses tokens, but gets no data, no new keys, and nothing that confirms a guess. */
   isNoReveal?: true
+}
+
+/**
+ * Where the rights of a caller were read. Time passes between reading and using them: a body arrives, code runs, a run
+ * waits. So each unit of work asks the source first ({@link currentCaller}).
+ */
+export interface RightsSource {
+  /** Whether this unit of work sees the records as they were read. It is local and cheap. */
+  isCurrent(reader: StoreReader): boolean
+  /** Reads the rights again. @throws CofferError `unauthenticated` if the key, the session or the application is gone */
+  read(reader: StoreReader): Awaitable<Caller>
 }
 
 interface Decider {
@@ -57,29 +69,40 @@ export function decideBy(...grants: readonly [DecidingGrants, ...DecidingGrants[
   }
 }
 
+/** Returns the caller with the rights that it has in this unit of work. @throws CofferError `unauthenticated` */
+export function currentCaller(caller: Caller, reader: StoreReader): Awaitable<Caller> {
+  const { source } = caller
+  return source === undefined || source.isCurrent(reader) ? caller : source.read(reader)
+}
+
+/** A copy of the caller with what `change` returns. It is changed in the same way when its rights are read again. */
+export function deriveCaller(caller: Caller, change: (caller: Caller) => Partial<Caller>): Caller {
+  const { source } = caller
+  const derived = { ...caller, ...change(caller) }
+  if (source === undefined) return derived
+  const read = (reader: StoreReader) =>
+    andThen(source.read(reader), (current) => deriveCaller(current, change))
+  return { ...derived, source: { isCurrent: source.isCurrent, read } }
+}
+
 /** A copy of the caller for which `permission` grants what token:use grants: one of them is enough on each container. */
 export function withGrant(permission: Permission, caller: Caller): Caller {
-  return {
-    ...caller,
-    transform: (needed, target) =>
-      caller.transform(needed, target, needed === 'token:use' ? permission : undefined),
-  }
+  return deriveCaller(caller, ({ transform }) => ({
+    transform: (needed, target) => transform(needed, target, needed === 'token:use' ? permission : undefined),
+  }))
 }
 
 export function maskingCaller(caller: Caller): Caller {
-  return {
-    ...caller,
+  return deriveCaller(caller, ({ transform }) => ({
     transform: (...about) => {
-      const transform = caller.transform(...about)
-      return transform && stricterTransform('mask', transform)
+      const decided = transform(...about)
+      return decided && stricterTransform('mask', decided)
     },
-  }
+  }))
 }
 
 export function noRevealCaller(caller: Caller): Caller {
-  const { cached } = caller
-  const renewed = cached && { cached: { ...cached, renew: async () => noRevealCaller(await cached.renew()) } }
-  return { ...maskingCaller(caller), ...renewed, isNoReveal: true }
+  return deriveCaller(maskingCaller(caller), () => ({ isNoReveal: true }))
 }
 
 /** The owner: every permission in the tenant. Data is masked unless `reveal`, so that nothing is shown by accident. */
@@ -93,7 +116,7 @@ export function ownerCaller(tenant: number, userId: string, { reveal }: { reveal
   }
 }
 
-/** The callers of verified keys. A cached caller may be out of date: {@link retryIfStale} retries once. */
+/** The callers of verified keys. One may be out of date, as any caller: its source tells. */
 export class CallerCache {
   readonly #callers = new BoundedMap<string, Caller>(MAX_CALLERS)
   readonly #mac: Mac
@@ -118,37 +141,4 @@ export class CallerCache {
   #nameOf(key: string): string {
     return Buffer.from(this.#mac(Buffer.from(key), NAME_BYTES)).toString('latin1')
   }
-}
-
-/** The state of a cached caller that is to be compared with the store. */
-export interface CachedCaller {
-  readonly version: number
-  /** Whether a unit of work has found the version unchanged: a failure from then on is not due to the cache. */
-  isCurrent: boolean
-  /** Authenticates anew. @throws CofferError `unauthenticated` */
-  readonly renew: () => Promise<Caller>
-}
-
-class StaleCaller extends CofferError {
-  constructor() {
-    super('unavailable', 'What is known of the API key is out of date. Try again.', { retryAfterSeconds: 1 })
-  }
-}
-
-/** Contract: called first in every unit of work, whose engine confirms the present version. */
-export function requireCurrent(cached: CachedCaller, present: number | undefined): void {
-  cached.isCurrent = present === cached.version
-  if (!cached.isCurrent) throw new StaleCaller()
-}
-
-/** Runs `work`, and once more for the caller as the store has it now if the failure may be due to the cache. */
-export function retryIfStale<T>(caller: Caller, work: (caller: Caller) => Awaitable<T>): Awaitable<T> {
-  const { cached } = caller
-  if (cached === undefined) return work(caller)
-  return Promise.resolve(caller)
-    .then(work)
-    .catch(async (error) => {
-      if (cached.isCurrent && !(error instanceof StaleCaller)) throw error
-      return work(await cached.renew())
-    })
 }

@@ -1,7 +1,7 @@
 import { decideContainer, dependsOnId, type PassedOver } from '../../domain/access/access.js'
 import type { Permission, Transform } from '../../domain/access/permissions.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
-import type { Caller, DecidingGrants } from './caller.js'
+import { type Caller, type DecidingGrants, deriveCaller } from './caller.js'
 
 /** So many decisions are explained; a list by rules about the ids of tokens takes one for each token. */
 const MAX_DECISIONS = 1000
@@ -25,21 +25,16 @@ export function recordDecisions(
   notes: Map<string, ExplainedDecision>,
   most = MAX_DECISIONS,
 ): Caller {
-  const { cached } = caller
-  return {
-    ...caller,
-    ...(cached && {
-      cached: { ...cached, renew: async () => recordDecisions(await cached.renew(), notes, most) },
-    }),
+  return deriveCaller(caller, ({ grants, transform }) => ({
     transform: (permission, target, orBy) => {
       for (const container of notes.size < most ? target.containers : []) {
-        const explain = (grants?: DecidingGrants) => explainGrants(grants, permission, container, target.id)
-        for (const note of caller.grants?.map(explain) ?? [explain()])
+        const explain = (of?: DecidingGrants) => explainGrants(of, permission, container, target.id)
+        for (const note of grants?.map(explain) ?? [explain()])
           notes.set(JSON.stringify([note.of, permission, container, note.token]), note)
       }
-      return caller.transform(permission, target, orBy)
+      return transform(permission, target, orBy)
     },
-  }
+  }))
 }
 
 function explainGrants(

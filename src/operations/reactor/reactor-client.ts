@@ -2,11 +2,10 @@
 import { isObject } from '../../domain/json/json.js'
 import type { Secrets } from '../../domain/text/secrets.js'
 import { CofferError, validationError } from '../../errors.js'
-import type { Caller } from '../../framework/caller/caller.js'
+import { type Caller, deriveCaller } from '../../framework/caller/caller.js'
 import { LOCAL_LIMITS, type ResponseLimits } from '../../framework/limits.js'
 import type { AnyOperation, OperationInput, Session } from '../../framework/operation.js'
 import type { List } from '../../framework/page.js'
-import { authorize } from '../../framework/perform.js'
 import { type ClientCall, MAX_ANSWER_BYTES } from '../../framework/ports/reactors.js'
 import * as token from '../token/noun.js'
 import { searchTokens } from '../token/search.js'
@@ -44,26 +43,38 @@ const ATTRIBUTES = new Map([
   ['pageSize', 'size'],
 ])
 
-/** `secrets`: what the code reads in plaintext is added to them. */
-export function createClientCall(session: Session, application: Caller, secrets?: Secrets): ClientCall {
+/** `actor`: as whom the code calls. `secrets`: what the code reads in plaintext is added to them. */
+export function createClientCall(session: Session, actor: Caller, secrets?: Secrets): ClientCall {
   const perform = async (name: string, args: readonly unknown[]) => {
     const call = CALLS.get(name)
     if (call === undefined) throw new CofferError('not_found', `The client has no method ${name}.`)
     const [operation, read] = call
-    authorize(application, operation)
-    const result = await session.perform(application, operation, read(args), CODE)
-    if (secrets !== undefined) addRevealed(result, application, secrets)
+    if (secrets === undefined) return session.perform(actor, operation, read(args), CODE)
+    const revealed = new Set<string>()
+    const result = await session.perform(noteRevealed(actor, revealed), operation, read(args), CODE)
+    addRevealed(result, revealed, secrets)
     return result
   }
   return Object.assign(perform, { traceId: session.traceId })
 }
 
-/** Adds the data of each token in an answer that `application` sees in plaintext. */
-function addRevealed(answer: unknown, application: Caller, secrets: Secrets): void {
+/** A copy of the caller that adds the id of each token whose data a call shows it in plaintext. */
+function noteRevealed(actor: Caller, revealed: Set<string>): Caller {
+  return deriveCaller(actor, ({ transform }) => ({
+    transform: (permission, target, orBy) => {
+      const decided = transform(permission, target, orBy)
+      if (permission === 'token:read' && decided === 'reveal' && target.id !== undefined)
+        revealed.add(target.id)
+      return decided
+    },
+  }))
+}
+
+function addRevealed(answer: unknown, revealed: ReadonlySet<string>, secrets: Secrets): void {
   if (!isObject(answer)) return
   const page = answer as unknown as List<TokenView> | TokenView
-  for (const { id, containers, data } of 'pagination' in page ? page.data : [page])
-    if (containers && application.transform('token:read', { id, containers }) === 'reveal') secrets.add(data)
+  for (const { id, data } of 'pagination' in page ? page.data : [page])
+    if (revealed.has(id)) secrets.add(data)
 }
 
 function readBody(body: unknown): OperationInput {

@@ -51,16 +51,22 @@ export async function filterConditions(context: Context, filters: TokenFilters):
   return container.length === 0 ? conditions : [...conditions, await inContainers(context, container)]
 }
 
-/** Each is shown by its own rule, because its containers may have changed since it was located. */
+/**
+ * Each is shown by its own rule, because its containers may have changed since it was located. `asking`: the caller, whose
+ * rights may have changed by the time of a unit of work.
+ */
 export function listGranted(
-  caller: Caller,
+  asking: Caller,
   toConditions: (context: Context) => Promise<readonly Condition[]>,
   needed: readonly Permission[] = [],
 ): Listing<'token', TokenView> {
   return {
     kind: 'token',
-    where: async (context) => whereGranted(context, await toConditions(context), needed),
-    matches: matchesId(caller, needed),
+    where: async (context) => {
+      if (context.caller.dependsOnId === true && asking.dependsOnId !== true) throw rightsChanged()
+      return whereGranted(context, await toConditions(context), needed)
+    },
+    matches: matchesId(asking, needed),
     show: ({ caller }, record) => {
       const transform = caller.transform('token:read', record)
       return transform && viewToken(record, transform, caller)
@@ -73,11 +79,18 @@ export function listGranted(
   }
 }
 
+/** A list is read in another way if rules depend on token ids. */
+function rightsChanged(): CofferError {
+  const message = 'The rights of the caller have changed while the list was read. Try again.'
+  return new CofferError('unavailable', message, { retryAfterSeconds: 1 })
+}
+
 /** Undefined unless rules depend on token ids: then the index of containers cannot decide. */
-export function matchesId(caller: Caller, needed: readonly Permission[]) {
-  if (caller.dependsOnId !== true) return undefined
+export function matchesId({ dependsOnId }: Caller, needed: readonly Permission[]) {
+  if (dependsOnId !== true) return undefined
   const all = ['token:read', ...needed] as const
-  return (record: TokenRecord) => all.every((each) => caller.transform(each, record) !== undefined)
+  return (record: TokenRecord, { caller }: Context) =>
+    all.every((each) => caller.transform(each, record) !== undefined)
 }
 
 /** Decides by the rules once for each distinct set of containers, which are few, unless {@link matchesId} decides. */

@@ -220,7 +220,7 @@ async function findByFingerprint(context: Context, value: string, more: readonly
   const where = await whereGranted(context, conditions, [])
   let oldest: TokenRecord | undefined
   for await (const record of eachRecord(store, 'token', caller.tenant, where))
-    if (isEqual(record) && isReadable?.(record) !== false) oldest = record
+    if (isEqual(record) && isReadable?.(record, context) !== false) oldest = record
   return oldest
 }
 

@@ -1,0 +1,57 @@
+/** Whether a caller may perform an operation at all. Decisions on single tokens are those of the handler. */
+import { type Awaitable, andThen } from '../../domain/awaitable.js'
+import { CofferError } from '../../errors.js'
+import type { Store, StoreReader } from '../../storage/store.js'
+import type { AnyOperation } from '../operation.js'
+import { type Caller, currentCaller } from './caller.js'
+
+/** @throws CofferError `forbidden` naming the missing permissions, or the type of application */
+export function authorize(caller: Caller, definition: AnyOperation): void {
+  const { audience, permissions = [], needsOnePermission = false, onlyFor } = definition
+  if (audience === 'owner') requireOwner(undefined, caller)
+  if (caller.session?.isAuthorized === false)
+    throw new CofferError('forbidden', 'This session is not authorized yet.')
+  if (onlyFor !== undefined && (caller.applicationType !== onlyFor || caller.session !== undefined))
+    throw new CofferError('forbidden', `This requires the key of a ${onlyFor} application.`)
+  const missing = permissions.filter((permission) => !caller.holds(permission))
+  if (missing.length === 0 || (needsOnePermission && caller.holds(...permissions))) return
+  const names = missing.join(needsOnePermission ? ' or ' : ' and ')
+  throw new CofferError('forbidden', `This requires the permission ${names}.`)
+}
+
+/** Returns `granted` for the owner only. @throws CofferError `forbidden` */
+export function requireOwner<T>(granted: T, { grants }: Caller): T {
+  if (grants === undefined) return granted
+  throw new CofferError('forbidden', 'Only the owner of the vault may do this.')
+}
+
+/**
+ * Returns the caller with the rights that it has in this unit of work. Contract: `caller` was authorized with the rights that
+ * it had. @throws CofferError `unauthenticated`, `forbidden` if it may not perform the operation any more
+ */
+export function authorizeNow(
+  caller: Caller,
+  definition: AnyOperation,
+  reader: StoreReader,
+): Awaitable<Caller> {
+  return andThen(currentCaller(caller, reader), (current) => {
+    if (current !== caller) authorize(current, definition)
+    return current
+  })
+}
+
+/** Authorizes the caller; if it is refused, once more with the rights that it has now. @throws CofferError `forbidden`, `unauthenticated` */
+export function admit(store: Store, caller: Caller, definition: AnyOperation): Awaitable<Caller> {
+  try {
+    authorize(caller, definition)
+    return caller
+  } catch (error) {
+    if (caller.source === undefined) throw error
+    return store.read((reader) =>
+      andThen(currentCaller(caller, reader), (current) => {
+        authorize(current, definition)
+        return current
+      }),
+    )
+  }
+}
