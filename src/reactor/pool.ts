@@ -22,6 +22,7 @@ const MAX_GROWTH_MIB = 16
 const CHECKS = 'checks'
 
 interface Job extends Assignment, Work {
+  mayStart?: Invocation['mayStart']
   resolve(outcome: RunOutcome): void
   reject(error: unknown): void
 }
@@ -57,7 +58,7 @@ export class ReactorPool implements ReactorRuntime {
 
   async run(invocation: Invocation): Promise<ReactorRun> {
     const { tenant, caller = '', session = '', rights = '', reactor, code, client, timeMs } = invocation
-    const { args, rest, configuration, message: { body, ...head } = {} } = invocation
+    const { args, rest, configuration, message: { body, ...head } = {}, mayStart } = invocation
     const { prefix, limits: most, time } = this.#settings
     const limits = { ...most, timeMs: Math.min(most.timeMs, timeMs ?? most.timeMs) }
     const isTransform = invocation.message !== undefined
@@ -75,7 +76,7 @@ export class ReactorPool implements ReactorRuntime {
       version: createHash('sha256')
         .update(`${JSON.stringify([rights, configuration])}\n${code}`)
         .digest('base64'),
-      ...{ client, limits, message, body },
+      ...{ client, limits, message, body, mayStart },
       maxBodyBytes: isTransform ? MAX_TRANSFORMED_BYTES : 0,
     })
     // Three turns of the event loop: its message was parsed in this one; next its content is, then the answer is written.
@@ -179,10 +180,10 @@ export class ReactorPool implements ReactorRuntime {
     worker.cancelTimer()
     if (!(await this.#isStarted(worker))) {
       this.#workers.discard(worker)
-      if (this.#isClosed) throw this.#closedError()
-      throw new CofferError('unavailable', 'No process could be started for the reactor.')
+      throw this.#noProcess()
     }
     worker.freshMiB ??= this.#services.meter(guest.pid)
+    await this.#admit(worker, job, isWarm)
     const { code: _, ...withoutCode } = job.message as Extract<HostMessage, { kind: 'run' }>
     const run = new GuestRun(guest, isWarm ? { ...job, message: withoutCode } : job, this.#services)
     worker.run = run
@@ -194,6 +195,28 @@ export class ReactorPool implements ReactorRuntime {
     worker.run = undefined
     worker.runs += 1
     worker.busyMs += outcome.durationMs
+    this.#release(worker, isFit)
+  }
+
+  /** @throws CofferError those of `mayStart` */
+  async #admit(worker: Worker, { mayStart }: Job, isWarm: boolean): Promise<void> {
+    try {
+      await mayStart?.()
+    } catch (error) {
+      // A child that was not warm has not got the code that its assignment names.
+      this.#release(worker, isWarm)
+      throw error
+    }
+    // The child may have ended meanwhile.
+    if (!this.#workers.has(worker)) throw this.#noProcess()
+  }
+
+  #noProcess(): CofferError {
+    if (this.#isClosed) return this.#closedError()
+    return new CofferError('unavailable', 'No process could be started for the reactor.')
+  }
+
+  #release(worker: Worker, isFit: boolean): void {
     if (isFit && this.#mayServeAgain(worker)) this.#workers.keepWarm(worker)
     else this.#workers.discard(worker)
     this.#dispatch()

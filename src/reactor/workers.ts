@@ -58,6 +58,11 @@ export class Workers {
     if (!worker.isBusy) this.discard(worker)
   }
 
+  /** Whether its child has neither ended nor been discarded. */
+  has(worker: Worker): boolean {
+    return this.#all.has(worker)
+  }
+
   busyFor(caller: string): number {
     return this.#list(true).filter(({ assignment }) => assignment?.caller === caller).length
   }

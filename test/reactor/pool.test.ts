@@ -157,6 +157,32 @@ t.test('no child serves two reactors, tenants, applications, callers or sessions
   await Promise.all(runs)
 })
 
+t.test(
+  'a run asks whether it may start when its child is there, and gives a refused child nothing',
+  async (t) => {
+    const { guests, killed, run, complete } = setUp()
+    const refused = new Error('not any more')
+    const refuse = async () => {
+      throw refused
+    }
+    await t.rejects(run('a', { mayStart: refuse }), refused)
+    t.same(guests[0]!.sent, [])
+    t.same(killed(), [true], 'it has no code, so it is not taken for one that has')
+    await complete(1, 'a')
+    await t.rejects(run('a', { mayStart: refuse }), refused)
+    await complete(1, 'a')
+    t.same(killed(), [true, false], 'a warm child serves on')
+    let allow: () => void = () => undefined
+    const mayStart = () => new Promise<void>((resolve) => (allow = resolve))
+    const ended = run('a', { mayStart })
+    await settle()
+    guests[1]!.kill()
+    await settle()
+    allow()
+    await t.rejects(ended, { code: 'unavailable' }, 'its child ended meanwhile')
+  },
+)
+
 t.test('a child that waits for its caller makes room for another caller of the reactor', async (t) => {
   const { killed, complete } = setUp({ maxPerReactor: 2 })
   for (const [at, caller] of ['x', 'y', 'z'].entries())

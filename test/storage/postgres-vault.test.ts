@@ -25,6 +25,7 @@ import { rekey as changeKeys } from '../../src/vault/rekey.js'
 import { LEASE_MS } from '../../src/vault/shared-claims.js'
 import { isSigned, startReceiver } from '../delivery/receiver.js'
 import { findLeaks, type Haystack } from '../support/leak.js'
+import { statusOf, steerRuns } from '../support/steered-runs.js'
 import { createKey, locate, ask as tryAsk } from '../support/vault.js'
 import { CuttingProxy } from './cutting-proxy.js'
 import { type OwnServer, query, startPostgres } from './postgres-server.js'
@@ -130,6 +131,39 @@ t.test('a GET is one round trip, and the refusal of what was taken away elsewher
   t.equal((await get()).result.status, 200, 'granted elsewhere, where this server knows of a refusal')
   await ask(two, 'app delete', { id: app.id })
   t.equal((await get()).result.status, 401)
+})
+
+t.test('code that runs on one server loses the rights that are taken away on another', async (t) => {
+  const { one, two } = await openVaults(t, 2)
+  await ask(one, 'token create', token('kept'))
+  const runs = steerRuns(one)
+  const play = async () => {
+    const [invoker, bound] = [await createApp(one, ['reactor:invoke']), await createApp(one, ['token:read'])]
+    const given = { name: 'r', code: 'x', application: { id: bound.id } }
+    return { invoker, bound, id: (await ask(one, 'reactor create', given)).id }
+  }
+  const removals = [
+    [({ bound }) => ask(two, 'app delete', { id: bound.id }), 401, 200],
+    [({ invoker }) => ask(two, 'app delete', { id: invoker.id }), 401, 401],
+    [({ id }) => ask(two, 'reactor patch', { id, application: null }), 401, 200],
+  ] satisfies [(cast: Awaited<ReturnType<typeof play>>) => Promise<unknown>, number, number][]
+  for (const [remove, call, answer] of removals) {
+    const cast = await play()
+    const answering = statusOf(tryAsk(one, 'reactor react', { id: cast.id }, cast.invoker.key))
+    const run = await runs.next()
+    t.equal(await run.call('tokens.retrieve', 'kept'), 200)
+    await remove(cast)
+    t.equal(await run.call('tokens.retrieve', 'kept'), call)
+    run.end()
+    t.equal(await answering, answer)
+  }
+  const { invoker, id } = await play()
+  for (let count = 0; count < 5; count++) await tryAsk(one, 'reactor react-async', { id }, invoker.key)
+  const four = await Promise.all([1, 2, 3, 4].map(() => runs.next()))
+  await ask(two, 'app delete', { id: invoker.id })
+  for (const run of four) run.end()
+  await one.background.idle()
+  t.match(runs.counts(), { started: 0 }, 'the fifth run, which waited, does not start')
 })
 
 t.test('races through different servers end as some order would have them', async (t) => {

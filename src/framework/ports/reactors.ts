@@ -33,6 +33,8 @@ export interface Invocation {
   message?: TransformInput
   /** Lowers the time limit to so many ms, never raises it. */
   timeMs?: number | undefined
+  /** Called when a child is there, before it is given anything. If it throws, the run ends with that error. */
+  mayStart?(): Promise<void>
 }
 
 /** A message for a transform. Its body, UTF-8, passes through the host as it is: only the child parses it. */

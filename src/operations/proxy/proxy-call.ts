@@ -1,13 +1,14 @@
 import { canonicalJson } from '../../domain/json/json.js'
 import { type HeaderMap, readHeaders, readJsonBody, textOfBody } from '../../domain/proxy/code-answer.js'
 import { isKey } from '../../domain/text/base58.js'
-import { validationError } from '../../errors.js'
+import { CofferError, validationError } from '../../errors.js'
 import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller/caller.js'
 import { HttpAnswer, operation, type Relay } from '../../framework/operation.js'
 import { anyJson, component, text, textMap } from '../../framework/output.js'
 import type { RelayRequest } from '../../framework/ports/outbound.js'
 import { inputSchema } from '../../framework/schema.js'
+import type { StoreReader } from '../../storage/store.js'
 import { callDestination, describeCall, findKey, type Target } from './proxy-relay.js'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
@@ -23,15 +24,7 @@ const relay: Relay = {
     store.read(async (reader) => {
       const { key = '' } = readKey(request)
       const entry = await findKey(reader, (secret) => hashSecret(secret, reader), key)
-      if (entry === undefined) return undefined
-      const { tenant } = entry
-      const proxy = await reader.get('proxy', tenant, entry.proxy_id)
-      if (proxy?.require_auth !== false) return undefined
-      const application = await reader.get('application', tenant, proxy.application_id ?? '')
-      if (application !== undefined && !isExpiredApplication(application, reader.now))
-        return applicationCaller(tenant, application)
-      const actor: Caller['actor'] = { type: 'system', id: proxy.id }
-      return { tenant, actor, ...decideBy({ permissions: [], rules: [] }) }
+      return entry && readKeylessCaller(reader, entry.tenant, entry.proxy_id)
     }),
   run: (session, request) => {
     const { key, query } = readKey(request)
@@ -44,6 +37,32 @@ const relay: Relay = {
     const target: Target = key === undefined ? { url: url! } : isKey(key) ? { key } : { id: key }
     return callDestination(session, { ...request, query }, target)
   },
+}
+
+/** The caller of a proxy without a key: its application, else nobody. Undefined for a proxy that requires a key. */
+async function readKeylessCaller(
+  reader: StoreReader,
+  tenant: number,
+  id: string,
+): Promise<Caller | undefined> {
+  const proxy = await reader.get('proxy', tenant, id)
+  if (proxy?.require_auth !== false) return undefined
+  const found = await reader.get('application', tenant, proxy.application_id ?? '')
+  const isUsable = found !== undefined && !isExpiredApplication(found, reader.now)
+  const actor: Caller['actor'] = { type: 'system', id: proxy.id }
+  const caller = isUsable
+    ? applicationCaller(tenant, found)
+    : { tenant, actor, ...decideBy({ permissions: [], rules: [] }) }
+  const read = async (later: StoreReader) => {
+    const current = await readKeylessCaller(later, tenant, id)
+    if (current?.actor.id === caller.actor.id) return current
+    throw new CofferError(
+      'unauthenticated',
+      'This proxy, or its application, was deleted or changed during the call.',
+    )
+  }
+  // A change of the proxy is not seen by the counters of engines that are shared.
+  return { ...caller, source: { isCurrent: () => false, read } }
 }
 
 export const callProxy = operation({

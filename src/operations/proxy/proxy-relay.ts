@@ -26,12 +26,13 @@ import type { Context, Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer, type RelayRequest } from '../../framework/ports/outbound.js'
 import { MAX_TRANSFORMED_BYTES } from '../../framework/ports/reactors.js'
 import type { StoreReader } from '../../storage/store.js'
-import { boundCaller, scrubError } from '../reactor/react.js'
-import { conceal, findApplicationOf } from '../reactor/reactor.js'
+import { readCodeActor } from '../reactor/code-actor.js'
+import { scrubError } from '../reactor/react.js'
+import { conceal } from '../reactor/reactor.js'
 import { addSecret, findExpressions, readTokens, render, USE } from '../token/detokenize.js'
 import { logTokenUse } from '../token/token-access.js'
 import { CONTAINED, transform } from './proxy-transforms.js'
-import type { OpenProxy } from './proxy-values.js'
+import { type OpenProxy, rightsOfProxy } from './proxy-values.js'
 
 const MAX_TOKENS = 20
 /** Characters of a value of the configuration that may be a key. */
@@ -58,7 +59,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   const outbound = request.through?.(own) ?? own
   const read = await readCall(session, request, target)
   const { began, opened, destination, filled, used } = await session.inUnit(async (context) => {
-    const opened: OpenProxy = { ...(await open(context, target, prefix)), secrets }
+    const opened: OpenProxy = { ...(await open(session, context, target, prefix)), secrets }
     // Its transforms may send them, and shorter values are no secrets of theirs.
     for (const value of Object.values(opened.proxy?.configuration ?? {}))
       if (value.length >= MIN_SECRET) secrets?.add(value)
@@ -71,7 +72,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   let logging: Promise<void> | undefined
   const sent = () => {
     if (used.length > 0)
-      logging ??= session.inUnit(async (context) => {
+      logging ??= session.record(async (context) => {
         for (const token of used) await logTokenUse(context, token, USE.log, USE.transform)
       }, 'soon')
     logging?.catch(() => undefined)
@@ -86,7 +87,7 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
   }
   const status = secrets?.scrubStatus(given.status) ?? given.status
   const { base, proxy } = opened
-  await session.inUnit(async ({ audit, now }) => {
+  await session.record(async ({ audit, now }) => {
     if (proxy !== undefined) audit.record('proxy', proxy.id, { operation: 'use', message: 'Proxy used' })
     const type = proxy === undefined ? 'ephemeral' : 'configured'
     const response = { status, elapsed_ms: now - began }
@@ -95,6 +96,8 @@ async function relay(session: Session, request: RelayRequest, target: Target, se
     const about = { id: proxy?.id, name: proxy?.name, type, response }
     audit.emit({ type: 'proxy.invoked', about, more: { destination } })
   }, 'soon')
+  // The destination may have taken long.
+  await session.requireRights()
   return transformAnswer(session, opened, given)
 }
 
@@ -133,7 +136,7 @@ async function transformAnswer(
 export async function describeCall(session: Session, request: RelayRequest, target: Target) {
   const read = await readCall(session, request, target)
   return session.inUnit(async (context) => {
-    const opened = await open(context, target, request.prefix)
+    const opened = await open(session, context, target, request.prefix)
     const { filled } = await fill(context, opened, read, 'mask')
     const headers = { ...passRequestHeaders(filled.headers, request.prefix), ...read.connection }
     const text = textOfBody(filled.headers, filled.body)
@@ -155,7 +158,7 @@ export async function findKey(
   return tenant === undefined || proxy_id === undefined ? undefined : { tenant, proxy_id }
 }
 
-async function open(context: Context, target: Target, prefix: string): Promise<OpenProxy> {
+async function open(session: Session, context: Context, target: Target, prefix: string): Promise<OpenProxy> {
   const { store, caller } = context
   const { values: settings = {} } = (await store.get('settings', 0, 'vault')) ?? {}
   if ('url' in target) {
@@ -170,8 +173,7 @@ async function open(context: Context, target: Target, prefix: string): Promise<O
   const proxy =
     'id' in target ? await store.get('proxy', caller.tenant, target.id) : await findByKey(context, target.key)
   if (proxy === undefined) throw new CofferError('not_found', 'There is no proxy with this key or id.')
-  const application = await findApplicationOf(context, proxy)
-  const bound = application && boundCaller(context, application)
+  const { application: bound } = await readCodeActor(session, store, rightsOfProxy(caller.tenant, proxy.id))
   return { base: new URL(proxy.destination_url), proxy, bound, settings, prefix, made: new Map() }
 }
 

@@ -12,8 +12,9 @@ import { CofferError, codeFailed } from '../../errors.js'
 import { HttpAnswer, type Session } from '../../framework/operation.js'
 import { answerWhole, type OutboundAnswer } from '../../framework/ports/outbound.js'
 import type { Transformed, TransformInput } from '../../framework/ports/reactors.js'
+import { type CodeActor, readCodeActor } from '../reactor/code-actor.js'
 import { invoke, invokerOf, prepare } from '../reactor/react.js'
-import { applyOptions, MAX_READ_BYTES, type OpenProxy, textOfMessage } from './proxy-values.js'
+import { applyOptions, MAX_READ_BYTES, type OpenProxy, rightsOfProxy, textOfMessage } from './proxy-values.js'
 
 /** Parsing and writing a byte of a body, in steps of expressions. */
 const STEPS_OF_BYTE = 3
@@ -22,17 +23,39 @@ const WITHOUT_BODY: readonly number[] = [204, 205, 304]
 /** Headers that keep a browser from running what others made as ours. */
 export const CONTAINED = { 'content-security-policy': 'sandbox', 'x-content-type-options': 'nosniff' }
 
-/** May give an answer instead. @throws CofferError of the code; `validation`, `bad_gateway` for no text */
+interface TransformedMessage {
+  message: { headers: HeaderMap; body: Uint8Array }
+  /** Given instead of the message. */
+  answer?: OutboundAnswer
+}
+
+/** @throws CofferError of the code; `validation`, `bad_gateway` for no text; those of a caller that may call no longer */
 export async function transform(
   session: Session,
   opened: OpenProxy,
   given: TransformInput,
-): Promise<{ message: { headers: HeaderMap; body: Uint8Array }; answer?: OutboundAnswer }> {
+): Promise<TransformedMessage> {
   const { direction } = given
   const reactor = opened.proxy?.[`${direction}_reactor_id`]
+  const transforms = opened.proxy?.[`${direction}_transforms`] ?? []
+  if (reactor === undefined && transforms.length === 0) return { message: given }
+  const transformed =
+    reactor === undefined
+      ? await applyTransforms(session, opened, transforms, given)
+      : await runReactor(session, opened, reactor, given)
+  // The code may have run for long.
+  await session.requireRights()
+  return transformed
+}
+
+async function applyTransforms(
+  session: Session,
+  opened: OpenProxy,
+  transforms: readonly ProxyTransform[],
+  given: TransformInput,
+): Promise<TransformedMessage> {
   let message = given
-  if (reactor !== undefined) return runReactor(session, opened, reactor, message)
-  for (const [index, each] of (opened.proxy?.[`${direction}_transforms`] ?? []).entries()) {
+  for (const [index, each] of transforms.entries()) {
     if (!['code', 'mask'].includes(kindOf(each))) {
       message = await applyOptions(session, opened, each, message)
       session.turns.use(STEPS_OF_BYTE * message.body.length)
@@ -83,16 +106,17 @@ function orFailed<T>(read: () => T): T {
 
 async function run(
   session: Session,
-  { proxy, bound, settings, secrets }: OpenProxy,
+  { proxy, settings, secrets }: OpenProxy,
   transform: ProxyTransform,
   index: number,
   message: TransformInput,
 ) {
   const isCode = 'code' in transform
   const runtime: Partial<RuntimeOptions> = (isCode && transform.options?.runtime) || {}
+  const actor = isCode ? await readActor(session, proxy!.id, transform.code, index, message) : NO_ACTOR
   const reactors = await session.reactors(settings)
   const { outcome } = await reactors.run({
-    ...invokerOf(session, isCode ? bound : undefined, runtime, secrets),
+    ...invokerOf(session, actor, { timeout: runtime.timeout, secrets }),
     reactor: `proxy/${proxy?.id}/${message.direction}/${index}`,
     args: undefined,
     code: isCode ? transform.code : MASK_PROGRAM,
@@ -102,6 +126,20 @@ async function run(
   })
   if (outcome.kind === 'failure') throw outcome.error
   return outcome
+}
+
+/** A mask is a program of ours, which calls nothing. */
+const NO_ACTOR: CodeActor = { caller: undefined, application: undefined, rights: undefined }
+
+function readActor(
+  session: Session,
+  proxyId: string,
+  text: string,
+  index: number,
+  { direction }: TransformInput,
+): Promise<CodeActor> {
+  const readRights = rightsOfProxy(session.caller.tenant, proxyId, { direction, index, text })
+  return session.inUnit(({ store }) => readCodeActor(session, store, readRights), 'soon')
 }
 
 /** {@link toAnswer} with a body that is a value. */

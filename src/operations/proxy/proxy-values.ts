@@ -16,7 +16,7 @@ import { CofferError, validationError } from '../../errors.js'
 import { type Caller, noRevealCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import { MAX_TRANSFORMED_BYTES, type TransformInput } from '../../framework/ports/reactors.js'
-import { tokenizingCaller } from '../reactor/react.js'
+import { type ReadCodeRights, tokenizingCaller } from '../reactor/code-actor.js'
 import { findExpressions, render } from '../token/detokenize.js'
 import { createToken } from '../token/noun.js'
 
@@ -33,6 +33,26 @@ export interface OpenProxy {
   secrets?: Secrets | undefined
   /** The tokens that transforms of this call have made, by their references. */
   made: Map<Reference, unknown>
+}
+
+/**
+ * What the proxy lets its transforms do; `code`: the one with this code at this place, which may have permissions of its own
+ * while it is there.
+ */
+export function rightsOfProxy(
+  tenant: number,
+  id: string,
+  code?: { direction: TransformInput['direction']; index: number; text: string },
+): ReadCodeRights {
+  return async (reader) => {
+    const proxy = await reader.get('proxy', tenant, id)
+    if (proxy === undefined) throw new CofferError('not_found', 'The proxy of this call was deleted.')
+    const { application_id } = proxy
+    const transform = code && proxy[`${code.direction}_transforms`][code.index]
+    if (transform === undefined || !('code' in transform) || transform.code !== code?.text)
+      return { application_id }
+    return { application_id, permissions: transform.options?.runtime?.permissions }
+  }
 }
 
 /** @throws CofferError `validation`, also of the token; `forbidden`, `unprocessable`, `bad_gateway` */

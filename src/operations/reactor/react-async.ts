@@ -115,7 +115,7 @@ async function runAndKeep(session: Session, id: string, prepared: react.Prepared
         : { result: answer }
     await store.replace('reactor_result', caller.tenant, { ...record, ended }, { expires: now + KEPT_MS })
   }
-  const keepError = (error: unknown) => session.inUnit((context) => keep(context, fromSent(toSent(error))))
+  const keepError = (error: unknown) => session.record((context) => keep(context, fromSent(toSent(error))))
   await react
     .invoke(session, prepared, keep)
     .catch(keepError)

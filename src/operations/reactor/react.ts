@@ -1,17 +1,16 @@
 /** Invokes a reactor: detokenize, validate, run the code, tokenize its result, store the run. */
+import type { Target } from '../../domain/access/access.js'
 import { isObject } from '../../domain/json/json.js'
 import { type Lenient, omitUndefined } from '../../domain/omit-undefined.js'
 import { addError, collectLater, refuseErrors } from '../../domain/property-errors.js'
 import type { CodeAnswer } from '../../domain/proxy/code-answer.js'
 import { castArguments, castConfiguration } from '../../domain/reactor/formula.js'
-import { DEFAULT_IMAGE, type RuntimeOptions } from '../../domain/reactor/reactor.js'
-import type { ApplicationRecord, TokenRecord } from '../../domain/records/records.js'
+import type { TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { Secrets, WITHHELD } from '../../domain/text/secrets.js'
 import type { WebhookEvent } from '../../domain/webhook/events.js'
 import { CofferError, ERRORS, type PropertyErrors } from '../../errors.js'
-import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
-import { type Caller, decideBy, withGrant } from '../../framework/caller/caller.js'
+import { type Caller, withGrant } from '../../framework/caller/caller.js'
 import {
   type CheckTools,
   type Context,
@@ -23,9 +22,12 @@ import { anyJson, component } from '../../framework/output.js'
 import type { Invocation, ReactorRun } from '../../framework/ports/reactors.js'
 import { type Infer, inputSchema } from '../../framework/schema.js'
 import { requireRecord } from '../../framework/unit.js'
+import type { StoreReader } from '../../storage/store.js'
 import { addSecret, detokenize, type FoundExpressions, findExpressions, USE } from '../token/detokenize.js'
+import { notGranted } from '../token/token-access.js'
 import { tokenize } from '../token/tokenize.js'
-import { findApplicationOf, findFormulaOf, reactorId } from './reactor.js'
+import { type CodeActor, type ReadCodeRights, readCodeActor, tokenizingCaller } from './code-actor.js'
+import { findFormulaOf, reactorId } from './reactor.js'
 import { createClientCall } from './reactor-client.js'
 import { keepRun } from './reactor-runs.js'
 
@@ -120,7 +122,8 @@ export async function invoke(
       context.audit.emit(endedAs(event, run, ERRORS[error.code].title))
       await keep?.(context, error)
     }
-    await session.inUnit(keepError, keep === undefined ? 'soon' : 'now')
+    // The caller may be gone, which can be the error itself.
+    await session.record(keepError, keep === undefined ? 'soon' : 'now')
     throw error
   }
 }
@@ -186,27 +189,35 @@ export async function prepare(
 ) {
   const reactor = await requireRecord(context, 'reactor', request.id)
   const formula = await findFormulaOf(context, reactor)
-  const { configuration, runtime = { image: DEFAULT_IMAGE } } = reactor
-  const application = await findApplicationOf(context, reactor)
+  const { configuration, runtime } = reactor
+  const actor = await readCodeActor(session, context.store, readRightsOf(context.caller.tenant, reactor.id))
   const { values: settings = {} } = (await context.store.get('settings', 0, 'vault')) ?? {}
   const undeclared = settingOf(settings, 'reactors.undeclared_args')
-  const using = context.as(withGrant('reactor:invoke', context.caller))
   const { args: _, ...others } = bodyOf(request)
   const document = { ...others, ...omitUndefined({ args: request.args }) }
   const secrets = context.caller.isNoReveal ? new Secrets() : undefined
-  const reached = (record: TokenRecord) => secrets && addSecret(secrets, context, record)
+  const used: Target[] = []
+  const reached = (record: TokenRecord) => {
+    used.push({ id: record.id, containers: record.containers })
+    if (secrets !== undefined) addSecret(secrets, context, record)
+  }
   const access = { ...USE, configuration, reached }
   const { args: detokenized, ...rest } =
-    found === undefined ? document : await detokenize(using, document, found, access)
-  const bound = application && boundCaller(context, application)
+    found === undefined ? document : await detokenize(invokingContext(context), document, found, access)
   const invocation_type = asyncId === undefined ? 'sync' : 'async'
   const event = {
     about: { id: reactor.id, name: reactor.name },
     more: { request: omitUndefined({ id: asyncId, invocation_type }) },
   }
   context.audit.emit({ ...event, type: 'reactor.invoked' })
+  const requireUse = async (later: Context) => {
+    await requireRecord(later, 'reactor', reactor.id)
+    const { caller } = invokingContext(later)
+    if (used.some((each) => caller.transform(USE.permission, each) === undefined))
+      throw notGranted(USE.permission)
+  }
   const invocation: Invocation = {
-    ...invokerOf(session, bound, runtime, secrets),
+    ...invokerOf(session, actor, { timeout: runtime?.timeout, secrets, mayStart: requireUse }),
     reactor: reactor.id,
     code: reactor.code ?? formula?.code ?? '',
     args:
@@ -217,48 +228,50 @@ export async function prepare(
     configuration:
       formula === undefined ? configuration : castConfiguration(formula.configuration, configuration),
   }
-  return { actor: bound ?? context.caller, settings, secrets, event, invocation }
+  return { actor: actor.application ?? context.caller, settings, secrets, event, invocation }
+}
+
+/** For the tokens in arguments, the permission to invoke reactors grants what token:use does. */
+function invokingContext(context: Context): Context {
+  return context.as(withGrant('reactor:invoke', context.caller))
+}
+
+function readRightsOf(tenant: number, id: string): ReadCodeRights {
+  return async (reader: StoreReader) => {
+    const reactor = await reader.get('reactor', tenant, id)
+    if (reactor === undefined) throw new CofferError('not_found', 'There is no reactor with this id.')
+    return { application_id: reactor.application_id, permissions: reactor.runtime?.permissions }
+  }
 }
 
 export function callerKey({ actor: { type, id } }: Caller): string {
   return `${type}/${id}`
 }
 
-/** For whom code runs, and as whom: as `bound`, or with the permissions of `runtime` alone, on every container. */
+interface Invoking {
+  /** Seconds. */
+  timeout: number | undefined
+  secrets: Secrets | undefined
+  /** @throws CofferError if the code may not be given its arguments any more */
+  mayStart?(context: Context): Promise<void>
+}
+
+/** For whom code runs, and as whom. The run waits for its turn, so the rights are asked again when it starts. */
 export function invokerOf(
   session: Session,
-  bound: Caller | undefined,
-  { permissions = [], timeout }: Partial<RuntimeOptions>,
-  secrets: Secrets | undefined,
+  { caller, rights }: CodeActor,
+  { timeout, secrets, mayStart }: Invoking,
 ) {
-  const { tenant, actor, session: own } = session.caller
-  const granted = permissions.length > 0 && { tenant, actor, ...decideBy({ permissions, rules: [] }) }
-  const client = bound ?? granted
+  const { tenant, session: own } = session.caller
   return {
     tenant,
     caller: callerKey(session.caller),
     session: own?.id,
-    rights: bound?.actor.id ?? (granted ? JSON.stringify([actor, permissions]) : undefined),
-    client: client ? createClientCall(session, client, secrets) : null,
+    rights,
+    client: caller === undefined ? null : createClientCall(session, caller, secrets),
     timeMs: timeout && timeout * 1000,
+    mayStart: () => session.inUnit(async (context) => mayStart?.(context), 'soon'),
   }
-}
-
-/** The application as a caller, without permissions if it has expired. */
-export function boundCaller({ caller, now }: Context, application: ApplicationRecord): Caller {
-  const rights = isExpiredApplication(application, now) ? { permissions: [], rules: [] } : {}
-  return applicationCaller(caller.tenant, { ...application, ...rights })
 }
 
 export type Response = Infer<typeof responseOutput>
-
-/** Adds token:create to a caller, because tokenizing the result needs no further permission. */
-export function tokenizingCaller(caller: Caller): Caller {
-  return {
-    ...caller,
-    holds: (...permissions) => permissions.includes('token:create') || caller.holds(...permissions),
-    holdsEverywhere: (permission) => permission === 'token:create' || caller.holdsEverywhere(permission),
-    transform: (permission, target) =>
-      caller.transform(permission, target) ?? (permission === 'token:create' ? 'mask' : undefined),
-  }
-}

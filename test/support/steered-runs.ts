@@ -1,0 +1,50 @@
+/** A runtime for reactors without processes: a test makes the calls of the code, and ends each run. */
+import { CofferError } from '../../src/errors.js'
+import type { Invocation, ReactorOutcome, ReactorRun } from '../../src/framework/ports/reactors.js'
+import type { App } from '../../src/vault/app.js'
+
+export interface SteeredRun {
+  /** The status of a call of the client: 200, or that of its error. */
+  call(name: string, ...args: unknown[]): Promise<number>
+  end(outcome?: ReactorOutcome): void
+}
+
+/** Replaces the runtime of the vault. */
+export function steerRuns(app: App) {
+  const started: SteeredRun[] = []
+  const waiting: (() => void)[] = []
+  let asked = 0
+  const run = async (invocation: Invocation) => {
+    asked += 1
+    await invocation.mayStart?.()
+    return new Promise<ReactorRun>((resolve) => {
+      const end = (outcome: ReactorOutcome = { kind: 'result', raw: 'done' }) =>
+        resolve({ outcome, console: [], durationMs: 1, memoryMiB: 1 })
+      const call = (name: string, ...args: unknown[]) =>
+        statusOf(invocation.client?.(name, args) ?? Promise.reject(new Error('There is no client.')))
+      started.push({ call, end })
+      for (const wake of waiting.splice(0)) wake()
+    })
+  }
+  Object.assign(app, { reactors: async () => ({ run }) as never })
+  return {
+    /** The next run that has started. */
+    next: async () => {
+      while (started.length === 0) await new Promise<void>((resolve) => waiting.push(resolve))
+      return started.shift()!
+    },
+    /** How many runs the runtime was asked for, and how many of them wait for {@link next}. */
+    counts: () => ({ asked, started: started.length }),
+  }
+}
+
+/** 200, or the status of the error. */
+export async function statusOf(work: Promise<unknown>): Promise<number> {
+  try {
+    await work
+    return 200
+  } catch (error) {
+    if (error instanceof CofferError) return error.status
+    throw error
+  }
+}
