@@ -8,6 +8,7 @@ import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
 import type { ArgSpecs, Args, CommandContext, CommandOption, OperationLine, Options } from './context.js'
 import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
+import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
 /** The steps of a command that differ from performing its operation once and printing the answer. */
@@ -99,7 +100,7 @@ export class Run {
           return await this.#send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
         } catch (error) {
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
-          if (!mayRunOffline || !isDamaged) throw error
+          if (!mayRunOffline || !isDamaged || !hasVaultHeader(context)) throw error
           await notice(`The vault cannot be opened: ${error.message} Reading what is readable…`)
           return askOffline(asked)
         }

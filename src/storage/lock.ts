@@ -4,7 +4,7 @@ import { readFileSync, readlinkSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { hostname } from 'node:os'
 import type { Clock, RandomSource } from '../crypto/ports.js'
-import { CofferError } from '../errors.js'
+import { CofferError, conflict } from '../errors.js'
 import { toHex } from './bytes.js'
 import { type Files, readWhole, removeQuietly } from './files.js'
 import { noVault } from './vault-file.js'
@@ -61,6 +61,8 @@ const FIRST_WAIT_MS = 2
 const LONGEST_WAIT_MS = 20
 /** The nonce of an unreadable lock, which only a power cut leaves: a lock is written before it is linked. */
 const UNREADABLE = 'unreadable'
+/** How the text of every lock begins. */
+const BEGINNING = '{"pid":'
 
 /** Waits `timeoutMs` for each living holder. @throws CofferError `unavailable`, `vault_missing` */
 export async function acquireLock(options: LockOptions): Promise<Lock> {
@@ -152,16 +154,23 @@ function writeHolder(files: Files, path: string, holder: LockHolder): void {
   }
 }
 
-/** The holder that a lock names; undefined when there is no lock. */
+/** The holder that a lock names; undefined when there is no lock. @throws CofferError `conflict` for a file of somebody else */
 function readLock(files: Files, path: string): LockHolder | undefined {
   const bytes = readWhole(files, path, LOCK_LIMIT)
   if (bytes === undefined) return undefined
+  const text = Buffer.from(bytes).toString()
   try {
-    const holder = JSON.parse(Buffer.from(bytes).toString()) as Partial<LockHolder>
+    const holder = JSON.parse(text) as Partial<LockHolder>
     if (typeof holder.nonce === 'string' && typeof holder.pid === 'number') return holder as LockHolder
   } catch {
     // Treated below as unreadable.
   }
+  // A power cut leaves the beginning of the text, or zeros in its place.
+  const left = text.replace(/\0+$/, '').slice(0, BEGINNING.length)
+  if (!BEGINNING.startsWith(left))
+    throw conflict(
+      `${path} is a file of something else, where Coffer needs a lock. Move it away, or use another directory.`,
+    )
   return { pid: 0, started: '', boot: '', host: '', since: 0, nonce: UNREADABLE }
 }
 

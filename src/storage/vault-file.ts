@@ -9,14 +9,21 @@ export type { Header } from '../crypto/ports.js'
 export const FORMAT = 1
 
 const HEADER_FILE = 'vault.json'
+/**
+ * Marks a vault whose creation has not ended. The end of the creation renames it to `vault.json`, so that at every moment a
+ * directory has the one or the other. A creation that finds it was interrupted, and begins anew.
+ */
+const DRAFT_FILE = 'vault.json.new'
 export const STATE_FILE = 'state'
+/** Files of a vault beside its header. */
+const REMAINS = /^(?:state|state\.next|(?:journal|head|aside)-.*)$/
 const HEADER_LIMIT = 64 * 1024
 
 const EXPOSED = 0o077
 
-/** Refuses links, and what others own or may read. @throws CofferError `vault_missing`, `vault_exposed` */
+/** Refuses links, and what others own or may read. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
 export function checkExposure(files: Files, directory: string): void {
-  if (files.stat(directory) === undefined || !hasHeader(files, directory)) throw noVault(directory)
+  requireHeader(files, directory)
   checkPath(files, directory, 'directory')
   checkPath(files, `${directory}/${HEADER_FILE}`, 'file')
   checkPath(files, `${directory}/${STATE_FILE}`, 'file')
@@ -53,13 +60,123 @@ export function hasHeader(files: Files, directory: string): boolean {
   return files.stat(`${directory}/${HEADER_FILE}`) !== undefined
 }
 
-/** Creates the directories of a new vault. @throws CofferError `conflict`, `vault_exposed`. */
-export function beginVault(files: Files, directory: string): void {
-  if (hasHeader(files, directory))
+/** @throws CofferError `vault_missing`, or `vault_damaged` if other files of a vault are there */
+function requireHeader(files: Files, directory: string): void {
+  switch (examineDirectory(files, directory)) {
+    case 'vault':
+      return
+    case 'headless':
+      throw headless(files, directory)
+    case 'begun':
+      throw new CofferError(
+        'vault_missing',
+        `The creation of the vault in ${directory} has not ended. If no command is creating it now, run the one that was ` +
+          `interrupted again, such as: coffer init --vault ${quoteWord(directory)}`,
+      )
+    default:
+      throw noVault(directory)
+  }
+}
+
+/**
+ * `begun`: a creation was interrupted or is under way. `headless`: a vault that has lost its header, and with it what its
+ * keys are opened by.
+ */
+export function examineDirectory(files: Files, directory: string): 'vault' | 'begun' | 'headless' | 'none' {
+  if (files.stat(directory) === undefined) return 'none'
+  if (hasHeader(files, directory)) return 'vault'
+  if (files.stat(`${directory}/${DRAFT_FILE}`) !== undefined) return 'begun'
+  return findRemains(files, directory).length > 0 ? 'headless' : 'none'
+}
+
+/** Names in the directory that are as those of the files of a vault, besides its header. */
+function findRemains(files: Files, directory: string): string[] {
+  const segments = `${directory}/segments`
+  const hasSegments = files.stat(segments)?.kind === 'directory' && files.list(segments).length > 0
+  const names = files.list(directory).filter((name) => REMAINS.test(name))
+  return [...names, ...(hasSegments ? ['segments'] : [])].sort()
+}
+
+function headless(files: Files, directory: string): CofferError {
+  const found = new Set(findRemains(files, directory).map((name) => name.replace(/-.*/, '-…')))
+  const toCallers = 'The vault has lost its header. Its owner finds out more with: coffer vault status'
+  return new CofferError(
+    'vault_damaged',
+    `${directory} has files of a vault (${[...found].join(', ')}) but no ${HEADER_FILE}, without which they cannot be read. Put ` +
+      `${HEADER_FILE} back from any copy of this directory. A backup has it too: run \`coffer vault restore BACKUP ` +
+      `--vault NEW\`, then \`cp NEW/${HEADER_FILE} ${quoteWord(directory)}\`. If these files are of no vault, choose ` +
+      'another directory.',
+    { toCallers },
+  )
+}
+
+/** Makes the directory of a new vault. @throws CofferError `conflict`, `vault_damaged`, `vault_exposed` */
+export function prepareDirectory(files: Files, directory: string): void {
+  const found = examineDirectory(files, directory)
+  if (found === 'vault')
     throw conflict(`There is already a vault in ${directory}. Choose another directory: --vault DIRECTORY`)
+  if (found === 'headless') throw headless(files, directory)
   makeDirectories(files, directory)
   checkPath(files, directory, 'directory')
+}
+
+/**
+ * Begins a vault, which {@link completeVault} ends. Removes the files of a creation that was interrupted. Contract: the
+ * caller has the lock. @throws CofferError as {@link prepareDirectory}
+ */
+export function beginVault(files: Files, directory: string): void {
+  prepareDirectory(files, directory)
+  const draft = `${directory}/${DRAFT_FILE}`
+  if (files.stat(draft) !== undefined) removeBegun(files, directory)
+  else {
+    files.close(files.create(draft))
+    files.syncDirectory(directory)
+  }
   files.makeDirectory(`${directory}/segments`)
+}
+
+/** Gives a new vault its header, with which it exists. Contract: {@link beginVault} was called, all else is synced. */
+export function completeVault(files: Files, directory: string, header: Header): void {
+  const draft = `${directory}/${DRAFT_FILE}`
+  const file = files.open(draft, 'write')
+  if (file === undefined) throw new CofferError('internal', `${draft} is missing.`)
+  try {
+    files.truncate(file, 0)
+    files.write(file, Buffer.from(headerText(header)), 0)
+    files.sync(file)
+  } finally {
+    files.close(file)
+  }
+  files.rename(draft, `${directory}/${HEADER_FILE}`)
+  files.syncDirectory(directory)
+}
+
+/**
+ * Removes what a creation that failed has made, all but directories. If that fails, a repeated creation does it. Contract:
+ * the caller has the lock.
+ */
+export function abandonVault(files: Files, directory: string): void {
+  try {
+    if (examineDirectory(files, directory) !== 'begun') return
+    removeBegun(files, directory)
+    files.remove(`${directory}/${DRAFT_FILE}`)
+  } catch {
+    // The caller tells why the creation failed.
+  }
+}
+
+/** Removes the files of a vault that was never completed, except the mark that says so. */
+function removeBegun(files: Files, directory: string): void {
+  const segments = `${directory}/segments`
+  if (files.stat(segments)?.kind === 'directory')
+    for (const name of files.list(segments)) files.remove(`${segments}/${name}`)
+  for (const name of files.list(directory))
+    if (REMAINS.test(name) || isUnfinished(name)) files.remove(`${directory}/${name}`)
+}
+
+/** Whether the name is that of a copy of a file that a crash left unfinished. */
+export function isUnfinished(name: string): boolean {
+  return /^(?:vault\.json|state|state\.next|aside-[0-9a-f-]+)\.tmp-/.test(name)
 }
 
 /** @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged`, `vault_unsupported`. */

@@ -17,7 +17,7 @@ import { DamagedVault } from '../storage/lsm/maintenance/verify.js'
 import { openLsmTree } from '../storage/lsm/recovery.js'
 import { fillStore } from '../storage/postgres/copies.js'
 import type { Store } from '../storage/store.js'
-import { type Header, writeHeader } from '../storage/vault-file.js'
+import { completeVault, type Header } from '../storage/vault-file.js'
 import { copyAndVerify, type Progress, type RowChecksum } from '../storage/vault-rows.js'
 import { loadExpressions } from './app.js'
 import { completeEffects, type Effects, isStore, requireDirectory, type VaultLocation } from './location.js'
@@ -107,7 +107,7 @@ async function createInDirectory(
   { header, keyring, rows, complete }: Copied,
   progress: Progress,
 ): Promise<RowChecksum> {
-  const { files, directory, random } = effects
+  const { files, directory } = effects
   return withNewDirectory(effects, async (lock) => {
     const options = lsmOptions(effects, { header, keyring })
     const target = {
@@ -118,7 +118,7 @@ async function createInDirectory(
     const engine = new FileEngine({ ...effects, header, keys: keyring.engine }, await openLsmTree(options))
     const store = createSealedStore(engine, keyring)
     await complete({ engine, store }).finally(() => store.close())
-    await writeHeader(files, directory, random, header)
+    completeVault(files, directory, header)
     lock.release()
     return arrived
   })

@@ -10,7 +10,7 @@ import { createFileEngine, openFileEngine } from '../storage/engines/file-engine
 import { MemoryEngine } from '../storage/engines/memory-engine.js'
 import type { Lock, LockHolder } from '../storage/lock.js'
 import { nodeFiles } from '../storage/node-files.js'
-import { type Header, readHeader } from '../storage/vault-file.js'
+import { examineDirectory, type Header, readHeader } from '../storage/vault-file.js'
 import { type App, createApp, createFirstTenant } from './app.js'
 import { completeEffects, type Effects, isStore, kindOfAddress, type VaultLocation } from './location.js'
 import { MemoryVault } from './memory-vault.js'
@@ -72,17 +72,24 @@ async function createInDirectory(effects: Effects, tenantName: string, opener: N
   return withNewDirectory(effects, async (lock) => {
     const unlocked = await createHeader(effects, opener)
     const { header, keyring } = unlocked
-    const engine = await createFileEngine({ ...effects, header, keys: keyring.engine })
-    const app = createApp({ ...effects, ...unlocked, engine, lock })
-    await createFirstTenant(app, tenantName)
-    return listening(effects, unlocked, app)
+    let app: App | undefined
+    await createFileEngine({ ...effects, header, keys: keyring.engine }, async (engine) => {
+      app = createApp({ ...effects, ...unlocked, engine, lock })
+      await createFirstTenant(app, tenantName)
+    })
+    return listening(effects, unlocked, app!)
   })
 }
 
-/** The header of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed` */
+/** The header of the vault; needs no key. @throws CofferError `vault_missing`, `vault_exposed`, `vault_damaged` */
 export async function readHeaderAt(location: VaultLocation): Promise<Header> {
   if (isStore(location.directory)) return (await loadStore()).readHeaderInStore(location)
   return readHeader(location.files ?? nodeFiles(), location.directory)
+}
+
+/** Whether the directory has a vault, or files that only a vault has. */
+export function hasTraces(directory: string): boolean {
+  return examineDirectory(nodeFiles(), directory) !== 'none'
 }
 
 /** The id of the vault; needs no key. @throws CofferError as {@link readHeaderAt} */

@@ -27,7 +27,14 @@ import {
   readLockHolder,
   readProcessIdentity,
 } from '../storage/lock.js'
-import { beginVault, FORMAT, type Header, readHeader } from '../storage/vault-file.js'
+import {
+  abandonVault,
+  beginVault,
+  FORMAT,
+  type Header,
+  prepareDirectory,
+  readHeader,
+} from '../storage/vault-file.js'
 import { completeEffects, type Effects } from './location.js'
 
 /** `text`: the content of the key file. */
@@ -152,14 +159,22 @@ export function lockFile(path: string, pid: number): Promise<Lock> {
   return withLock({ ...effects, name: `${basename(path)}.lock` }, async (lock) => lock)
 }
 
-/** Runs `work` with the lock of a directory for a new vault. @throws CofferError `conflict` if there is a vault */
+/**
+ * Runs `work`, which creates a vault, with the lock of its directory. If `work` fails, its files are removed.
+ * @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is one without its header
+ */
 export async function withNewDirectory<T>(effects: Effects, work: (lock: Lock) => Promise<T>): Promise<T> {
   const { files, directory } = effects
   // Checked before waiting for the lock too, because a server may hold the lock.
-  beginVault(files, directory)
+  prepareDirectory(files, directory)
   return withLock(effects, async (lock) => {
-    beginVault(files, directory)
-    return work(lock)
+    try {
+      beginVault(files, directory)
+      return await work(lock)
+    } catch (error) {
+      abandonVault(files, directory)
+      throw error
+    }
   })
 }
 

@@ -18,7 +18,7 @@ import { parseStoreAddress } from '../../src/storage/postgres/address.js'
 import { withSnapshot } from '../../src/storage/postgres/copies.js'
 import { Connection, ConnectionPool, TIMEOUT_MS } from '../../src/storage/postgres/pool.js'
 import type { App } from '../../src/vault/app.js'
-import { restoreVault } from '../../src/vault/copy.js'
+import { copyVault, restoreVault } from '../../src/vault/copy.js'
 import { changeKeySlots } from '../../src/vault/offline.js'
 import { createVault, openVault } from '../../src/vault/open.js'
 import { rekey as changeKeys } from '../../src/vault/rekey.js'
@@ -631,6 +631,28 @@ t.test('a vault whose creation was cut short anywhere is created by the next try
     t.match(await ask(app, 'tenant list'), [{ name: 'first' }], `${answered} answers`)
     t.match(await ask(app, 'vault verify'), { ok: true, findings: [] })
   }
+})
+
+t.test('a store that has lost its header is damaged, and no new vault takes its place', async (t) => {
+  const { address, one, key, sql } = await openVaults(t, 1)
+  await ask(one, 'token create', token('kept'))
+  const count = async () => (await sql('select count(*) as rows from coffer_rows'))[0].rows
+  const [rows, state] = [await count(), (await sql('select * from coffer_state'))[0]]
+  await sql('delete from coffer_state')
+  const lost = { code: 'vault_damaged', message: /rows of a vault but no header/ }
+  await t.rejects(openVault(locate(address), key.choose), lost)
+  await t.rejects(createVault(locate(address), 'new', createKey().create), lost)
+  const source = await openVaults(t, 1)
+  await t.rejects(
+    copyVault(locate(source.address), locate(address), source.key.choose, () => {}),
+    lost,
+  )
+  t.equal(await count(), rows)
+  const { id, header, generation, changes, times } = state
+  await sql('insert into coffer_state values ($1, $2, $3, $4, $5)', id, header, generation, changes, times)
+  const app = await openVault(locate(address), key.choose)
+  t.match(await ask(app, 'token get', { id: 'kept' }), { id: 'kept' }, 'with its header all is there')
+  await app.close()
 })
 
 t.test(

@@ -2,7 +2,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
+import { hasHeader } from '../../src/storage/vault-file.js'
 import { createVault, openVault, reachVault } from '../../src/vault/open.js'
+import { FakeFiles } from '../storage/fake-files.js'
 import { createKey, locate } from '../support/vault.js'
 
 t.test('a vault whose server cannot listen for commands is let go, and opens later', async (t) => {
@@ -50,6 +52,45 @@ t.test('a command that waits beside a starting server is answered by it, not kep
   t.ok(Date.now() - began < 5000, `${Date.now() - began} ms`)
   await t.rejects(openVault({ ...place, role: 'server' }, choose), { message: /commands reach it there/ })
   await server.close()
+})
+
+t.test('a creation that dies at any step is repeated, and one that fails leaves nothing', async (t) => {
+  const { create, choose } = createKey()
+  const place = (files: FakeFiles) => ({ ...locate('/vault'), files })
+  const make = (files: FakeFiles) => createVault(place(files), 'first', create)
+  const whole = new FakeFiles()
+  await (await make(whole)).close()
+  for (let at = 1; at <= whole.steps; at++)
+    for (const code of ['stop', 'EIO'] as const) {
+      const title = `${code} at step ${at}`
+      const files = new FakeFiles()
+      files.fault = { at, code }
+      const isMade = await make(files).then(
+        (app) =>
+          app.close().then(
+            () => true,
+            () => true,
+          ),
+        () => false,
+      )
+      const left = files.afterCrash(code === 'stop')
+      // Its process, which is this one, is not dead.
+      if (left.stat('/vault/lock') !== undefined) left.plant('/vault/lock', undefined)
+      const isThere = hasHeader(left, '/vault')
+      if (isMade) t.ok(isThere, title)
+      else if (code === 'EIO' && !isThere && files.failed !== 'remove')
+        t.same([...left.contents().keys()], [], `${title}: nothing is left`)
+      const app = isThere ? await openVault(place(left), choose) : await make(left)
+      t.equal((await app.tenant()).name, 'first', title)
+      await app.close()
+      t.same(
+        [...left.contents().keys()].filter(
+          (path) => !/\/(vault\.json|state|(journal|head)-.*|lock\.p-.*)$/.test(path),
+        ),
+        [],
+        `${title}: nothing is left over`,
+      )
+    }
 })
 
 t.test('the scheme of an address says where a vault is kept', async (t) => {

@@ -3,9 +3,9 @@ import { resolve } from 'node:path'
 import { omitUndefined } from '../../domain/omit-undefined.js'
 import { about } from '../../domain/property-errors.js'
 import { quoteWord } from '../../domain/text/quote-word.js'
-import { noRevealError } from '../../errors.js'
+import { CofferError, noRevealError } from '../../errors.js'
 import { checkTenantName } from '../../operations/tenant/tenant-create.js'
-import { createVault, type NewOpener } from '../../vault/open.js'
+import { createVault, identifyVault, type NewOpener, type VaultLocation } from '../../vault/open.js'
 import { ensureSampleApplications } from '../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../context.js'
 import { printForRun, printNotice } from '../output/output.js'
@@ -30,9 +30,9 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
   }
   const opener: NewOpener =
     passphrase === undefined ? { kind: 'key-file', save } : { kind: 'passphrase', passphrase }
-  const app = await createVault(placeOf(context, directory), tenantName, opener).catch(async (error) => {
-    // The saved key file opens nothing.
-    if (keyFile !== undefined) await rm(keyFile, { force: true })
+  const place = placeOf(context, directory)
+  const app = await createVault(place, tenantName, opener).catch(async (error) => {
+    if (keyFile !== undefined && (await isMissing(place))) await rm(keyFile, { force: true })
     throw error
   })
   const { id, name, owner_id } = await app.tenant()
@@ -58,6 +58,17 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
   await printNotice(
     terminal,
     `${loss}\n\nStore a card:  ${store}${again}\nServe it:      ${program} serve --starter-apps${again}`,
+  )
+}
+
+/**
+ * Whether there is certainly no vault. A creation that failed may have made one nevertheless, as if a store that has
+ * committed it was not heard: then its key file must stay.
+ */
+function isMissing(place: VaultLocation): Promise<boolean> {
+  return identifyVault(place).then(
+    () => false,
+    (error: unknown) => error instanceof CofferError && error.code === 'vault_missing',
   )
 }
 

@@ -4,7 +4,13 @@ import { dirname, join } from 'node:path'
 import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage } from '../../errors.js'
 import { SETTINGS } from '../../global-flags.js'
-import { isStore, parseStoreAddress, resolveDirectory, type VaultLocation } from '../../vault/open.js'
+import {
+  hasTraces,
+  isStore,
+  parseStoreAddress,
+  resolveDirectory,
+  type VaultLocation,
+} from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { printNotice } from '../output/output.js'
 
@@ -39,16 +45,28 @@ export function locateVault(context: CommandContext): string | undefined {
   if (store !== undefined) return newVaultDirectory(context)
   if (vault !== undefined || url !== undefined) {
     const given = newVaultDirectory(context)
-    return findVault(given, ['', VAULT_DIRECTORY, 'vault']) ?? given
+    const names = ['', VAULT_DIRECTORY, 'vault']
+    return findVault(given, names) ?? findTraces(given, names) ?? given
   }
   for (let directory = context.cwd; ; directory = dirname(directory)) {
-    const found = findVault(directory, [VAULT_DIRECTORY, DEMO_VAULT])
+    const names = [VAULT_DIRECTORY, DEMO_VAULT]
+    // A vault without its header is not passed over, because the commands would use another vault instead.
+    const found = findTraces(directory, names)
     if (found !== undefined || directory === dirname(directory)) return found
   }
 }
 
 function findVault(directory: string, names: readonly string[]): string | undefined {
   return names.map((name) => join(directory, name)).find((path) => existsSync(join(path, 'vault.json')))
+}
+
+/** Like {@link findVault}, but also finds a vault that has lost its header, and one whose creation has not ended. */
+function findTraces(directory: string, names: readonly string[]): string | undefined {
+  return names
+    .map((name) => join(directory, name))
+    .find((path) => {
+      return existsSync(join(path, 'vault.json')) || (existsSync(path) && hasTraces(path))
+    })
 }
 
 function vaultMissing(where: string, command: string): CofferError {
@@ -60,6 +78,11 @@ export function requireVault(context: CommandContext): void {
   const directory = findVaultDirectory(context)
   if (context.config.store === undefined && !existsSync(directory))
     throw vaultMissing(directory, `coffer init --vault ${quoteWord(directory)}`)
+}
+
+/** Without its header nothing of a vault can be read. */
+export function hasVaultHeader(context: CommandContext): boolean {
+  return context.config.store !== undefined || existsSync(join(findVaultDirectory(context), 'vault.json'))
 }
 
 /** Opening the vault again does not repeat its notices. */

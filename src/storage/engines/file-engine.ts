@@ -10,7 +10,7 @@ import type { LsmTree } from '../lsm/tree.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
-import { beginVault, checkExposure, type Header, writeHeader } from '../vault-file.js'
+import { beginVault, checkExposure, completeVault, type Header } from '../vault-file.js'
 import { BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
@@ -237,17 +237,24 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
   }
 }
 
-/** Contract: the caller has the lock. The header is last. @throws CofferError `conflict`, `vault_exposed` */
-export async function createFileEngine(options: FileEngineOptions): Promise<FileEngine> {
-  const { files, directory, header, random } = options
+/**
+ * The vault exists once `fill` has resolved and the header is written. Contract: the caller has the lock.
+ * @throws CofferError `conflict`, `vault_damaged`, `vault_exposed`, `storage_failed`
+ */
+export async function createFileEngine(
+  options: FileEngineOptions,
+  fill?: (engine: FileEngine) => Promise<void>,
+): Promise<FileEngine> {
+  const { files, directory, header } = options
   beginVault(files, directory)
   createState(options)
-  const tree = openLsmTree(options)
+  const engine = new FileEngine(options, openLsmTree(options))
   try {
-    writeHeader(files, directory, random, header)
-    return new FileEngine(options, tree)
+    await fill?.(engine)
+    completeVault(files, directory, header)
+    return engine
   } catch (error) {
-    tree.close()
+    await engine.close().catch(() => undefined)
     throw error
   }
 }

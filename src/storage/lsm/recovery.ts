@@ -3,11 +3,13 @@ import { CofferError, damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
+import { isUnfinished } from '../vault-file.js'
 import { createContext, type LsmContext, type LsmOptions } from './context.js'
 import {
   adoptNextState,
   type Contents,
   digestHeader,
+  NEXT_STATE_FILE,
   readContents,
   sortSSTables,
   writeContents,
@@ -137,7 +139,7 @@ function removeUnknownFiles({ files, directory }: LsmOptions, { sstables, wals }
   for (const name of files.list(directory)) {
     const [, log] = /^(?:journal|head)-(.*)$/.exec(name) ?? []
     const isUnknown = log !== undefined && !logs.has(log)
-    if (isUnknown || /^((vault\.json|state|state\.next|aside-[0-9a-f-]+)\.tmp-|state\.next$)/.test(name))
+    if (isUnknown || isUnfinished(name) || name === NEXT_STATE_FILE)
       removeQuietly(files, `${directory}/${name}`)
   }
 }

@@ -13,7 +13,15 @@ import {
 } from '../vault-rows.js'
 import { type Connection, type ConnectionPool, SNAPSHOT, type Statement } from './pool.js'
 import { READ_STATE, ROW } from './read-sql.js'
-import { alreadyThere, createTables, EXCLUDE_OTHERS, HIGHEST_REV, randomNumber } from './tables.js'
+import {
+  ANY_ROW,
+  alreadyThere,
+  createTables,
+  EXCLUDE_OTHERS,
+  HIGHEST_REV,
+  headless,
+  randomNumber,
+} from './tables.js'
 import { createChange, eachKey, INSERT, keyAt, writeStatements } from './write-sql.js'
 
 const ROWS_AT_ONCE = 500
@@ -99,8 +107,10 @@ export async function fillStore(
   return pool.transact('begin', async (connection) => {
     const values = [headerText(header), randomNumber(random, HIGHEST_REV), source.times]
     const text = 'insert into coffer_state values (1, $1, $2, 0, $3) on conflict do nothing'
-    const [inserted] = await connection.send([{ text, values }, ...CLEAR])
+    const [inserted, present] = await connection.send([{ text, values }, ANY_ROW])
     if (inserted!.rowCount !== 1) throw alreadyThere()
+    if (present!.rows.length > 0) throw headless()
+    await connection.send(CLEAR)
     const arrived = await copyAndVerify(source, createTarget(connection), mac, progress)
     await connection.send(writeStatements([NOTHING_ELSE], source.pending))
     return arrived

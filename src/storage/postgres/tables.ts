@@ -1,6 +1,6 @@
 /** The tables of a vault in PostgreSQL. They hold sealed rows and keyed digests, as the files of a vault do. */
 import type { RandomSource } from '../../crypto/ports.js'
-import { type CofferError, conflict } from '../../errors.js'
+import { CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
 import { Collision, type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState } from './read-sql.js'
@@ -39,6 +39,8 @@ export const EXCLUDE_OTHERS = ['rows', 'waiting'].map((table) => ({
   text: `alter table coffer_${table} alter column tenant set not null`,
 }))
 
+export const ANY_ROW = { text: 'select 1 from coffer_rows limit 1' }
+
 /** Half of what a row has room for: files, to which the vault may be copied, count on from the highest. */
 export const HIGHEST_REV = 2 ** 47
 /**
@@ -75,16 +77,28 @@ export async function readStored(pool: ConnectionPool): Promise<{ header: Header
   return { header: checkHeader(header, 'The header in the store'), state }
 }
 
-/** @throws CofferError `vault_missing`, `unavailable` */
+/** @throws CofferError `vault_missing`, `vault_damaged`, `unavailable` */
 export async function readState(pool: ConnectionPool): Promise<StoreState & { header: string }> {
   const [state] = (await pool.query(READ_STATE)).rows
-  if (state === undefined) throw missing()
-  return state
+  if (state !== undefined) return state
+  if ((await pool.query(ANY_ROW)).rows.length > 0) throw headless()
+  throw missing()
 }
 
-/** @throws CofferError `conflict` if there is a vault */
+/** @throws CofferError `conflict` if there is a vault, `vault_damaged` if there is one without its header */
 export async function requireNoVault(pool: ConnectionPool): Promise<void> {
   if ((await pool.query({ text: 'select 1 from coffer_state' })).rows.length > 0) throw alreadyThere()
+  if ((await pool.query(ANY_ROW)).rows.length > 0) throw headless()
+}
+
+/** A vault is created in one transaction, so its rows are never without the header but by damage. */
+export function headless(): CofferError {
+  return new CofferError(
+    'vault_damaged',
+    'This store has rows of a vault but no header (the table coffer_state is empty), without which they cannot be read. ' +
+      'Restore the table from a dump of the database, or choose another database, or a schema=.',
+    { toCallers: 'The vault has lost its header.' },
+  )
 }
 
 export function alreadyThere(): CofferError {

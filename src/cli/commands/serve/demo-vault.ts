@@ -6,6 +6,7 @@ import { findFixture } from '../../../assets.js'
 import { API_KEY } from '../../../domain/access/application.js'
 import { isObject, tryJson } from '../../../domain/json/json.js'
 import { isKey } from '../../../domain/text/base58.js'
+import { quoteWord } from '../../../domain/text/quote-word.js'
 import { CofferError, codeOf } from '../../../errors.js'
 import type { OperationName } from '../../../operations/all.js'
 import type { App } from '../../../vault/app.js'
@@ -30,7 +31,11 @@ export async function openDemoVault(context: CommandContext) {
   const read = (name: string) => readFile(join(directory, name), 'utf8')
   const samples = tryJson(await read(SAMPLES).catch(() => ''))
   if (!areSamples(samples))
-    throw new CofferError('vault_damaged', `${directory} is not whole. Remove it and start again.`)
+    throw new CofferError(
+      'vault_damaged',
+      `${join(directory, SAMPLES)} is missing or damaged. The vault beside it is kept: use it with --vault ` +
+        `${quoteWord(directory)}. For a new demo vault, move it away first: mv ${quoteWord(directory)} ${quoteWord(`${directory}.old`)}`,
+    )
   const app = await openVault(place, async () => ({ kind: 'key-file', text: await read(KEY_FILE) }))
   await beginBeyondAuthorizer(app)
   return { app, directory, samples }
