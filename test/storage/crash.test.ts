@@ -349,6 +349,7 @@ t.test('a header is replaced whole, and the older one is refused from then on', 
   await disk.put(first, 'a', 'kept')
   await first.close()
   const oldHeader = vault.contents().get('/vault/vault.json')!
+  const oldState = vault.contents().get('/vault/state')!
   const change = async (files: FakeFiles) => {
     const engine = await openFileEngine({ ...diskOptions(files), header: OLD })
     try {
@@ -373,6 +374,12 @@ t.test('a header is replaced whole, and the older one is refused from then on', 
       if (!isNew) return
       left.plant('/vault/vault.json', oldHeader)
       await t.rejects(openFileEngine({ ...diskOptions(left), header: OLD }), { code: 'vault_damaged' })
+      left.plant('/vault/state', oldState)
+      await t.rejects(
+        openFileEngine({ ...diskOptions(left), header: OLD }),
+        { code: 'vault_damaged', message: /journal-\w+ is missing/ },
+        `${title}: nor does the state of before bring it back`,
+      )
     })
   t.equal(seen.size, 2, 'both were met')
 })

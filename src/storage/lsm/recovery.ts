@@ -1,5 +1,5 @@
 /** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
-import { CofferError, damaged } from '../../errors.js'
+import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
 import { readWhole, removeQuietly, replaceWhole } from '../files.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
@@ -41,10 +41,7 @@ export function openLsmTree(options: LsmOptions): LsmTree {
   const contents = readOrAdopt(context)
   const digest = digestHeader(options)
   if (!contents.headers.includes(digest))
-    throw new CofferError(
-      'vault_damaged',
-      `${options.directory}/vault.json is not the one this vault had last. Restore it.`,
-    )
+    throw damaged(`${options.directory}/vault.json is not the one this vault had last. Put that one back`)
   checkPresence(options, contents)
   const { wal, frames } = openWals(options, contents)
   const tree = new LsmTree(context, contents, wal)
@@ -52,7 +49,7 @@ export function openLsmTree(options: LsmOptions): LsmTree {
     for (const frame of frames) replay(tree, frame)
     removeUnknownFiles(options, contents)
     // A crash may have interrupted the replacement of the header.
-    if (contents.headers.length > 1) tree.manifest.commit({ headers: [digest] })
+    if (contents.headers.length > 1) tree.adoptHeader(digest)
     tree.manifest.cleanUp()
     return tree
   } catch (error) {

@@ -11,7 +11,7 @@ import { ChangeCounters, isHidden, type View } from './query.js'
 import { type Change, decodeFrame, encodeFrame } from './row-change.js'
 import type { LiveSSTable } from './sstable/live-sstable.js'
 import { type Compacted, writeRows } from './sstable/write-tables.js'
-import { createWal, FRAME_LIMIT, SEAL_BYTES, type Wal } from './wal.js'
+import { createWal, FRAME_LIMIT, removeWal, SEAL_BYTES, type Wal, type WalRef } from './wal.js'
 
 /** A memtable that does not change while it is flushed in steps, beside other work. */
 interface FrozenMemtable {
@@ -150,16 +150,17 @@ export class LsmTree {
     // After a crash there may be an older log.
     if (this.#frozen !== undefined || (isEmpty && this.manifest.contents.wals.length === 1)) return
     this.manifest.refuseIfBroken()
-    if (!isEmpty) this.#switchWal()
+    if (!isEmpty) this.#switchWal((wal) => ({ wals: [...this.manifest.contents.wals, wal] }))
     const counters = { ...this.counters }
     this.#frozen = { memtable: this.memtable, counters, steps: undefined, written: undefined }
     this.memtable = new Memtable()
   }
 
-  #switchWal(): void {
+  /** Begins a new log. `describe`: what `state` then says. */
+  #switchWal(describe: (wal: WalRef) => Partial<Contents>): void {
     const wal = createWal(this.context, this.#wal.position.tag)
     try {
-      this.manifest.commit({ wals: [...this.manifest.contents.wals, wal] })
+      this.manifest.commit(describe(wal))
     } catch (error) {
       // The file stays, because the `state` on disk may name it nevertheless.
       wal.close()
@@ -213,11 +214,23 @@ export class LsmTree {
     const { manifest, context } = this
     const { files, directory, random, keys } = context
     manifest.refuseIfBroken()
+    this.flush()
     const digest = digestHeader({ keys, header })
     manifest.commit({ headers: [...manifest.contents.headers, digest] })
     writeHeader(files, directory, random, header)
-    manifest.commit({ headers: [digest] })
     context.header = header
+    this.adoptHeader(digest)
+  }
+
+  /**
+   * Accepts only the header with this digest from now on. Begins a new log and removes the present one, because an older
+   * `state` with its older header, and so a key slot that was removed, would open beside the present log.
+   */
+  adoptHeader(digest: string): void {
+    this.flush()
+    const before = this.#wal
+    this.#switchWal((wal) => ({ headers: [digest], wals: [wal] }))
+    removeWal(this.context, before.id)
   }
 
   /** Counts only what is synced. Reads tables only if a tenant was dropped. */
