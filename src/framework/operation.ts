@@ -116,6 +116,8 @@ export interface OfflineSession {
   /** The reactor runtime with the settings of a new vault; the same at every call. */
   reactors(): Promise<ReactorRuntime>
   notice(text: string): Promise<void>
+  /** Asks a person, unless --yes was given. @throws CofferError `interrupted` on no, `usage` if nobody can be asked */
+  confirm(question: string): Promise<void>
   ask(definition: AnyOperation): Promise<unknown>
 }
 

@@ -23,6 +23,7 @@ import {
   runUnlocked,
   toNewSecret,
 } from './unlock.js'
+import type { Vault } from './vault.js'
 
 /** undefined if no process has the vault open. Reads only the lock. */
 export function readHolder(location: VaultLocation): Holder | undefined {
@@ -58,29 +59,30 @@ export async function changeKeySlots(
   const { random, clock, role } = effects
   const header = await readHeaderAt(location)
   const opener = await chooseOpener(describeLocked(header))
-  const vault = await reachVault(effects, async () => opener)
+  const primitives = await choosePrimitives(role)
+  const context = { primitives, random }
+  const { root, slot } = await openSlot(context, header, parseOpener(opener))
+  let vault: Vault | undefined
   try {
-    const primitives = await choosePrimitives(role)
-    const context = { primitives, random }
-    const { root, slot } = await openSlot(context, header, parseOpener(opener))
-    const before = parseSlots(header.slots)
-    const kept = choose(describeSlots(header), slot.id)
-    const slots = before.filter(({ id }) => kept.includes(id))
+    // Before the lock is taken, because it may ask a person.
+    const kept = await choose(describeSlots(header), slot.id)
+    const slots = parseSlots(header.slots).filter(({ id }) => kept.includes(id))
     // Checked before a key file is saved, so that no useless key file is left.
     checkSlotCount(slots.length + (added === undefined ? 0 : 1))
+    if (slots.length === 0 && added === undefined)
+      throw conflict('The last key slot cannot be removed: nothing else opens the vault.')
+    vault = await reachVault(effects, async () => opener)
     if (added !== undefined) {
       const created = formatDate(clock())
-      const next = await toNewSecret(added, header.vault, random)
-      slots.push(await createSlot(context, { root, secret: next, created }))
+      const secret = await toNewSecret(added, header.vault, random)
+      slots.push(await createSlot(context, { root, secret, created }))
     }
-    if (slots.length === 0)
-      throw conflict('The last key slot cannot be removed: nothing else opens the vault.')
     const next = sealHeader(primitives, { ...header, slots }, root)
-    primitives.wipe(root)
     const input = { header: next, replaces: header.mac }
     await vault.ask({ operation: 'vault replace-header', input, as: { reveal: false, tenant } })
     return describeSlots(next)
   } finally {
-    await vault.close()
+    primitives.wipe(root)
+    await vault?.close()
   }
 }

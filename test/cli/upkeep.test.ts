@@ -93,8 +93,9 @@ t.test('a new passphrase replaces the old one; slots come and go, but never the 
   t.equal((await bench.run('vault keys add --new-key-file k.key')).code, 5, 'no key file is overwritten')
   const slots: { id: string; kind: string }[] = await bench.ask('vault keys list')
   t.match(slots, [{ kind: 'key-file' }, { kind: 'passphrase' }, { kind: 'key-file' }])
-  t.equal((await bench.run('vault keys remove nonesuch')).code, 3)
-  const remove = (at: number) => bench.run(`vault keys remove ${slots[at]!.id} --passphrase-file second`)
+  t.equal((await bench.run('vault keys remove nonesuch --yes')).code, 3)
+  const remove = (at: number) =>
+    bench.run(`vault keys remove ${slots[at]!.id} --yes --passphrase-file second`)
   for (const at of [0, 2]) t.equal((await remove(at)).code, 0)
   t.match(await remove(1), { code: 5, stderr: /last key slot/ })
   t.equal(await opens('--passphrase-file second'), 0)

@@ -156,6 +156,45 @@ testHome('a passphrase is asked for twice, and opens the vault from wherever it 
     t.same(await home.run([...status, ...words]), { code, stdout: '', stderr: `error: ${message}\n` })
 })
 
+testVault('a key slot is removed after a question that says what that does not do', async (t, home) => {
+  await home.json('vault keys add --new-key-file second.key --quiet')
+  const [own, second] = (await home.json('vault keys list')) as { id: string }[]
+  const remove = (id: string, ...words: string[]) => ['vault', 'keys', 'remove', id, ...words]
+  const limit = /older vault\.json or backup can still read the files: only `coffer vault rekey`/
+  const [mine, other] = [
+    `This command opens the vault with slot ${own!.id}`,
+    `Remove the key-file slot ${second!.id}?`,
+  ]
+  const refused = await home.run(remove(second!.id))
+  t.match(refused, { code: 2, stderr: '--yes is missing' })
+  const declined = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'n\r']] })
+  t.equal(declined.code, 130)
+  for (const text of [mine, limit]) t.match(declined.stderr, text)
+  t.equal((await home.json('vault keys list')).length, 2, 'nothing was removed')
+  const inUse = `Remove the key-file slot ${own!.id}, which is in use?`
+  const kept = await home.run(remove(own!.id), { columns: 500, answers: [[inUse, 'n\r']] })
+  t.match(kept.stderr, `${mine}, so use another key from now on.`)
+  const removed = await home.run(remove(second!.id), { columns: 500, answers: [[other, 'y\r']] })
+  t.equal(removed.code, 0)
+  t.match(await home.run('token list --key-file second.key'), { code: 7, stderr: 'its slot was removed' })
+  t.match(await home.run(remove(own!.id)), { code: 5, stderr: /last key slot/ }, 'nobody is asked in vain')
+  await home.json('vault keys add --new-key-file third.key --quiet')
+  const [, third] = (await home.json('vault keys list')) as { id: string }[]
+  const told = await home.run(remove(third!.id, '--yes'))
+  t.match(told, { code: 0, stderr: limit }, 'with --yes it is said too')
+})
+
+testVault('what opens the vault beside a new passphrase is said', async (t, home) => {
+  home.write('pass', PASSPHRASE)
+  const [slot] = (await home.json('vault keys list')) as { id: string }[]
+  const { code, stderr } = await home.run('vault passwd --new-passphrase-file pass')
+  t.equal(code, 0)
+  t.equal(
+    stderr,
+    `These keys still open the vault too: key-file ${slot!.id}. To remove one: coffer vault keys remove SLOT\n`,
+  )
+})
+
 testHome('a new vault takes its passphrase from a file, and refuses a short one', async (t, home) => {
   home.write('short', 'seven77')
   for (const [line, stderr] of [

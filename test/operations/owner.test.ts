@@ -83,7 +83,7 @@ t.test('key slots and keys that are changed are logged too, and every answer is 
   home.write('code.js', 'module.exports = async ({ args }) => ({ raw: args.name })')
   await ask('vault keys', ['add', '--new-key-file', 'second.key'])
   const slots = await ask('vault passwd', ['--new-passphrase-file', 'words'])
-  await ask('vault keys', ['remove', slots[1].id])
+  await ask('vault keys', ['remove', slots[1].id, '--yes'])
   await ask('vault status')
   await ask('vault verify')
   await ask('vault backup', ['copy'])

@@ -43,6 +43,9 @@ export async function askOffline(context: CommandContext, definition: AnyOperati
       await endProgress()
       await printNotice(terminal, text)
     },
+    confirm: async (question) => {
+      if (!context.config.yes) await (await import('../input/prompt.js')).confirm(terminal, question)
+    },
     ask: ({ name }) => askOwned(context, name),
   }
   try {

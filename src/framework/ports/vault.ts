@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../domain/awaitable.js'
 import type { TenantKeyBytes } from '../../domain/records/records.js'
 import type { Store } from '../../storage/store.js'
 import { arrayOf, type Closed, count, date, enumOf, object, text, texts } from '../output.js'
@@ -81,8 +82,8 @@ export interface NewSlot {
   file?: string | undefined
 }
 
-/** Given the slots and the id of the one that opened the vault, returns the ids of those to keep. */
-export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => readonly string[]
+/** Given the slots and the id of the one that opens the vault, returns the ids of those to keep. It may ask a person. */
+export type ChooseSlots = (slots: readonly SlotFacts[], openedBy: string) => Awaitable<readonly string[]>
 
 const place = { 'directory?': text, 'store?': text } as const
 export const restoredOutput = object({ ...place, restored_from: text })

@@ -2,7 +2,13 @@
 import { CofferError, conflict, usage } from '../../errors.js'
 import { onVault, operation } from '../../framework/operation.js'
 import { arrayOf } from '../../framework/output.js'
-import { copiedOutput, rekeyedOutput, restoredOutput, slotOutput } from '../../framework/ports/vault.js'
+import {
+  copiedOutput,
+  rekeyedOutput,
+  restoredOutput,
+  type SlotFacts,
+  slotOutput,
+} from '../../framework/ports/vault.js'
 import { closedInput, pathOf } from '../../framework/schema.js'
 
 export const restoreVault = operation({
@@ -99,23 +105,40 @@ export const changePassphrase = operation({
   examples: [
     '(umask 77; echo a long passphrase > new.txt) && coffer vault passwd --new-passphrase-file new.txt',
   ],
-  runOffline: ({ vault }, { new_passphrase_file: file }) =>
-    vault.changeSlots({ kind: 'passphrase', file }, (slots, openedBy) => {
+  runOffline: async ({ vault, notice }, { new_passphrase_file: file }) => {
+    let kept: readonly SlotFacts[] = []
+    const slots = await vault.changeSlots({ kind: 'passphrase', file }, (slots, openedBy) => {
       const passphrases = slots.filter(({ kind }) => kind === 'passphrase')
       const opened = passphrases.find(({ id }) => id === openedBy)
       const replaced = opened ?? (passphrases.length === 1 ? passphrases[0] : undefined)
       if (replaced === undefined && passphrases.length > 1)
         throw conflict('The vault has several passphrases. Use: coffer vault keys add, then remove.')
-      return slots.filter((slot) => slot !== replaced).map(({ id }) => id)
-    }),
+      kept = slots.filter((slot) => slot !== replaced)
+      return kept.map(({ id }) => id)
+    })
+    if (kept.length > 0) {
+      const names = kept.map(({ id, kind }) => `${kind} ${id}`).join(', ')
+      await notice(
+        `These keys still open the vault too: ${names}. To remove one: coffer vault keys remove SLOT`,
+      )
+    }
+    return slots
+  },
 })
+
+/** What the removal of a slot does not do. */
+const AFTER_REMOVAL =
+  'Somebody who has kept the removed key and an older vault.json or backup can still read the files: only ' +
+  '`coffer vault rekey` locks them out of the vault.'
 
 export const manageKeys = operation({
   name: 'vault keys',
   audience: 'owner',
   summary: 'List, add or remove the keys and passphrases that open the vault.',
   details:
-    'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. The last slot cannot\nbe removed.',
+    'coffer vault keys list · add (a key file, or with --passphrase a passphrase) · remove SLOT. The last slot cannot\n' +
+    'be removed. remove asks first, unless --yes is given. Somebody who has kept the removed key and an older vault.json or\n' +
+    'backup can still read the files: only coffer vault rekey locks them out of the vault.',
   input: closedInput([], {
     action: { type: 'string', description: 'list, add or remove', default: 'list' },
     slot: { type: 'string', description: 'The slot to remove.' },
@@ -128,9 +151,9 @@ export const manageKeys = operation({
   examples: [
     'coffer vault keys list',
     'coffer vault keys add --new-key-file second.key',
-    'coffer vault keys add --new-key-file second.key && coffer vault keys remove "$(coffer vault keys list -o id | tail -n 1)"',
+    'coffer vault keys add --new-key-file second.key && coffer vault keys remove --yes "$(coffer vault keys list -o id | tail -n 1)"',
   ],
-  runOffline: async ({ vault, notice }, input) => {
+  runOffline: async ({ vault, notice, confirm }, input) => {
     const { action, slot, new_key_file: keyFile, passphrase, new_passphrase_file: passphraseFile } = input
     if (action === 'list') return vault.listSlots()
     if (action === 'add') {
@@ -144,15 +167,19 @@ export const manageKeys = operation({
     }
     if (action !== 'remove') throw usage('coffer vault keys takes list, add or remove.')
     if (slot === undefined) throw usage('Give the slot: coffer vault keys remove SLOT')
-    let isInUse = false
-    const left = await vault.changeSlots(undefined, (slots, openedBy) => {
-      if (!slots.some(({ id }) => id === slot))
+    return vault.changeSlots(undefined, async (slots, openedBy) => {
+      const removed = slots.find(({ id }) => id === slot)
+      if (removed === undefined)
         throw new CofferError('not_found', 'There is no slot with this id. See: coffer vault keys list')
-      isInUse = openedBy === slot
+      if (slots.length > 1) {
+        const isInUse = openedBy === slot
+        const use = isInUse
+          ? `This command opens the vault with slot ${slot}, so use another key from now on.`
+          : `This command opens the vault with slot ${openedBy}.`
+        await notice(`${use} ${AFTER_REMOVAL}`)
+        await confirm(`Remove the ${removed.kind} slot ${slot}${isInUse ? ', which is in use' : ''}?`)
+      }
       return slots.flatMap(({ id }) => (id === slot ? [] : [id]))
     })
-    if (isInUse)
-      await notice('The removed slot is the one that this command used. Use another key from now on.')
-    return left
   },
 })
