@@ -2,6 +2,8 @@
 
 export const FORMATS = ['table', 'json', 'ndjson', 'id', 'csv', 'value'] as const
 export type Format = (typeof FORMATS)[number]
+/** The formats of files of rows, which are exported and imported. */
+export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const satisfies readonly Format[]
 
 export interface Setting {
   /** In commander's syntax: `--vault <directory>`. */

@@ -2,6 +2,8 @@ import type { Command } from 'commander'
 import type { Fetch } from '../client/http-client.js'
 import type { Config, Environment } from '../config.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import type { Schema } from '../framework/schema.js'
+import type { Format } from '../global-flags.js'
 import type { Clock } from '../vault/open.js'
 import type { Vault } from '../vault/vault.js'
 import type { InputReader } from './input/input.js'
@@ -26,6 +28,16 @@ export interface OperationLine {
 
 /** An option of a command in commander's syntax: `-f, --follow`. */
 export type CommandOption = readonly [flag: string, description: string, isRepeatable?: true]
+
+/**
+ * What a command prints.
+ * `notices`: no result. `result`: a result of this schema, in every format. `text`: text of its own, or one of these
+ * formats; `itemsOf` names the operation whose items have the fields that `--fields` takes.
+ */
+export type Prints =
+  | 'notices'
+  | { readonly result: Schema }
+  | { readonly text: readonly Format[]; readonly itemsOf?: string }
 
 type Signal = 'SIGINT' | 'SIGTERM' | 'SIGHUP'
 

@@ -155,8 +155,17 @@ function findFormat({ argv, env }: ProcessLike): Format | undefined {
 }
 
 async function perform(context: CommandContext, { command, args, options }: ParsedLine): Promise<void> {
-  if (!('run' in command)) return (await import('./run.js')).runForm(command, { context, args, options })
-  const { completeArgs } = await import('./input/gather.js')
-  const { name, arguments: specs = [] } = command
-  return command.run(context, await completeArgs(context, name, specs, args), options)
+  const output = await import('./output/check-output.js')
+  if ('run' in command) {
+    output.checkOutput(context, output.printingOfCommand(command), options)
+    const { completeArgs } = await import('./input/gather.js')
+    const { name, arguments: specs = [] } = command
+    return command.run(context, await completeArgs(context, name, specs, args), options)
+  }
+  const { chooseForm, isExplained, runOperation } = await import('./run.js')
+  const line = chooseForm(command, { context, args, options })
+  // The call of curl is printed as text.
+  if (options.curl !== true)
+    output.checkOutput(context, output.printingOf(line.definition, isExplained(options)), options)
+  return runOperation(line)
 }

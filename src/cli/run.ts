@@ -26,8 +26,11 @@ const NO_TOKEN = 'There is no token with this id.'
 /** A longer command without output shows its progress. */
 const MAX_SILENT = 100
 
-/** Runs the form of an operation that the flags choose. @throws CofferError `usage` for a flag of another form */
-export function runForm(forms: readonly RegisteredOperation[], line: Omit<OperationLine, 'definition'>) {
+/** The line of the form that the flags choose. @throws CofferError `usage` for a flag of another form */
+export function chooseForm(
+  forms: readonly RegisteredOperation[],
+  line: Omit<OperationLine, 'definition'>,
+): OperationLine {
   const { options } = line
   const definition = forms.find(({ form }) => form && options[form.flag] !== undefined) ?? forms[0]!
   const { form: chosen } = definition
@@ -38,7 +41,7 @@ export function runForm(forms: readonly RegisteredOperation[], line: Omit<Operat
         throw usage(`${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.form!.flag}`}.`)
   // The flag of a form may have no value.
   const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
-  return runOperation({ ...line, definition, options: Object.fromEntries(given) })
+  return { ...line, definition, options: Object.fromEntries(given) }
 }
 
 export async function runOperation(given: OperationLine, ownHooks?: Hooks): Promise<void> {
@@ -115,7 +118,7 @@ function isIdEnough({ context, definition }: OperationLine): boolean {
   return isTerminal(terminal.stdout) && names.includes('id') && (item !== output || isMade)
 }
 
-function isExplained({ explain, explainAs }: Options): boolean {
+export function isExplained({ explain, explainAs }: Options): boolean {
   return explain === true || typeof explainAs === 'string'
 }
 

@@ -3,10 +3,19 @@ import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
 import { PAGE_PROPERTIES } from '../framework/page.js'
+import type { Schema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
 import type { OperationRequest, Vault } from '../vault/vault.js'
-import type { ArgSpecs, Args, CommandContext, CommandOption, OperationLine, Options } from './context.js'
+import type {
+  ArgSpecs,
+  Args,
+  CommandContext,
+  CommandOption,
+  OperationLine,
+  Options,
+  Prints,
+} from './context.js'
 import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
@@ -28,6 +37,8 @@ export interface Presentation {
   readonly options?: readonly CommandOption[]
   /** The operation by which a server does what the command does, if not its own. */
   readonly servedBy?: OperationName
+  /** What it prints, if not what its operation answers. */
+  readonly result?: Schema
   /** The notice for an empty list. */
   readonly empty?: string
   /** How its table is laid out. */
@@ -47,6 +58,7 @@ export interface TerminalCommand {
   readonly arguments?: ArgSpecs
   readonly options?: readonly CommandOption[]
   readonly examples: readonly string[]
+  readonly prints: Prints
   /** Its line is parsed without the operations, which it loads itself. */
   readonly isAlone?: true
   run(context: CommandContext, args: Args, options: Options): Promise<void>

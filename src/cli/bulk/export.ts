@@ -2,6 +2,7 @@ import { rm } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { interrupted, usage } from '../../errors.js'
+import { ROW_FORMATS } from '../../global-flags.js'
 import { exportedAttributes, type TokenView } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/flags.js'
 import { countOf, displayLines, toJson } from '../output/display.js'
@@ -12,7 +13,7 @@ import { findMasked, type IsMasked, walkPages } from '../pages.js'
 import { runOnTokens } from '../run.js'
 import type { Task, TerminalCommand } from '../task.js'
 import { openOwn, refuseWrite } from './import-log.js'
-import { MASKED, ROW_FORMATS } from './rows.js'
+import { MASKED } from './rows.js'
 
 const PAGE = 100
 /** The columns that `token import` takes. No answer has `deduplicate_token`. */

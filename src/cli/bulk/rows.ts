@@ -10,8 +10,6 @@ export interface Row {
   length: number
 }
 
-export const ROW_FORMATS = ['ndjson', 'json', 'csv'] as const
-
 /** The property, or column, of an exported row whose data is masked. */
 export const MASKED = 'masked'
 

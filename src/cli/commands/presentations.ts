@@ -1,4 +1,5 @@
 import type { AnyOperation } from '../../framework/operation.js'
+import { count, object } from '../../framework/output.js'
 import type { OperationName } from '../../operations/all.js'
 import type { Presentation } from '../task.js'
 
@@ -12,6 +13,15 @@ const tokens: Presentation = {
   layout: { optional: ['containers', 'created'] },
   loadSummary: async () => (await import('../output/token-rows.js')).summarizeTokens,
 }
+
+const importResult = object({
+  'resumed_after?': count,
+  'created?': count,
+  'deduplicated?': count,
+  'would_be_created?': count,
+  'would_be_deduplicated?': count,
+  refused: count,
+})
 
 const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
   'app create': {
@@ -40,6 +50,7 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
       ['--dry-run', 'tell what would become of the rows, and write nothing'],
     ],
     servedBy: 'token tokenize',
+    result: importResult,
     load: async () => (await import('../bulk/import.js')).importRows,
   },
   'token generate': tokens,

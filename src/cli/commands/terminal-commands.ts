@@ -1,3 +1,5 @@
+import { arrayOf, boolean, count, object, text, textMap, uuid } from '../../framework/output.js'
+import { ROW_FORMATS } from '../../global-flags.js'
 import { VERSION } from '../../version.js'
 import { TOPIC_NAMES } from '../context.js'
 import { write } from '../output/terminal.js'
@@ -17,6 +19,19 @@ const init: TerminalCommand = {
     ['--starter-apps', 'create an application of each type and print their keys, only once'],
   ],
   examples: ['coffer init', 'coffer init --vault support --name support --key-file support.key'],
+  prints: {
+    result: object({
+      vault: text,
+      'directory?': text,
+      'store?': text,
+      'key_file?': text,
+      tenant: object({ id: uuid, name: text, owner_id: uuid }),
+      'applications?': {
+        type: 'object',
+        additionalProperties: object({ id: uuid, 'key?': text, 'name?': text }),
+      },
+    }),
+  },
   run: async (...line) => (await import('./init.js')).initVault(...line),
 }
 
@@ -51,6 +66,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       "coffer serve --ephemeral --run 'coffer token list'",
       'coffer serve --port 0 --ephemeral -o json --log none > server.json & sleep 1; cat server.json; kill $!; wait',
     ],
+    prints: { text: ['json'] },
     run: async (...line) => (await import('./serve/serve.js')).serve(...line),
   },
   {
@@ -69,6 +85,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       ['--metadata <key=value>', 'only tokens with this metadata', true],
     ],
     examples: ['coffer token export tokens.csv', 'coffer token export --type card --reveal | wc -l'],
+    prints: { text: ROW_FORMATS, itemsOf: 'token list-after' },
     run: async (...line) => (await import('../bulk/export.js')).exportTokens(...line),
   },
   {
@@ -78,6 +95,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'Checks Node, permissions, the lock, the vault, its log and the confinement of reactor code. Sends nothing.\n' +
       'Exit code 1 if something is wrong.',
     examples: ['coffer doctor'],
+    prints: { result: arrayOf(object({ check: text, state: text, found: text, 'advice?': text })) },
     run: async (context) => (await import('./doctor.js')).examine(context),
   },
   {
@@ -94,6 +112,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'application it finds what that one sees in plaintext. Each token is read in plaintext, which coffer log reveals counts.',
     arguments: [['<path...>', 'files, and directories with all below them; - reads standard input']],
     examples: ['coffer scan .coffer-demo/vault', "echo 'nothing to see' | coffer scan -"],
+    prints: { result: arrayOf(object({ id: text, file: text, line: count })) },
     run: async (...line) => (await import('./scan.js')).scan(...line),
   },
   {
@@ -112,6 +131,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     examples: [
       'coffer app create --agent helper --fields key -o value | coffer profile set helper api-key && coffer mcp --profile helper < /dev/null',
     ],
+    prints: { text: [] },
     run: async (...line) => (await import('./mcp/mcp.js')).serveMcp(...line),
   },
   {
@@ -119,6 +139,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Print the OpenAPI document of the HTTP API',
     options: [BODY_LIMIT],
     examples: ['coffer openapi'],
+    prints: { text: ['json'] },
     run: async (...line) => (await import('./serve/serve-options.js')).printOpenApi(...line),
   },
   {
@@ -127,6 +148,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     arguments: [['<shell...>', 'bash, zsh or fish']],
     details: 'For the current shell: eval "$(coffer completion bash)", or coffer completion fish | source.',
     examples: ['coffer completion bash > coffer.bash', 'coffer completion fish > coffer.fish'],
+    prints: { text: [] },
     run: async (context, args) => (await import('./help/completion.js')).printCompletion(context, args),
   },
   {
@@ -141,12 +163,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer help --json',
       'coffer help --man',
     ],
+    prints: { text: ['json'] },
     run: async (...line) => (await import('./help/help.js')).printHelp(...line),
   },
   {
     name: 'version',
     summary: 'Print the version',
     examples: ['coffer version'],
+    prints: { text: [] },
     run: async ({ terminal }) => {
       await write(terminal.stdout, `${VERSION}\n`)
     },
@@ -165,12 +189,14 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer profile set support vault ~/vaults/support',
       'coffer app key create "starter private" --fields key -o value | coffer profile set support api-key',
     ],
+    prints: { result: object({ name: text, settings: textMap }) },
     run: async (context, args) => (await import('./profile.js')).setInProfile(context, args),
   },
   {
     name: 'profile list',
     summary: 'List your profiles and their settings.',
     examples: ['coffer profile list'],
+    prints: { result: arrayOf(object({ name: text, is_used: boolean, settings: textMap })) },
     run: async (context) => (await import('./profile.js')).listProfiles(context),
   },
   {
@@ -181,6 +207,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
       'coffer profile set support vault .coffer-demo && coffer profile use support',
       'coffer profile use',
     ],
+    prints: 'notices',
     run: async (context, args) => (await import('./profile.js')).useProfile(context, args),
   },
   {
@@ -188,6 +215,7 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
     summary: 'Delete a profile.',
     arguments: [['<profile>', 'its name']],
     examples: ['coffer profile set support vault .coffer-demo && coffer profile delete support'],
+    prints: 'notices',
     run: async (context, args) => (await import('./profile.js')).deleteProfile(context, args),
   },
 ]

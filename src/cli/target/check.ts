@@ -1,7 +1,4 @@
 import { CofferError, noRevealError, usage } from '../../errors.js'
-import { itemOutput } from '../../framework/page.js'
-import type { RegisteredOperation } from '../../framework/registry.js'
-import { findUnknownName } from '../../framework/schema.js'
 import { loadOperation } from '../../operations/load.js'
 import { findPresentation } from '../commands/presentations.js'
 import type { OperationLine } from '../context.js'
@@ -32,18 +29,5 @@ export async function checkTarget(line: OperationLine, isExplained: boolean): Pr
     const { requireServed } = await import('./server.js')
     requireServed(config, served!, key, isExplained)
   } else if (terminal.mayPrompt && definition.runOffline === undefined) requireVault(context)
-  // Fields that a variable or a profile sets for all commands may fit only some of them.
-  if (options.fields !== undefined && !isExplained) requireFields(definition, config.fields ?? [])
   return key
-}
-
-/** @throws CofferError `usage` for an unknown field, naming the existing ones */
-function requireFields({ output }: RegisteredOperation, fields: readonly string[]): void {
-  for (const field of output === undefined ? [] : fields) {
-    const { level, names } = findUnknownName(itemOutput(output!), field) ?? {}
-    if (names === undefined) continue
-    const above = field.split('.').slice(0, level).join('.')
-    const there = names.length === 0 ? 'no fields' : names.join(', ')
-    throw usage(`There is no field "${field}". ${above ? `Below ${above} there` : 'There'} are: ${there}.`)
-  }
 }

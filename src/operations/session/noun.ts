@@ -36,7 +36,7 @@ export const createSession = operation({
   ignoresIdempotencyKey: true,
   success: 201,
   output: component('Session', ['session_key', 'nonce', 'expires_at'], {
-    session_key: { ...text, description: 'Shown only here.' },
+    session_key: { ...text, description: 'Shown only here.', isShownOnce: true },
     nonce: { ...text, description: 'Authorizes the session, once.' },
     expires_at: date,
   }),

@@ -1,0 +1,104 @@
+/** Every command keeps its output flags, or refuses them before it does anything. */
+import { readdirSync } from 'node:fs'
+import t, { type Test } from 'tap'
+import { hasCommand } from '../../src/cli/command-tree.js'
+import { findPresentation } from '../../src/cli/commands/presentations.js'
+import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
+import { listArgs } from '../../src/cli/input/flags.js'
+import { itemOutput } from '../../src/framework/page.js'
+import type { Schema } from '../../src/framework/schema.js'
+import { registry } from '../../src/operations/all.js'
+import { createHome, type Home, testVault } from './home.js'
+
+/** `result`: the schema of what it prints; undefined if it prints text of its own, or nothing. */
+interface Command {
+  name: string
+  words: readonly string[]
+  result?: Schema | undefined
+  printsText: boolean
+}
+
+const requiredOf = (specs: readonly (readonly [string, string])[]) =>
+  specs.filter(([spec]) => spec.startsWith('<')).map(() => 'x')
+
+const COMMANDS: readonly Command[] = [
+  ...registry.operations.filter(hasCommand).map((definition) => {
+    const { arguments: specs = listArgs(definition), result = definition.output } =
+      findPresentation(definition)
+    const { name } = definition
+    return { name, words: [...name.split(' '), ...requiredOf(specs)], result, printsText: false }
+  }),
+  ...TERMINAL_COMMANDS.map(({ name, arguments: specs = [], prints }) => ({
+    name,
+    words: [...name.split(' '), ...requiredOf(specs)],
+    result: typeof prints === 'object' && 'result' in prints ? prints.result : undefined,
+    printsText: typeof prints === 'object' && 'text' in prints,
+  })),
+]
+
+/** Runs it where there is no vault, so that a command that goes on fails with another code or makes a file. */
+async function refuse(t: Test, home: Home, words: readonly string[], message: RegExp): Promise<void> {
+  const { code, stdout, stderr } = await home.run([...words, '--yes'])
+  t.match({ code, stdout, stderr }, { code: 2, stdout: '', stderr: message }, words.join(' '))
+  t.same(readdirSync(home.place), [], 'nothing was made')
+}
+
+t.test('every command refuses what it cannot print, before it does anything', async (t) => {
+  const home = createHome(t)
+  const find = (isWanted: (command: Command) => boolean) => COMMANDS.filter(isWanted)
+  const results = find(({ printsText }) => !printsText)
+  t.ok(results.length > 90)
+  for (const { words } of results) {
+    await refuse(t, home, [...words, '-o', 'value'], /prints one field/)
+    await refuse(t, home, [...words, '-o', 'value', '--fields', 'a,b'], /prints one field/)
+  }
+  const isObject = ({ result }: Command) => result !== undefined && itemOutput(result).type === 'object'
+  for (const { words } of find(isObject))
+    await refuse(t, home, [...words, '--fields', 'no_such'], /There is no field "no_such"/)
+  const hasNoId = (command: Command) => isObject(command) && !('id' in propertiesOf(command))
+  const withoutIds = find(hasNoId)
+  t.ok(withoutIds.length > 15)
+  for (const { words } of withoutIds) await refuse(t, home, [...words, '-o', 'id'], /have no id/)
+  for (const { words } of find(({ printsText }) => printsText))
+    for (const format of ['value', 'id'])
+      await refuse(t, home, [...words, '-o', format], /prints text, and not as --output/)
+})
+
+function propertiesOf({ result }: Command): object {
+  const item = itemOutput(result!)
+  return (item.type === 'object' && item.properties) || {}
+}
+
+testVault('a refused format changes nothing, whether a flag or a variable sets it', async (t, home) => {
+  const { id, key } = await home.createApp({ name: 'one', permissions: ['token:create', 'token:read'] })
+  const twoFields = { COFFER_OUTPUT: 'value', COFFER_FIELDS: 'id,name' }
+  for (const [line, options] of [
+    ['app regenerate one -o value --yes', {}],
+    ['app regenerate one --yes', { env: twoFields }],
+    ['app create --name two --type private --permission token:read -o value --fields id,key', {}],
+    ['app key create one -o value', {}],
+    ['app key create one -o value --fields kye', {}],
+    ['token create -o value', { stdin: '{"type":"token","data":"x"}' }],
+    ['token generate -o value', {}],
+  ] as const)
+    t.match(await home.run(line, options), { code: 2, stdout: '', stderr: /field/ }, line)
+  const env = { COFFER_API_KEY: key }
+  t.equal((await home.json('app whoami', { env })).id, id, 'its key is as it was')
+  const { data } = await home.json('app list')
+  t.match(data, [{ name: 'one', keys: [{ id: /./ }] }])
+  t.same([data.length, data[0].keys.length], [1, 1])
+  t.equal((await home.json('token list')).pagination.total_items, 0)
+})
+
+testVault('fields for all commands do not hide a key that is shown once', async (t, home) => {
+  const env = { COFFER_FIELDS: 'id,name' }
+  const { id, key } = await home.createApp({ name: 'one', permissions: ['token:read'] })
+  for (const line of ['app regenerate one --yes', 'app key create one'])
+    t.match(await home.run(line, { env }), {
+      code: 2,
+      stderr: 'COFFER_FIELDS leaves out key, which is shown only once. Say what to print: --fields id,key\n',
+    })
+  t.equal((await home.json('app whoami', { env: { COFFER_API_KEY: key } })).id, id)
+  t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'no key is shown there')
+  t.same(Object.keys(await home.json('app regenerate one --yes --fields id', { env })), ['id'], 'as asked')
+})
