@@ -16,6 +16,7 @@ import type {
   Options,
   Prints,
 } from './context.js'
+import { explainLoss, hasSecret } from './output/lost-output.js'
 import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
@@ -128,7 +129,7 @@ export class Run {
       },
       /** Prints an answer, or the answers of several inputs. `marks`: by field, what follows its name. */
       print: (result: unknown, other = format, marks?: PrintOptions['marks']) =>
-        this.#print(result, { format: other, marks, hints: this.#describeHints(input) }),
+        this.#print(input, result, { format: other, marks, hints: this.#describeHints(input) }),
     }
   }
 
@@ -146,14 +147,26 @@ export class Run {
     return resultOf(outcome)
   }
 
-  async #print(result: unknown, given: Pick<PrintOptions, 'format' | 'marks' | 'hints'>): Promise<void> {
+  async #print(
+    input: OperationInput,
+    result: unknown,
+    given: Pick<PrintOptions, 'format' | 'marks' | 'hints'>,
+  ): Promise<void> {
     const { context, definition, options, presentation } = this.#run
     const { layout, loadSummary } = presentation
     const summarize = given.format === 'table' && options.wide !== true ? await loadSummary?.() : undefined
-    await printResult(context.terminal, result, {
+    const printed = printResult(context.terminal, result, {
       ...{ ...given, columns: definition.columns, fields: context.config.fields, ...layout },
       summarize: summarize && ((items) => summarize(items, context.clock())),
     })
+    const performed = { definition, input, result }
+    try {
+      // A reader that goes away ends other output quietly.
+      if (!(await printed) && hasSecret(performed))
+        throw new CofferError('storage_failed', 'Nobody read its output.')
+    } catch (error) {
+      throw explainLoss(error, context.registry, performed)
+    }
   }
 
   #describeHints(input: OperationInput) {

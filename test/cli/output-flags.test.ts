@@ -8,7 +8,7 @@ import { listArgs } from '../../src/cli/input/flags.js'
 import { itemOutput } from '../../src/framework/page.js'
 import type { Schema } from '../../src/framework/schema.js'
 import { registry } from '../../src/operations/all.js'
-import { createHome, type Home, testVault } from './home.js'
+import { createHome, type Home, testHome, testVault } from './home.js'
 
 /** `result`: the schema of what it prints; undefined if it prints text of its own, or nothing. */
 interface Command {
@@ -101,4 +101,50 @@ testVault('fields for all commands do not hide a key that is shown once', async 
   t.equal((await home.json('app whoami', { env: { COFFER_API_KEY: key } })).id, id)
   t.same(await home.json('app get one', { env }), { id, name: 'one' }, 'no key is shown there')
   t.same(Object.keys(await home.json('app regenerate one --yes --fields id', { env })), ['id'], 'as asked')
+})
+
+testVault('a change whose answer cannot be printed says what was done and what to do', async (t, home) => {
+  const { id } = await home.createApp({ name: 'one', permissions: ['token:read'] })
+  const full = { stdoutFailure: 'ENOSPC' }
+  const another = `Create another: coffer app key create ${id}`
+  const disk = 'The output could not be written (ENOSPC).'
+  for (const [line, message, options] of [
+    [
+      'app regenerate one --yes',
+      `coffer app regenerate was carried out. ${disk} The key is lost. ${another}\n`,
+      full,
+    ],
+    ['app key create one', `${another}, and delete the lost one: coffer app key delete ${id} `, full],
+    [
+      'app key create one',
+      'coffer app key create was carried out. Nobody read its output. The key is lost.',
+      {
+        stdoutFailure: 'EPIPE',
+      },
+    ],
+    [
+      'token create --type token --data x --id made',
+      `${disk} Show the result: coffer token get made\n`,
+      full,
+    ],
+    ['token generate', `${disk} Show the results: coffer token list\n`, full],
+    ['config set search.masked_data false', `coffer config set was carried out. ${disk}\n`, full],
+    ['token list', `error: ${disk}\n`, full],
+  ] as const) {
+    const { code, stderr } = await home.run(line, options)
+    t.equal(code, 1, line)
+    t.match(stderr, message, line)
+  }
+  t.equal((await home.json('app get one')).keys.length, 3)
+  t.equal((await home.run('token create --type token --data x', { stdoutFailure: 'EPIPE' })).code, 0)
+})
+
+testHome('a new vault whose keys cannot be printed says so', async (t, home) => {
+  const { code, stderr } = await home.run('init --starter-apps', { stdoutFailure: 'ENOSPC' })
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    `The vault was created in ${home.place}/.coffer. The output could not be written (ENOSPC). The keys`,
+  )
+  t.equal((await home.json('app list')).pagination.total_items, 3)
 })

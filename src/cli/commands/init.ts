@@ -45,7 +45,12 @@ export async function initVault(context: CommandContext, _: unknown, flags: Opti
     tenant: { id, name, owner_id },
     applications,
   }
-  await printForRun(context, omitUndefined(result))
+  await printForRun(context, omitUndefined(result)).catch((cause: CofferError) => {
+    const made = `The vault was created in ${directory}.`
+    const lost =
+      applications && 'The keys of its applications are lost. Create others: coffer app key create NAME'
+    throw new CofferError(cause.code, [made, cause.message, lost].filter(Boolean).join(' '), { cause })
+  })
   if (applications !== undefined)
     await printNotice(terminal, 'The keys of the applications are shown only once.')
   const loss =

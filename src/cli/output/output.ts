@@ -38,28 +38,32 @@ export async function printForRun(
 
 /**
  * `result`: JSON, a list, undefined (prints a notice), or for `ndjson`, `id` and `value` an async iterable.
- * Stops without an error when the reader closes the stream. @throws CofferError `usage` if an item has no id
+ * Resolves to false, and stops, when the reader has closed the stream. @throws CofferError `usage` if an item has no id
  */
-export async function printResult(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+export async function printResult(
+  terminal: Terminal,
+  result: unknown,
+  options: PrintOptions,
+): Promise<boolean> {
   const { stdout, stderr } = terminal
   const { format, fields, hints } = options
   if (result === undefined) {
     if (isTerminal(stderr)) await printNotice(terminal, hints?.done ?? 'Done.')
-  } else if (format === 'table') await printTable(terminal, result, options)
-  else if (format === 'json')
-    await write(stdout, `${toJson(pick(result, fields), isTerminal(stdout) ? 2 : 0)}\n`)
-  else
-    for await (const line of linesOf(result, format, fields, options.columns))
-      if (!(await write(stdout, `${isTerminal(stdout) ? display(line) : line}\n`))) return
+    return true
+  }
+  if (format === 'table') return printTable(terminal, result, options)
+  if (format === 'json') return write(stdout, `${toJson(pick(result, fields), isTerminal(stdout) ? 2 : 0)}\n`)
+  for await (const line of linesOf(result, format, fields, options.columns))
+    if (!(await write(stdout, `${isTerminal(stdout) ? display(line) : line}\n`))) return false
+  return true
 }
 
-async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<void> {
+async function printTable(terminal: Terminal, result: unknown, options: PrintOptions): Promise<boolean> {
   const { fields, columns, hints, summarize } = options
   const { stdout, colour } = terminal
   const { bold } = await loadPaint(colour.stdout)
   const layout: Layout = { ...options, width: widthOf(stdout), bold }
-  if (!isList(result) && !Array.isArray(result))
-    return void (await write(stdout, drawOne(result, fields, layout)))
+  if (!isList(result) && !Array.isArray(result)) return write(stdout, drawOne(result, fields, layout))
   const items = itemsOf(result)
   const summary = fields === undefined && items.length > 0 ? summarize?.(items) : undefined
   const { rows, columns: heads } = summary ?? { rows: items, columns: choosePaths(items, fields ?? columns) }
@@ -67,10 +71,11 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   const texts = drawMany(rows, heads, layout, () => {
     isCut = true
   })
-  for await (const text of texts) if (!(await write(stdout, text))) return
+  for await (const text of texts) if (!(await write(stdout, text))) return false
   if (isList(result)) await printNotice(terminal, describePage(result, hints?.empty))
   else if (items.length === 0) await printNotice(terminal, hints?.empty ?? 'Nothing found.')
   if (isCut) await printNotice(terminal, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')
+  return true
 }
 
 /** Text to a file or a pipe is not truncated. */
