@@ -65,7 +65,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   const args = await completeArgs({ terminal, form }, definition.name, specs, given.args)
   const own = await hooks.gather?.(context, args, options)
   const { inputs, names } = await gatherInputs({ ...context, form, list }, { ...given, args }, own)
-  const tasks = inputs.map((input) => run.createTask(input, args))
+  const tasks = inputs.map((input) => viewAnswers(run.createTask(input, args), hooks))
   const [task = run.createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
     const application = (await resolveName('app', options.explainAs, list)) as string | undefined
@@ -73,11 +73,19 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   }
   await askConfirmation(task, tasks, hooks)
   if (names !== undefined) return runEach(task, tasks, names, hooks)
+  const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
-    await (hooks.run ?? askAndPrint)(task, askAndPrint)
+    // What a table shows of an answer may need further questions to the same vault.
+    await (hooks.view !== undefined && format === 'table' ? task.withOpenVault(perform) : perform())
   } catch (error) {
     explainFailure(task, error)
   }
+}
+
+/** The task, which prints what the command shows of an answer. */
+function viewAnswers(task: Task, { view }: Hooks): Task {
+  if (view === undefined) return task
+  return { ...task, print: async (answer, ...more) => task.print(await view(answer, task), ...more) }
 }
 
 /** Runs a command of its own on the list of all tokens. */

@@ -27,7 +27,12 @@ export interface Hooks {
   gather?(context: CommandContext, args: Args, options: Options): Promise<OperationInput | undefined>
   /** Confirms a destruction, instead of the usual prompt. @throws CofferError `interrupted` */
   confirm?(task: Task): Promise<void>
-  /** Performs and prints. `usual`: what commands without hooks do. */
+  /**
+   * What is printed of an answer, instead of the answer. `answer` is a page, all pages, or for `--all` in lines a stream of
+   * items: the usual run keeps `--all` and the other output flags.
+   */
+  view?(answer: unknown, task: Task): unknown
+  /** Performs and prints. `usual`: what commands without this hook do. */
   run?(task: Task, usual?: (task: Task) => Promise<void>): Promise<void>
 }
 

@@ -133,18 +133,19 @@ export const deleteTenant: Hooks = {
 
 /** By its id one delivery is printed with its payload and answer, which a table lacks. */
 export const showDeliveries: Hooks = {
-  run: async ({ input, ask, print }) => {
-    const list = (await ask()) as ResultOf<'webhook deliveries'>
-    await print(list.data.find(({ id }) => id === input.id) ?? list)
+  view: (answer, { input }) => {
+    const { data = [] } = answer as Partial<ResultOf<'webhook deliveries'>>
+    return data.find(({ id }) => id === input.id) ?? answer
   },
 }
 
+/** On a terminal one mail is printed as a letter. */
 export const showOutbox: Hooks = {
-  run: async ({ context, input, format, ask, print, notice }) => {
-    const result = await ask()
+  run: async (task, usual) => {
+    const { context, input, format, ask, notice } = task
     if (input.id === undefined || format !== 'table' || context.config.fields !== undefined)
-      return print(result)
-    const mail = result as OutboxLetter
+      return usual!(task)
+    const mail = (await ask()) as OutboxLetter
     const head = `To: ${mail.to}\nSubject: ${mail.subject}`
     await write(context.terminal.stdout, displayLines(`${head}\n\n${mail.text}`))
     await notice(describeState(mail)[0]!)

@@ -82,12 +82,8 @@ export const tail: Hooks = {
 
 /** In a table, actors have the names of their applications and the addresses of their users. */
 export const named: Hooks = {
-  run: async (task, usual) => {
-    if (task.format !== 'table' || task.context.config.fields !== undefined) return usual!(task)
-    const print: Task['print'] = async (result, ...more) =>
-      task.print(await nameActors(task, result), ...more)
-    await task.withOpenVault(() => usual!({ ...task, print }))
-  },
+  view: (answer, task) =>
+    task.format === 'table' && task.context.config.fields === undefined ? nameActors(task, answer) : answer,
 }
 
 /** Asks for the actors of this page only, and leaves them as they are if the caller may not read them. */
