@@ -8,7 +8,7 @@ import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
 import type { Args, CommandOption, Options } from './context.js'
-import { type Flag, listArgs, listFlags, toFlag } from './input/flags.js'
+import { type Flag, listArgs, listFlags, takesSeveralBodies, toFlag } from './input/flags.js'
 import { fold, joinLines } from './output/display.js'
 import type { TerminalCommand } from './task.js'
 
@@ -145,7 +145,11 @@ function listOptions(definition: RegisteredOperation): CommandOption[] {
   const takesBody = endpoint?.takesBody
   const isRead = log?.operation === 'read'
   const options: [isThere: boolean | undefined, ...CommandOption][] = [
-    [takesBody, '--file <file>', 'the whole body as JSON; - reads standard input; flags override it'],
+    [
+      takesBody,
+      '--file <file>',
+      `${takesSeveralBodies(definition) ? 'the body as JSON, or a body on each line' : 'the whole body as JSON'}; - reads standard input; flags override it`,
+    ],
     // Writes always answer with masked data.
     [isRevealable && isRead, '--reveal', 'show data in plaintext'],
     // A command that only reads can be repeated anyway.
@@ -182,18 +186,26 @@ function addGlobalFlags(command: Command): void {
   command.addOption(new Option('--json', 'the same as --output json').implies({ output: 'json' }))
 }
 
+const SEVERAL_BODIES =
+  'Several bodies, one on each line (NDJSON), are created in order. The first line that is refused ends the command, and the lines before it stay.'
+
 function describeOperation(definition: RegisteredOperation): string {
   const { permissions, needsOnePermission, onlyFor, endpoint, audience } = definition
   const key = onlyFor === undefined ? 'any valid key' : `the key of a ${onlyFor} application`
   const held = permissions.join(needsOnePermission ? ' or ' : ', ') || `none; ${key}`
   const who = audience === 'owner' ? 'For the owner of the vault.' : `Permissions: ${held}`
   const http = endpoint === undefined ? '' : `\nHTTP:        ${endpoint.method} ${endpoint.path}`
-  return `${describeExamples(definition)}\n\n${who}${http}`
+  const several = takesSeveralBodies(definition) ? `${SEVERAL_BODIES}\n\n` : ''
+  return `${describeExamples(definition, several)}\n\n${who}${http}`
 }
 
-function describeExamples({ details, examples }: Pick<TerminalCommand, 'details' | 'examples'>): string {
+/** `more`: a paragraph after the details. */
+function describeExamples(
+  { details, examples }: Pick<TerminalCommand, 'details' | 'examples'>,
+  more = '',
+): string {
   const text = details === undefined ? '' : `${joinLines(details)}\n\n`
-  return `${text}Examples:\n${examples.map((line) => `  $ ${line}`).join('\n')}`
+  return `${text}${more}Examples:\n${examples.map((line) => `  $ ${line}`).join('\n')}`
 }
 
 function placeholderOf({ schema, shape }: Flag): string {

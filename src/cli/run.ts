@@ -64,7 +64,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
   if (presentation.arguments === undefined) await form?.checkFlags(options)
   const args = await completeArgs({ terminal, form }, definition.name, specs, given.args)
   const own = await hooks.gather?.(context, args, options)
-  const { inputs, names } = await gatherInputs({ ...context, form, list }, { ...given, args }, own)
+  const { inputs, names, faults } = await gatherInputs({ ...context, form, list }, { ...given, args }, own)
   const tasks = inputs.map((input) => viewAnswers(run.createTask(input, args), hooks))
   const [task = run.createTask({}, args)] = tasks
   if (names === undefined && isExplained(options)) {
@@ -72,7 +72,7 @@ export async function runOperation(given: OperationLine, ownHooks?: Hooks): Prom
     return explainTask(task, application)
   }
   await askConfirmation(task, tasks, hooks)
-  if (names !== undefined) return runEach(task, tasks, names, hooks)
+  if (names !== undefined) return runEach(task, tasks, { names, faults }, hooks)
   const perform = () => (hooks.run ?? askAndPrint)(task, askAndPrint)
   try {
     // What a table shows of an answer may need further questions to the same vault.
@@ -208,8 +208,17 @@ async function describeData(task: Task, token: object) {
   return { isMasked, mark: isMasked ? '•' : '!' }
 }
 
-/** Ends at the first failure or interrupt. Prints at once as JSON and ids, at the end as a table or CSV. */
-async function runEach(whole: Task, tasks: readonly Task[], names: readonly string[], hooks: Hooks) {
+interface Several {
+  readonly names: readonly string[]
+  /** By the place of the input. */
+  readonly faults?: ReadonlyMap<number, CofferError> | undefined
+}
+
+/**
+ * Performs the tasks in order. The first failure or an interrupt ends the command; what was done before stays. Prints at
+ * once as JSON and ids, at the end as a table or CSV.
+ */
+async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: Several, hooks: Hooks) {
   const { definition, format, context, options } = whole
   for (const flag of SINGLE_INPUT_FLAGS)
     if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} takes one id or body at a time.`)
@@ -225,33 +234,66 @@ async function runEach(whole: Task, tasks: readonly Task[], names: readonly stri
     if (isStreamed) await whole.print(result, format === 'json' ? 'ndjson' : format)
     else results.push(result)
   }
-  let done = 0
-  let isStopped = false
+  const place = { at: 0, done: 0, isBegun: false, isBetween: false }
+  const perform = async (task: Task) => {
+    const fault = faults?.get(place.at)
+    if (fault !== undefined) throw fault
+    if (hooks.run === undefined) {
+      const result = await task.ask()
+      place.done++
+      await print(result)
+    } else {
+      await hooks.run({ ...task, print }, askAndPrint)
+      place.done++
+    }
+  }
   const work = async () => {
     // From here on an interrupt tells how far the command came.
     context.handlesSignals()
+    place.isBegun = true
     for (const task of tasks) {
-      isStopped = context.signal.aborted
-      if (isStopped) throw interrupted()
-      if (hooks.run === undefined) await print(await task.ask())
-      else await hooks.run({ ...task, print }, askAndPrint)
-      await progress.show(++done)
+      place.isBetween = context.signal.aborted
+      if (place.isBetween) throw interrupted()
+      await perform(task)
+      place.at++
+      await progress.show(place.done)
     }
   }
   try {
     // As a server, so that other commands need not wait for the last of many.
     await whole.withOpenVault(work, isLong ? 'server' : 'command')
   } catch (error) {
-    if (!(error instanceof CofferError)) throw error
-    const { code, message, errors, status, traceId } = error
-    const [at, next] = names.slice(done)
-    const text = isStopped
-      ? `Interrupted. Go on with ${at} (done before: ${done})`
-      : `${at}: ${message} (done before: ${done}${next === undefined ? '' : `; next: ${next}`})`
-    throw new CofferError(code, text, { status, cause: error, ...omitUndefined({ errors, traceId }) })
+    throw error instanceof CofferError && place.isBegun ? explainPlace(error, names, place) : error
   } finally {
     await progress.finish()
     if (results.length > 0) await whole.print(results)
-    else if (done > 0 && done === tasks.length && !isStreamed) await whole.print(undefined)
+    else if (place.done > 0 && place.done === tasks.length && !isStreamed) await whole.print(undefined)
   }
+}
+
+/** `at`: the task in progress, or the next one. */
+interface Place {
+  readonly at: number
+  readonly done: number
+  /** The command was interrupted when no task was in progress. */
+  readonly isBetween: boolean
+}
+
+/** Says at which of several inputs a command has ended, how many are done, and how many are not. */
+function explainPlace(error: CofferError, names: readonly string[], { at, done, isBetween }: Place) {
+  const { code, message, errors, status, traceId } = error
+  const name = names[at]!
+  const after = names.length - at - 1
+  const isUnknown = done === at && (status >= 500 || code === 'request_timeout')
+  const current = done > at ? [] : [name]
+  const rest = [...(isUnknown ? [] : current), ...(after === 0 ? [] : [`${after} after it`])].join(' and ')
+  const counts = [
+    `done before: ${at}`,
+    ...(isUnknown ? [`perhaps done: ${name}`] : []),
+    ...(rest === '' ? [] : [`not done: ${rest}`]),
+  ]
+  const text = isBetween
+    ? `Interrupted. Go on with ${name} (done before: ${done})`
+    : `${name}: ${message} (${counts.join('; ')})`
+  return new CofferError(code, text, { status, cause: error, ...omitUndefined({ errors, traceId }) })
 }

@@ -8,7 +8,7 @@ const BODIES = ['one', 'two', 'three']
   .map((id) => `{"id":"${id}","type":"token","data":"d-${id}"}\n`)
   .join('')
 /** A command of several ids has ended at one that there is not. */
-const stopped = (next: string) => new RegExp(`no-such: .*\\(done before: 1; next: ${next}\\)`)
+const stopped = /no-such: .*\(done before: 1; not done: no-such and 1 after it\)/
 const ids = async (home: Home) => (await home.run('token list --output id')).stdout
 
 testVault('NDJSON on standard input or in a file creates each, under the flags of all', async (t, home) => {
@@ -19,11 +19,48 @@ testVault('NDJSON on standard input or in a file creates each, under the flags o
   const apps = await home.run('app create --file apps.ndjson --permission token:create --output id')
   t.equal(apps.stdout.trim().split('\n').length, 2)
   const body = '{"type":"token","data":1}\n'
-  const refused = await create('', `${body}{"type":"x","data":2}\n${body}`)
-  t.match(refused, { code: 2, stderr: /body 2: type: .*\(done before: 1; next: body 3\)/ })
-  t.equal((await create('', `${body}{"type":`)).code, 2)
-  t.equal((await ids(home)).split('\n').length - 1, 4, 'nothing is created of what is not JSON')
   t.equal((await create('', '{"type":\n"token","data":{\n}\n}')).code, 0, 'one body may have lines')
+  t.equal((await create('', `${body}${body}`)).code, 0)
+})
+
+testVault('the first line that is refused ends the command, whatever is wrong with it', async (t, home) => {
+  const good = (id: string) => `{"id":"${id}","type":"token","data":1}`
+  for (const [bad, reason] of [
+    ['{"type":"token","data":}', 'the JSON is refused at line 3, column 24: expected a JSON value'],
+    ['[1]', 'the JSON must contain one JSON object'],
+    ['{"type":"x","data":2}', 'type: must be one of'],
+    ['{"data":2}', 'type: is required'],
+    [good('first'), 'There is a token with this id already'],
+    ['{"type":"token","data":2,"expires_at":"never"}', 'expires_at: must be an existing date'],
+  ] as const) {
+    const { code, stderr } = await home.run('token create', {
+      stdin: `${good('first')}\n\n${bad}\n${good('last')}\n`,
+    })
+    t.ok(code > 0, bad)
+    t.match(stderr, `error: line 3: ${reason}`, bad)
+    t.match(stderr, /\(done before: 1; not done: line 3 and 1 after it\)\n$/, bad)
+    t.equal(await ids(home), 'first\n', 'the lines before it are stored, those after it are not')
+    await home.run('token delete first --yes')
+  }
+  const { stderr } = await home.run('token create', { stdin: `${good('abc')}\n{"type":"token"}\n` })
+  t.match(stderr, /\(done before: 1; not done: line 2\)/, 'the last line')
+})
+
+testVault('a name that cannot be found is met in its turn', async (t, home) => {
+  for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
+  const stderr = /^error: frnt: There is no app "frnt".*\(done before: 1; not done: frnt and 1 after it\)/
+  t.match(await home.run('app delete back frnt front --yes'), { code: 3, stderr })
+  t.equal((await home.json('app list')).pagination.total_items, 1)
+})
+
+testVault('an answer that cannot be printed counts as done', async (t, home) => {
+  const stdin = BODIES
+  const { stderr } = await home.run('token create', { stdin, stdoutFailure: 'ENOSPC' })
+  t.match(
+    stderr,
+    /^error: line 1: coffer token create was carried out\. .*\(done before: 0; not done: 2 after it\)/,
+  )
+  t.equal(await ids(home), 'one\n')
 })
 
 testVault('a verb that takes an id takes several, and lines of standard input', async (t, home) => {
@@ -36,8 +73,8 @@ testVault('a verb that takes an id takes several, and lines of standard input', 
     ],
     ['get - --fields id', { stdout: /^\{"id":"two"\}\n\{"id":"one"\}\n$/ }, { stdin: '\n two\r\none' }],
     ['get one two --output table --fields id', { stdout: /^id\s*\none\s*\ntwo\s*\n$/ }],
-    ['get one no-such two --fields id', { code: 3, stdout: /^\{"id":"one"\}\n$/, stderr: stopped('two') }],
-    ['delete gone-one no-such gone-two --yes', { code: 3, stdout: /^$/, stderr: stopped('gone-two') }],
+    ['get one no-such two --fields id', { code: 3, stdout: /^\{"id":"one"\}\n$/, stderr: stopped }],
+    ['delete gone-one no-such gone-two --yes', { code: 3, stdout: /^$/, stderr: stopped }],
     ['get gone-two --fields id', { code: 0 }],
     ['delete gone-two gone-three --yes', { code: 0 }],
     ['update one two --metadata a=b --output id', { stdout: /^one\ntwo\n$/ }],
@@ -59,7 +96,7 @@ testVault('names stand for several ids too', async (t, home) => {
   for (const name of ['front', 'back']) await home.createApp({ name, permissions: ['token:read'] })
   const { stdout } = await home.run('app get back front --fields name')
   t.equal(stdout, '{"name":"back"}\n{"name":"front"}\n')
-  const stderr = /nobody: .*\(done before: 1; next: front\)/
+  const stderr = /nobody: .*\(done before: 1; not done: nobody and 1 after it\)/
   t.match(await home.run('app delete back nobody front --yes'), { code: 3, stderr })
   t.equal((await home.run('app delete front --yes')).code, 0)
   t.equal((await home.json('app list')).pagination.total_items, 0)
@@ -103,7 +140,10 @@ t.test('an interrupted request to a server may have been performed, and is told 
     ...{ fetch, env },
     interrupt: stop.signal,
   })
-  t.match(stopped, { code: 130, stderr: 't-1: Interrupted. (done before: 1; next: t-2)' })
+  t.match(stopped, {
+    code: 130,
+    stderr: 't-1: Interrupted. (done before: 1; perhaps done: t-1; not done: 2 after it)',
+  })
   const left = await home.run('token list --output id', { fetch: pass, env })
   t.equal(left.stdout, 't-3\nt-2\nt-1\n')
 })

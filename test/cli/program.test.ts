@@ -39,7 +39,8 @@ t.test('every flag of token create is in its help, with what is required and rep
     '--container <text> A container of the token, such as /pci/high/. (repeatable)',
     '--metadata <key=value> Data that is not secret. (repeatable)',
     '(also --no-deduplicate-token)',
-    '--file <file> the whole body as JSON',
+    '--file <file> the body as JSON, or a body on each line',
+    'The first line that is refused ends the command, and the lines before it stay.',
     'Put nothing sensitive into the id',
     'Put nothing sensitive into metadata',
   ])

@@ -114,11 +114,11 @@ function parseRow(text: string, line: number): Row {
   const row = text.replace(/^\s*\n/, '')
   const first = line + countBreaks(text.slice(0, length - row.length))
   try {
-    return refuseMasked({ line: first, length, value: parseJson(row, { source: 'the row' }) })
+    const value = parseJson(row, { source: 'the row', firstLine: first })
+    return refuseMasked({ line: first, length, value })
   } catch (error) {
     if (!(error instanceof CofferError)) throw error
-    const fault = error.message.replace(/at line (\d+)/, (_, own) => `at line ${first - 1 + Number(own)}`)
-    return { line: first, length, fault }
+    return { line: first, length, fault: error.message }
   }
 }
 

@@ -90,6 +90,11 @@ export function takesMany({ endpoint, positionals, input }: RegisteredOperation)
   return endpoint.parameters.length > 0 || !isPaged(input)
 }
 
+/** Whether the command takes a body on each line, and creates something of each. */
+export function takesSeveralBodies({ success, endpoint, wholeBody }: RegisteredOperation): boolean {
+  return success === 201 && endpoint?.takesBody === true && wholeBody === undefined
+}
+
 /** Parses the values given to a flag. @throws CofferError `usage` naming the flag */
 export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   const { name, shape, schema, isText = false } = flag

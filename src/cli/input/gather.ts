@@ -1,7 +1,7 @@
 /** Builds the input of an operation in steps. Flags override the body, and arguments override both. */
 import { resolve } from 'node:path'
 import { formatDate, parseDuration } from '../../domain/dates.js'
-import { decodeUtf8, isObject, parseJson } from '../../domain/json/json.js'
+import { decodeUtf8, isObject, parseJson, tryJson } from '../../domain/json/json.js'
 import { collectBytes } from '../../domain/proxy/collect-bytes.js'
 import { CofferError, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
@@ -9,7 +9,7 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import type { ArgSpecs, Args, CommandContext, OperationLine } from '../context.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
-import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany } from './flags.js'
+import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany, takesSeveralBodies } from './flags.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
 import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
@@ -33,8 +33,10 @@ interface Draft extends Line {
   readonly texts: Readonly<Record<string, boolean | readonly string[]>>
   /** One input, or one for each body or id. */
   readonly inputs: readonly OperationInput[]
-  /** The names of several inputs in messages; undefined for a single input. */
+  /** The names of several inputs in messages, each an id or `line 3`; undefined for a single input. */
   readonly names?: readonly string[]
+  /** Why some of several inputs cannot be used, by their place among `inputs`. The command ends when it reaches one. */
+  readonly faults?: ReadonlyMap<number, CofferError>
 }
 
 type Step = (draft: Draft, io: InputIo) => Draft | Promise<Draft>
@@ -128,23 +130,54 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
   if (file === undefined && text.trim() === '') return draft
   if (file === undefined && !/^\s*[[{]/.test(text) && flags.some(({ property }) => property === 'data'))
     throw new CofferError('validation', `${source} ${NO_OBJECT} To store the text itself, give --data -.`)
-  const inputs = splitBodies(definition, text).map((body) => parseBody(body, source))
-  await createUnknownNotice(terminal, definition)(inputs)
-  if (inputs.length < 2) return { ...draft, inputs }
-  return { ...draft, inputs, names: inputs.map((_, at) => `body ${at + 1}`) }
+  const lines = splitBodies(definition, text)
+  const parsed =
+    lines === undefined
+      ? { inputs: [parseBody(text, source)] }
+      : {
+          names: lines.map(({ line }) => `line ${line}`),
+          ...tryEach(lines, ({ body, line }) => parseBody(body, 'the JSON', line)),
+        }
+  await createUnknownNotice(terminal, definition)(parsed.inputs)
+  return { ...draft, ...parsed }
 }
 
-/** A body on each line, if the first line is one by itself and more follow. */
-function splitBodies({ success }: RegisteredOperation, text: string): string[] {
-  const lines = text.split('\n').filter((line) => line.trim() !== '')
-  const isMany = success === 201 && lines.length > 1 && /\}\s*$/.test(lines[0]!) && /^\s*\{/.test(lines[1]!)
-  return isMany ? lines : [text]
+/** The bodies and their lines, if each line looks like a body; undefined for a single body. */
+function splitBodies(definition: RegisteredOperation, text: string) {
+  const lines = text
+    .split('\n')
+    .map((body, at) => ({ body, line: at + 1 }))
+    .filter(({ body }) => body.trim() !== '')
+  if (!takesSeveralBodies(definition) || lines.length < 2) return undefined
+  const [first, second] = lines.map(({ body }) => body) as [string, string]
+  // The first line may be the one that is not JSON.
+  const areBodies = isObject(tryJson(first)) || (/\}\s*$/.test(first) && /^\s*\{/.test(second))
+  return areBodies ? lines : undefined
 }
 
-function parseBody(text: string, source: string): OperationInput {
-  const body = parseJson(text, { source })
+function parseBody(text: string, source: string, firstLine = 1): OperationInput {
+  const body = parseJson(text, { source, firstLine })
   if (isObject(body)) return body
   throw new CofferError('validation', `${source} ${NO_OBJECT}`)
+}
+
+/** The input that `read` makes of each of several items; the error of one that it refuses is a fault, and its input empty. */
+function tryEach<T>(items: readonly T[], read: (item: T) => OperationInput) {
+  const faults = new Map<number, CofferError>()
+  const inputs = items.map((item, at) => {
+    try {
+      return read(item)
+    } catch (error) {
+      faults.set(at, requireFault(error))
+      return {}
+    }
+  })
+  return { inputs, faults }
+}
+
+function requireFault(error: unknown): CofferError {
+  if (error instanceof CofferError) return error
+  throw error
 }
 
 function mergeFlags(draft: Draft, io: InputIo): Draft {
@@ -177,9 +210,10 @@ function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknow
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
 
-/** Asks for what each input lacks. @throws CofferError `usage` where nobody can be asked */
+/** Asks for what the input lacks. The operation tells what one of several lacks. @throws CofferError `usage` where nobody can be asked */
 async function askMissing(draft: Draft, { form }: InputIo): Promise<Draft> {
-  const { definition, flags, options } = draft
+  const { definition, flags, options, names: isSeveral } = draft
+  if (isSeveral !== undefined) return draft
   const inputs: OperationInput[] = []
   const mayAsk = form !== undefined && options.file === undefined
   for (const input of draft.inputs) {
@@ -217,7 +251,18 @@ async function takeIds(draft: Draft, { input }: InputIo): Promise<Draft> {
 
 async function findIds(draft: Draft, { list }: InputIo): Promise<Draft> {
   if (list === undefined) return draft
+  const { definition, names } = draft
   const inputs: OperationInput[] = []
-  for (const input of draft.inputs) inputs.push(await resolveNames(draft.definition, input, list))
-  return { ...draft, inputs }
+  const faults = new Map(draft.faults)
+  for (const [at, input] of draft.inputs.entries()) {
+    const found = resolveNames(definition, input, list)
+    const refuse = (error: unknown) => {
+      // A single input is refused at once.
+      if (names === undefined) throw error
+      if (!faults.has(at)) faults.set(at, requireFault(error))
+      return input
+    }
+    inputs.push(await found.catch(refuse))
+  }
+  return { ...draft, inputs, faults }
 }

@@ -108,9 +108,9 @@ export async function printProblem(terminal: Terminal, problem: Problem, format?
   if (type === 'urn:coffer:problem:interrupted')
     return void (await write(stderr, `${fold(displayLines(detail), widthOf(stderr))}\n`))
   const lines = Object.entries(errors).flatMap(([path, texts]) => texts.map((text) => `${path}: ${text}`))
-  // The detail may repeat the first line.
+  // The detail may repeat the first line, with the place of the input before it.
   const isRepeated = lines.length > 0 && detail.startsWith(lines[0]!)
-  const isOne = isRepeated && lines.length === 1
+  const isOne = lines.length === 1 && detail.includes(lines[0]!)
   const what = isRepeated && !isOne ? `The input has ${lines.length} errors:` : detail
   await printMarked(terminal, 'error:', what)
   if (!isOne) for (const line of lines) await write(stderr, `  ${displayLines(line)}\n`)

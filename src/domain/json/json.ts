@@ -10,6 +10,7 @@ export const MAX_JSON_VALUES = 50_000
  * Parses one JSON value (RFC 8259), stricter than `JSON.parse`: refuses repeated names, names that reach prototypes,
  * nesting beyond `MAX_JSON_DEPTH`, numbers that a double cannot hold exactly, lone surrogates and a byte order mark.
  * Takes time and memory linear in the text. `maxValues` limits the values and property names together.
+ * `firstLine`: the number of the text's first line, for messages.
  * @throws CofferError `code`, which names the text as `source`, with line and column (from 1, in UTF-16 units) and what was
  * expected; never with the text itself.
  */
@@ -19,12 +20,13 @@ export function parseJson(
     source = 'the JSON text',
     code = 'validation',
     maxValues,
-  }: { source?: string; code?: 'validation' | 'usage'; maxValues?: number } = {},
+    firstLine = 1,
+  }: { source?: string; code?: 'validation' | 'usage'; maxValues?: number; firstLine?: number } = {},
 ): unknown {
   const fault = findFault(text, maxValues)
   if (fault === undefined) return JSON.parse(text)
   const before = text.slice(0, fault.at).split('\n')
-  const place = `line ${before.length}, column ${before.at(-1)!.length + 1}`
+  const place = `line ${firstLine + before.length - 1}, column ${before.at(-1)!.length + 1}`
   throw new CofferError(code, `${source} is refused at ${place}: ${fault.message}`)
 }
 
