@@ -75,7 +75,11 @@ export const SETTINGS = {
     choices: ['auto', 'always', 'never'],
   }),
   input: flag('--no-input', 'never ask; missing input is an error'),
-  quiet: flag('--quiet', 'no notices; on a terminal, ids instead of tables; errors stay', { short: 'q' }),
+  quiet: flag(
+    '--quiet',
+    'no notices and no progress; on a terminal, ids instead of tables; warnings and errors stay',
+    { short: 'q' },
+  ),
   noReveal: flag('--no-reveal', 'show no data and no new keys, for agents; see docs/agents.md'),
   yes: flag('--yes', 'do not ask before a destructive command', { short: 'y' }),
 }

@@ -17,7 +17,7 @@ import type {
   Prints,
 } from './context.js'
 import { explainLoss, hasSecret } from './output/lost-output.js'
-import { type PrintOptions, printNotice, printResult, type Summarize } from './output/output.js'
+import { type PrintOptions, printNotice, printResult, printWarning, type Summarize } from './output/output.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
@@ -119,7 +119,10 @@ export class Run {
         } catch (error) {
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
           if (!mayRunOffline || !isDamaged || !hasVaultHeader(context)) throw error
-          await notice(`The vault cannot be opened: ${error.message} Reading what is readable…`)
+          await printWarning(
+            terminal,
+            `The vault cannot be opened: ${error.message} Reading what is readable…`,
+          )
           return askOffline(asked)
         }
       },

@@ -207,7 +207,7 @@ t.test('a problem is told in words, nothing of it twice', async (t) => {
   }
 })
 
-t.test('notices and warnings are folded around what is pasted, and silenced by --quiet', async (t) => {
+t.test('notices and warnings are folded around what is pasted; --quiet silences notices', async (t) => {
   const terminal = createTerminal({ columns: 32 })
   await printNotice(terminal, 'Other users may read it. Run `chmod 700 /a/b` first, then again.')
   await printNotice(terminal, 'There is no vault here. Create one: coffer init --vault /a/b')
@@ -226,13 +226,15 @@ what is long
   const [quiet, file] = [createTerminal({ quiet: true }), createTerminal()]
   await printNotice(quiet, 'note')
   await printWarning(quiet, 'careful')
-  t.equal(quiet.stderr.text, '')
+  t.equal(quiet.stderr.text, 'warning: careful\n')
   await printNotice(file, 'word '.repeat(99).trim())
   t.equal(file.stderr.text.split('\n').length, 2, 'a file has no width')
 })
 
-t.test('a failure to print is a failure, but for a notice, which nobody waits for', async (t) => {
-  await printNotice({ ...createTerminal(), stderr: createOutput({ failure: 'ENOSPC' }) }, 'What was done.')
+t.test('a failure to print is a failure, but for notices and warnings, which nobody waits for', async (t) => {
+  const full = { ...createTerminal(), stderr: createOutput({ failure: 'ENOSPC' }) }
+  await printNotice(full, 'What was done.')
+  await printWarning(full, 'What was ignored.')
   const terminal = { ...createTerminal(), stdout: createOutput({ failure: 'ENOSPC' }) }
   await t.rejects(print(card, { format: 'json' }, terminal), CofferError)
 })

@@ -8,7 +8,7 @@ import { ROW_FORMATS } from '../../global-flags.js'
 import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
 import { keyOf } from '../input/flags.js'
-import { createUnknownNotice } from '../input/names.js'
+import { createUnknownWarning } from '../input/names.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
 import { placeOf } from '../target/place.js'
@@ -170,12 +170,12 @@ class ImportRun {
   /** Reaches the vault again if the server that had it open has ended. */
   async #sendAll(batches: AsyncIterator<Row[]>, size: number | undefined): Promise<void> {
     const { context, withOpenVault } = this.#task
-    const tellUnknown = createUnknownNotice(context.terminal, (await loadOperation('token create'))!)
+    const warnOfUnknown = createUnknownWarning(context.terminal, (await loadOperation('token create'))!)
     let batch = await batches.next()
     const sendRest = async (): Promise<void> => {
       for (; !batch.done; batch = await batches.next()) {
         if (context.signal.aborted) throw this.#interrupted()
-        await tellUnknown(batch.value.map(({ value, fault }) => fault ?? value))
+        await warnOfUnknown(batch.value.map(({ value, fault }) => fault ?? value))
         const goesOn = await this.#sendBatch(batch.value)
         await this.#progress.show(this.#done, size ? this.#readBytes / size : undefined)
         if (!goesOn) return

@@ -88,13 +88,16 @@ export const createTenant: Hooks = {
 }
 
 export const listTenants: Hooks = {
-  run: async ({ context, ask, print, notice }) => {
+  run: async ({ context, ask, print }) => {
     const choice = await findTenantChoice(context)
     const tenants = (await ask()) as TenantView[]
     const used = choice === undefined ? tenants.at(-1) : tenants.find((tenant) => isNamed(tenant, choice))
     await print(tenants.map((tenant) => ({ ...tenant, is_used: tenant === used })))
     if (choice !== undefined && used === undefined)
-      await notice('The default tenant does not exist any more. Choose another: coffer tenant use NAME')
+      await printWarning(
+        context.terminal,
+        'The default tenant does not exist any more. Choose another: coffer tenant use NAME',
+      )
   },
 }
 

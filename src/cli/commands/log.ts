@@ -5,6 +5,7 @@ import type { List } from '../../framework/page.js'
 import type { ResultOf } from '../../operations/all.js'
 import { identify } from '../input/names.js'
 import { countOf, displayLines } from '../output/display.js'
+import { printWarning } from '../output/output.js'
 import { cellOf } from '../output/table.js'
 import { write } from '../output/terminal.js'
 import type { Hooks, Task } from '../task.js'
@@ -54,7 +55,7 @@ async function printRows<R extends object>(
 
 export const tail: Hooks = {
   run: async (task) => {
-    const { ask, withOpenVault, context, definition, notice } = task
+    const { ask, withOpenVault, context, definition } = task
     const first = (await ask({ ...task.input })) as Records
     if (task.options.follow !== true) return task.print(first.data)
     const fields = context.config.fields ?? definition.columns
@@ -73,7 +74,11 @@ export const tail: Hooks = {
       const count = pagination.total_items - seen
       seen = pagination.total_items
       const skipped = count - data.length
-      if (skipped > 0) await notice(`${countOf(skipped, 'record')} skipped: too many were written at once.`)
+      if (skipped > 0)
+        await printWarning(
+          context.terminal,
+          `${countOf(skipped, 'record')} skipped: too many were written at once.`,
+        )
       return data.slice(Math.max(0, -skipped))
     }
     await follow(task, first.data, format, readNew)

@@ -12,7 +12,7 @@ import { isTerminal, type Terminal } from '../output/terminal.js'
 import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany, takesSeveralBodies } from './flags.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
-import { createUnknownNotice, type ListNoun, resolveNames } from './names.js'
+import { createUnknownWarning, type ListNoun, resolveNames } from './names.js'
 
 const NO_OBJECT = 'must contain one JSON object.'
 const REQUIRED = /^<(.*?)(?:\.\.\.)?>$/
@@ -138,7 +138,7 @@ async function readBodies(draft: Draft, { terminal, input }: InputIo): Promise<D
           names: lines.map(({ line }) => `line ${line}`),
           ...tryEach(lines, ({ body, line }) => parseBody(body, 'the JSON', line)),
         }
-  await createUnknownNotice(terminal, definition)(parsed.inputs)
+  await createUnknownWarning(terminal, definition)(parsed.inputs)
   return { ...draft, ...parsed }
 }
 

@@ -5,7 +5,7 @@ import type { OperationInput } from '../../framework/operation.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import { display, truncate } from '../output/display.js'
-import { printNotice } from '../output/output.js'
+import { printWarning } from '../output/output.js'
 import type { Terminal } from '../output/terminal.js'
 
 const ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
@@ -71,8 +71,8 @@ export function identify(thing: unknown): { id: string; names: string[] } {
   return { id: String(id), names: [name, address].filter((text) => typeof text === 'string') }
 }
 
-/** Tells of each ignored property once, but of none that answers have: those may be given back. */
-export function createUnknownNotice(terminal: Terminal, definition: RegisteredOperation) {
+/** Warns of each ignored property once, but of none that answers have: those may be given back. */
+export function createUnknownWarning(terminal: Terminal, definition: RegisteredOperation) {
   const { name: command, input, output, sentBody } = definition
   const names = Object.keys(input.properties ?? {})
   const answered = Object.keys((output?.type === 'object' && output.properties) || {})
@@ -84,7 +84,7 @@ export function createUnknownNotice(terminal: Terminal, definition: RegisteredOp
       passed.add(name)
       const shown = truncate(display(name), MAX_COLUMNS)
       const nearest = suggestName(name, names) || '.'
-      await printNotice(terminal, `Ignored: ${command} takes no property "${shown}"${nearest}`)
+      await printWarning(terminal, `Ignored: ${command} takes no property "${shown}"${nearest}`)
     }
   }
 }

@@ -89,8 +89,10 @@ export async function printNotice({ stderr, quiet }: Terminal, text: string): Pr
   await write(stderr, `${fold(displayLines(text), widthOf(stderr))}\n`).catch(() => undefined)
 }
 
+/** Something that the person may not want, such as an attribute that is ignored: `--quiet` does not silence it. */
 export async function printWarning(terminal: Terminal, text: string): Promise<void> {
-  if (!terminal.quiet) await printMarked(terminal, 'warning:', text)
+  // As with a notice, the command goes on.
+  await printMarked(terminal, 'warning:', text).catch(() => undefined)
 }
 
 async function printMarked({ stderr, colour }: Terminal, mark: 'warning:' | 'error:', text: string) {

@@ -22,7 +22,7 @@ export const DEFAULT_COLUMNS = 80
 
 export interface Terminal extends Streams {
   readonly colour: { readonly stdout: boolean; readonly stderr: boolean }
-  /** Disables notices, warnings and progress, but not errors. */
+  /** Disables notices and progress, but neither warnings nor errors. */
   readonly quiet: boolean
   /** Whether prompts are possible: standard input and standard error are terminals, without `--no-input`. */
   readonly mayPrompt: boolean

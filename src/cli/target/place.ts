@@ -12,7 +12,7 @@ import {
   type VaultLocation,
 } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
-import { printNotice } from '../output/output.js'
+import { printNotice, printWarning } from '../output/output.js'
 
 const VAULT_DIRECTORY = '.coffer'
 /** The directory of `coffer serve --demo`; used if there is no other vault. */
@@ -92,9 +92,17 @@ export async function noticeOnce({ terminal, typed }: CommandContext, text: stri
   await printNotice(terminal, text)
 }
 
+/** Opening the vault again does not repeat its warnings. */
+async function warnOnce({ terminal, typed }: CommandContext, text: string): Promise<void> {
+  if (typed.told.has(text)) return
+  typed.told.add(text)
+  await printWarning(terminal, text)
+}
+
 export function placeOf(context: CommandContext, directory = findVaultDirectory(context)): VaultLocation {
   const storePassword = () => readStorePassword(context)
-  const notice = (text: string) => void noticeOnce(context, text)
+  // The engine tells of damage, of a clock that jumped, and of writes that failed.
+  const notice = (text: string) => void warnOnce(context, text)
   return { directory, storePassword, pid: context.pid, clock: context.clock, notice }
 }
 
@@ -120,6 +128,6 @@ export async function warnOfStore(context: CommandContext): Promise<void> {
   const { hasPassword, warning } = parseStoreAddress(store)
   const danger = 'The password of the store is in the command line, where others may see it.'
   if (hasPassword && context.env[SETTINGS.store.variable] !== store)
-    await noticeOnce(context, `${danger} Use --store-password-file.`)
-  if (warning !== undefined) await noticeOnce(context, warning)
+    await warnOnce(context, `${danger} Use --store-password-file.`)
+  if (warning !== undefined) await warnOnce(context, warning)
 }

@@ -5,7 +5,7 @@ import { headerNames } from '../../../http/headers.js'
 import type { SampleApplication } from '../../../vault/sample-applications.js'
 import type { CommandContext } from '../../context.js'
 import { display } from '../../output/display.js'
-import { printNotice } from '../../output/output.js'
+import { printWarning } from '../../output/output.js'
 import { write } from '../../output/terminal.js'
 import type { ServeOptions } from './serve-options.js'
 
@@ -45,7 +45,7 @@ export async function announce(
   } else await write(terminal.stdout, formatBanner(program, prefix, announced))
   if (isRemote && tls === undefined) {
     const danger = 'Other machines can reach this server, and their requests are not encrypted.'
-    await printNotice(terminal, `${danger} Use --tls-cert and --tls-key.`)
+    await printWarning(terminal, `${danger} Use --tls-cert and --tls-key.`)
   }
 }
 
