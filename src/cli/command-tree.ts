@@ -3,6 +3,7 @@ import { usage } from '../errors.js'
 import { takesIdempotencyKey } from '../framework/operation.js'
 import { isPaged } from '../framework/page.js'
 import type { RegisteredOperation, Registry } from '../framework/registry.js'
+import { memberOf } from '../framework/schema.js'
 import { ALL_SETTINGS, SETTINGS } from '../global-flags.js'
 import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
@@ -10,6 +11,7 @@ import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.
 import type { Args, CommandOption, Options } from './context.js'
 import { type Flag, listArgs, listFlags, takesSeveralBodies, toFlag } from './input/flags.js'
 import { fold, joinLines } from './output/display.js'
+import { shortFormOf } from './short-forms.js'
 import type { TerminalCommand } from './task.js'
 
 export interface ParsedLine {
@@ -209,6 +211,8 @@ function describeExamples(
 }
 
 function placeholderOf({ schema, shape }: Flag): string {
+  const form = shortFormOf(memberOf(schema))
+  if (form !== undefined) return form.placeholder
   if (schema.type === 'integer') return '<number>'
   if (schema.refersTo !== undefined) return schema.refersTo === 'token' ? '<id>' : '<name>'
   if (schema.type === 'string' && schema.isPath) return '<file>'
@@ -239,10 +243,12 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
 }
 
 function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string {
+  const form = shortFormOf(memberOf(schema))
   const notes = [
     isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
     shape === 'list' || shape === 'map' ? 'repeatable' : '',
     shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
+    form === undefined ? '' : `'${form.example}' or JSON; see coffer help ${form.topic}`,
     schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,
     'default' in schema ? `default ${schema.default}` : '',
   ].filter((note) => note !== '')

@@ -1,4 +1,5 @@
 import { type Command, CommanderError } from 'commander'
+import { quoteWord } from '../domain/text/quote-word.js'
 import { usage } from '../errors.js'
 import type { Registry } from '../framework/registry.js'
 import { CommandTree, hasCommand, type ParsedLine } from './command-tree.js'
@@ -42,6 +43,10 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
   const [first = '', second = ''] = words
   if (line.startsWith("Too many arguments for 'create'") && first === 'token')
     return `${line} ${WHERE_DATA_IS}`
+  if (line.startsWith('Too many arguments')) {
+    const rule = findUnquotedRule(argv)
+    if (rule !== undefined) return `${line} Put the rule between quotes: --rule ${quoteWord(rule)}`
+  }
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
   const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
   const commands = registry.operations.filter(hasCommand)
@@ -55,6 +60,14 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
   if (line.includes(' (Did you mean')) return line
   const path = [3, 2, 1].map((count) => words.slice(0, count).join(' ')).find((each) => names.includes(each))
   return `${line}. See: coffer ${path === undefined ? '' : `${path} `}--help`
+}
+
+/** A rule that the shell has split into words, because it had no quotes. */
+function findUnquotedRule(argv: readonly string[]): string | undefined {
+  const given = argv.slice(argv.indexOf('--rule') + 1)
+  const end = given.findIndex((word) => word.startsWith('-'))
+  const words = end === -1 ? given : given.slice(0, end)
+  return argv.includes('--rule') && words.length > 1 ? words.join(' ') : undefined
 }
 
 /** The help of a command. @throws CofferError `usage` for an unknown one */

@@ -18,6 +18,7 @@ import type {
 } from './context.js'
 import { explainLoss, hasSecret } from './output/lost-output.js'
 import { type PrintOptions, printNotice, printResult, printWarning, type Summarize } from './output/output.js'
+import { listFormats } from './short-forms.js'
 import { hasVaultHeader } from './target/place.js'
 import { askOnce, findTenantChoice, type Role, reachThisVault, withVault } from './target/vault.js'
 
@@ -163,8 +164,9 @@ export class Run {
     const { context, definition, options, presentation } = this.#run
     const { layout, loadSummary } = presentation
     const summarize = given.format === 'table' && options.wide !== true ? await loadSummary?.() : undefined
+    const formats = definition.output && listFormats(definition.output)
     const printed = printResult(context.terminal, result, {
-      ...{ ...given, columns: definition.columns, fields: context.config.fields, ...layout },
+      ...{ ...given, columns: definition.columns, fields: context.config.fields, formats, ...layout },
       summarize: summarize && ((items) => summarize(items, context.clock())),
     })
     const performed = { definition, input, result }

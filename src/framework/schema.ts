@@ -33,6 +33,8 @@ interface Annotations {
   meanings?: Readonly<Record<string, string>>
   /** By the value of another property: the members that questions ask for one by one. */
   membersWhere?: { property: string; values: Readonly<Record<string, Fields>> }
+  /** People write and read it in this form of `cli/short-forms.ts`, besides JSON. */
+  shortForm?: 'rule'
   /** For a date: the command also takes a duration such as 72h, from now on or before now. */
   duration?: 'ahead' | 'ago'
 }
@@ -181,7 +183,7 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 const ANNOTATIONS = new Set(
   (
     'nullable sensitive flag short isPath textWhere refersTo isAsked duration suggestions meanings membersWhere ' +
-    'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless'
+    'needsOneOf isEmptyAbsent columns isShownOnce requiredUnless shortForm'
   ).split(' '),
 )
 

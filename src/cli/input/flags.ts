@@ -4,6 +4,7 @@ import { isPaged } from '../../framework/page.js'
 import type { RegisteredOperation } from '../../framework/registry.js'
 import { readText, type Schema } from '../../framework/schema.js'
 import type { Options } from '../context.js'
+import { shortFormOf } from '../short-forms.js'
 
 type FlagShape = 'text' | 'list' | 'map' | 'json' | 'boolean'
 
@@ -100,6 +101,7 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   const { name, shape, schema, isText = false } = flag
   if (shape === 'list') {
     const items = schema.type === 'array' ? schema.items : schema
+    if (items.shortForm !== undefined) return readShortForms(name, texts, items)
     return texts.map((text) => (isJson(items) ? readJson(name, text, items) : readText(items, text)))
   }
   if (shape === 'map') return readMap(flag, texts)
@@ -113,11 +115,31 @@ export function readFlag(flag: Flag, texts: readonly string[]): unknown {
   return schema.type === undefined && isPlain ? text : readJson(name, text, schema)
 }
 
+/** Values in their short form, as JSON, or as an array of JSON. @throws CofferError `usage` naming the flag */
+function readShortForms(name: string, texts: readonly string[], items: Schema): unknown[] {
+  const values: unknown[] = []
+  for (const text of texts) {
+    if (BEGINS_AS_JSON.test(text)) values.push(...[readJson(name, text, items)].flat())
+    else values.push(...about(name, () => shortFormOf(items)!.parse(text, values)))
+  }
+  return values
+}
+
 /** The start of an array, a string or an object; two braces start an expression. */
 export const BEGINS_AS_JSON = /^\s*(?:["[]|\{(?!\{))/
 
 function isJson({ type }: Schema): boolean {
   return type === undefined || type === 'object' || type === 'array'
+}
+
+/** Puts the name of a flag before the message of a usage error. */
+function about<T>(name: string, parse: () => T): T {
+  try {
+    return parse()
+  } catch (error) {
+    if (!(error instanceof CofferError)) throw error
+    throw usage(`${name} ${error.message}`, { cause: error })
+  }
 }
 
 function readJson(name: string, text: string, { type }: Schema = {}): unknown {

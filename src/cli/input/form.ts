@@ -14,6 +14,7 @@ import { memberOf, type ObjectSchema, type Schema } from '../../framework/schema
 import { validateInput } from '../../framework/validate.js'
 import type { CommandContext, Options } from '../context.js'
 import { printWarning } from '../output/output.js'
+import { shortFormOf } from '../short-forms.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './flags.js'
 import { isSource, VALUE_LIMIT_BYTES } from './input.js'
 import { identify, type ListNoun } from './names.js'
@@ -130,16 +131,19 @@ export class Form {
     const { name, schema } = flag
     const { terminal, input, env } = this.#io
     const items = schema.type === 'array' && schema.items.type === 'object' ? schema.items : undefined
+    const form = items && shortFormOf(items)
     const shape = items === undefined ? flag.shape : 'json'
     const isEditable = (items !== undefined || isLong(schema)) && findEditor(env) !== undefined
     const read = async (text: string): Promise<true | string> => {
       if (text === '') return take(undefined)
+      if (form !== undefined) return take(readFlag(flag, [text]))
       const texts = shape === 'list' ? text.split(',').map((each) => each.trim()) : [text]
       const value = readFlag({ ...flag, shape }, texts)
       return take(items === undefined || Array.isArray(value) ? value : [value])
     }
+    const hint = form === undefined ? (HINTS[shape] ?? '') : ` (such as ${form.example}, or JSON)`
     const question = {
-      message: message + (HINTS[shape] ?? '') + (isEditable ? `, ${EDIT} for your editor` : ''),
+      message: message + hint + (isEditable ? `, ${EDIT} for your editor` : ''),
       missing: name,
       sensitive: schema.sensitive === true,
       validate: async (answer: string) =>

@@ -13,7 +13,7 @@ export type Summarize = (items: readonly unknown[]) => {
 }
 
 /** `fields` replaces `columns` (empty: all), in JSON too. `hints`: for an empty list, for no result. */
-export interface PrintOptions extends Pick<Layout, 'marks' | 'wraps' | 'optional'> {
+export interface PrintOptions extends Pick<Layout, 'marks' | 'formats' | 'wraps' | 'optional'> {
   format: Format
   columns?: readonly string[]
   fields?: readonly string[] | undefined

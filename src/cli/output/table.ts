@@ -24,8 +24,12 @@ function textOf(value: unknown): string {
   return isFlat ? value.map(display).join(', ') : toJson(value)
 }
 
+/** Writes the members of the list in a field, one line each. */
+export type FormatItem = (item: unknown) => string
+
 /** The text of a table cell; times are shortened to seconds. */
-export function cellOf(path: string, value: unknown): string {
+export function cellOf(path: string, value: unknown, format?: FormatItem): string {
+  if (format !== undefined && Array.isArray(value)) return value.map(format).map(display).join('; ')
   const isTime = path.endsWith('_at') && !path.includes('.') && typeof value === 'string'
   return textOf(isTime ? value.replace(TIME, '$1T$2Z') : value)
 }
@@ -35,6 +39,8 @@ export interface Layout {
   width: number
   bold: Bold
   marks?: Readonly<Record<string, string>> | undefined
+  /** By field, how the members of its list are written, if not as JSON. */
+  formats?: Readonly<Record<string, FormatItem>> | undefined
   /** Cells that are too wide have several lines, instead of being cut. */
   wraps?: boolean | undefined
   /** Columns that are left out, in this order, if the table is too wide. */
@@ -46,11 +52,14 @@ export interface Layout {
 /** One object, one line per field. JSON that is too wide is indented below its label. */
 export function drawOne(value: unknown, fields: readonly string[] | undefined, layout: Layout) {
   if (!isObject(value) || Object.keys(value).length === 0) return `${textOf(value)}\n`
-  const { width, bold, marks = {} } = layout
+  const { width, bold, marks = {}, formats = {} } = layout
   const shown = (fields ?? Object.keys(value))
     .map((path) => {
       const label = display(path) + (marks[path] === undefined ? '' : ` ${marks[path]}`)
-      return [label, fields ? readField(value, path) : value[path]] as const
+      const field = fields ? readField(value, path) : value[path]
+      const format = formats[path]
+      const isFormatted = format !== undefined && Array.isArray(field)
+      return [label, isFormatted ? field.map(format).map(display).join('\n') : field] as const
     })
     .filter(([, field]) => field !== undefined)
   const labelWidth = Math.min(MAX_LABEL, Math.max(0, ...shown.map(([name]) => measureWidth(name)))) + 2
@@ -71,8 +80,8 @@ export async function* drawMany(
   layout: Layout,
   onCut: () => void,
 ): AsyncGenerator<string> {
-  const { width, bold, wraps = false, optional = [], all } = layout
-  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path))))
+  const { width, bold, wraps = false, optional = [], all, formats = {} } = layout
+  const rows = items.map((item) => columns.map((path) => cellOf(path, readField(item, path), formats[path])))
   const cells = [columns.map(display), ...rows]
   const widths = fitColumns(cells, width)
   const omitted = optional.find((name) => columns.includes(name))

@@ -41,7 +41,11 @@ export function checkGrants(
     if (holder === 'session' && !isChoice)
       addError(errors, `${path}.conditions`, 'must be at least 1, or else a container must be given')
     if (holder !== 'session' && conditions !== undefined)
-      addError(errors, `${path}.conditions`, 'is not known here: only rules of sessions have conditions')
+      addError(
+        errors,
+        `${path}.conditions`,
+        'is not known here: only rules of sessions have conditions. Give a container',
+      )
     if (priority !== undefined && priorities.has(priority))
       addError(errors, `${path}.priority`, 'must be unique')
     priorities.add(priority)

@@ -68,6 +68,7 @@ export function ruleList<
   // An unknown property may be meant to restrict the rule, so it is refused rather than ignored.
   const items = {
     type: 'object',
+    shortForm: 'rule',
     properties: ruleProperties,
     ...needed,
     additionalProperties: false,
@@ -75,13 +76,16 @@ export function ruleList<
   return { type: 'array', maxItems: MAX_RULES, flag: 'rule', description, items } as const
 }
 
-const ruleOutput = component('Rule', [], {
-  'description?': text,
-  priority: { type: 'integer', minimum: 1 },
-  container: text,
-  transform: { enum: TRANSFORMS },
-  permissions: texts,
-})
+const ruleOutput = {
+  ...component('Rule', [], {
+    'description?': text,
+    priority: { type: 'integer', minimum: 1 },
+    container: text,
+    transform: { enum: TRANSFORMS },
+    permissions: texts,
+  }),
+  shortForm: 'rule',
+} as const
 
 export const applicationOutput = component(
   'Application',

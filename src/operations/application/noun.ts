@@ -31,9 +31,12 @@ const body = {
     ...records.permissionList,
     description: 'A permission of the application; see coffer app permissions.',
   },
-  rules: records.ruleList('An access rule as JSON; the one with the lowest priority number applies.', {
-    required: ['priority', 'container', 'transform', 'permissions'],
-  }),
+  rules: records.ruleList(
+    'An access rule. Of the rules that grant a permission, the one with the lowest priority number decides.',
+    {
+      required: ['priority', 'container', 'transform', 'permissions'],
+    },
+  ),
   expires_at: { type: 'string', duration: 'ahead', description: 'When its keys expire.' },
 } as const
 const anApplicationType = { type: 'string', enum: APPLICATION_TYPES } as const
@@ -53,7 +56,7 @@ export const createApplication = operation({
   input: applicationInput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
-    `coffer app create --name support --type private --rule '{"priority":1,"container":"/pci/","transform":"mask","permissions":["token:read"]}'`,
+    `coffer app create --name support --type private --rule '/pci/ mask token:read'`,
   ],
   check: (input, tools) => records.checkRights(input.type, input, tools),
   async run(context, input, expires) {

@@ -74,7 +74,7 @@ export const authorizeSession = operation({
         ...permissionList,
         description: 'A permission of the session: token:…, reactor:invoke or proxy:invoke.',
       },
-      rules: ruleList('An access rule as JSON, with a container or with conditions.', {
+      rules: ruleList('An access rule, with a container or with conditions.', {
         required: ['priority', 'transform', 'permissions'],
         needsOneOf: ['container', 'conditions'],
       }),
@@ -87,7 +87,7 @@ export const authorizeSession = operation({
   },
   examples: [
     `${AUTHORIZE_SESSION} --permission token:create --api-key-stdin`,
-    `${AUTHORIZE_SESSION} --rule '{"priority":1,"conditions":[{"attribute":"id","operator":"equals","value":"card-1"}],"transform":"mask","permissions":["token:update"]}' --api-key-stdin`,
+    `${AUTHORIZE_SESSION} --rule 'id=card-1 mask token:update' --api-key-stdin`,
   ],
   check: (input, tools) => checkRights('session', input, tools, readExpiry),
   async run(context, { nonce, ...rights }, expires) {
