@@ -1,5 +1,4 @@
 /** Access rules in their short form: where commands take them, and where people read them. */
-import t from 'tap'
 import { ruleOf, testVault } from './home.js'
 
 const CARDS = '/pci/ mask token:read'
@@ -113,6 +112,30 @@ testVault('people read rules in the short form, and can paste them back', async 
   t.match((await home.run('app list --fields rules', { columns: 80 })).stdout, '1: /pci/ mask token:read')
   t.match(await home.json('app get support'), { rules: [ruleOf('mask', { container: '/pci/' })] })
   t.match((await home.run('app get support --fields rules.container', { columns: 80 })).stdout, '/pci/')
+})
+
+testVault('a table of applications shows the rights of each', async (t, home) => {
+  await home.createApp({ name: 'plain', permissions: ['token:create', 'token:read'] })
+  const rules = [ruleOf('reveal', { priority: 2 }), ruleOf('mask', { container: '/pci/' })]
+  await home.createApp({ name: 'ruled', rules })
+  await home.createApp({ name: 'both', rules: [rules[1]], permissions: ['token:create'] })
+  const { stdout } = await home.run('app list', { columns: 200 })
+  t.same(
+    stdout
+      .split('\n')
+      .slice(0, 4)
+      .map((line) => line.split(/ {2,}/).slice(1, 4)),
+    [
+      ['name', 'type', 'rights'],
+      ['both', 'private', '/pci/ mask token:read; everywhere: token:create'],
+      ['ruled', 'private', '2 rules: /pci/ mask token:read; / reveal token:read'],
+      ['plain', 'private', 'token:create, token:read'],
+    ],
+  )
+  const narrow = await home.run('app list', { columns: 80 })
+  t.match(narrow.stdout, /ruled +private +2 rules: /)
+  const csv = (await home.run('app list -o csv')).stdout
+  t.match(csv, /"rules","created_at"\n.*\n.*"ruled","private","\[\]","\[\{""priority"":2/)
 })
 
 testVault('a question for rules takes the short form', async (t, home) => {

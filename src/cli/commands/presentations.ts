@@ -30,6 +30,10 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     ],
     load: async () => (await loadHooks()).createAgent,
   },
+  'app list': {
+    layout: { optional: ['created'] },
+    loadSummary: async () => (await import('../output/application-rows.js')).summarizeApplications,
+  },
   'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
   'token import': {
     arguments: [['[file]', 'the rows; without it, or -, standard input']],
