@@ -226,13 +226,15 @@ function addFlags(command: Command, definition: RegisteredOperation): void {
     const { name, shape, schema } = flag
     // A form has flags of the command's own operation too.
     if (command.options.some(({ long }) => long === name)) continue
-    const description = describeFlag(flag)
+    const isOfForm = name === `--${definition.form?.flag}`
+    // Nothing requires the flag that chooses the form.
+    const description = describeFlag(isOfForm ? { ...flag, isRequired: false } : flag)
     if (shape === 'boolean') {
       command.option(name, description)
       command.addOption(new Option(name.replace('--', '--no-'), description).hideHelp())
       continue
     }
-    const placeholder = name === `--${definition.form?.flag}` ? '[text]' : placeholderOf(flag)
+    const placeholder = isOfForm && !flag.isRequired ? '[text]' : placeholderOf(flag)
     const short = schema.short === undefined ? '' : `-${schema.short}, `
     const isRepeatable = shape === 'list' || shape === 'map'
     command.option(`${short}${name} ${placeholder}`, description, (text, before: string[] | undefined) => {

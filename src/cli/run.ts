@@ -20,6 +20,8 @@ import { checkTarget } from './target/check.js'
 import { type Hooks, Run, type Task } from './task.js'
 
 const SINGLE_INPUT_FLAGS = ['all', 'curl', 'explain', 'explain-as', 'follow', 'idempotency-key']
+/** Flags of commands that a request over HTTP equals. */
+const ROUTE_FLAGS = ['curl', 'idempotency-key']
 /** The nouns of records that have another name in commands. */
 const NOUNS: Readonly<Record<string, string>> = { application: 'app', invitation: 'invite' }
 const NO_TOKEN = 'There is no token with this id.'
@@ -39,6 +41,8 @@ export function chooseForm(
     for (const { name, key } of listFlags(each))
       if (options[key] !== undefined && !known.includes(name))
         throw usage(`${name} ${chosen ? `does not go with --${chosen.flag}` : `needs --${each.form!.flag}`}.`)
+  for (const flag of chosen && definition.endpoint === undefined ? ROUTE_FLAGS : [])
+    if (options[keyOf(flag)] !== undefined) throw usage(`--${flag} does not go with --${chosen!.flag}.`)
   // The flag of a form may have no value.
   const given = Object.entries(options).filter(([key, value]) => key !== chosen?.flag || value !== true)
   return { ...line, definition, options: Object.fromEntries(given) }

@@ -2,7 +2,7 @@ import { omitUndefined } from '../domain/omit-undefined.js'
 import { CofferError } from '../errors.js'
 import type { Explanation } from '../framework/caller/explain.js'
 import { type OperationInput, resultOf } from '../framework/operation.js'
-import { PAGE_PROPERTIES } from '../framework/page.js'
+import { itemOutput, PAGE_PROPERTIES } from '../framework/page.js'
 import type { Schema } from '../framework/schema.js'
 import type { Format } from '../global-flags.js'
 import type { OperationName } from '../operations/all.js'
@@ -16,6 +16,7 @@ import type {
   Options,
   Prints,
 } from './context.js'
+import { itemsOf, readField } from './output/fields.js'
 import { explainLoss, hasSecret } from './output/lost-output.js'
 import { type PrintOptions, printNotice, printResult, printWarning, type Summarize } from './output/output.js'
 import { listFormats } from './short-forms.js'
@@ -165,8 +166,9 @@ export class Run {
     const { layout, loadSummary } = presentation
     const summarize = given.format === 'table' && options.wide !== true ? await loadSummary?.() : undefined
     const formats = definition.output && listFormats(definition.output)
+    const columns = columnsOf(definition, result)
     const printed = printResult(context.terminal, result, {
-      ...{ ...given, columns: definition.columns, fields: context.config.fields, formats, ...layout },
+      ...{ ...given, columns, fields: context.config.fields, formats, ...layout },
       summarize: summarize && ((items) => summarize(items, context.clock())),
     })
     const performed = { definition, input, result }
@@ -211,4 +213,13 @@ export class Run {
       }
     })
   }
+}
+
+/** The columns of a table, and those of secrets that it shows only once, such as the keys of several applications. */
+function columnsOf({ columns, output }: OperationLine['definition'], result: unknown): readonly string[] {
+  const item = output && itemOutput(output)
+  const properties = (item?.type === 'object' && item.properties) || {}
+  const isThere = (name: string) => itemsOf(result).some((each) => readField(each, name) !== undefined)
+  const isAdded = (name: string) => properties[name]?.isShownOnce && !columns.includes(name) && isThere(name)
+  return columns.length === 0 ? columns : [...columns, ...Object.keys(properties).filter(isAdded)]
 }

@@ -38,7 +38,7 @@ interface Noun<Name extends string, Path extends string, K extends Kind, O exten
   tenantOf?(context: Context, record: RecordOf[K]): number
 }
 
-interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
+export interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
   id?: readonly string[]
   name?: string
   where?: Condition | undefined
@@ -46,13 +46,13 @@ interface Filters<R> extends Pick<PageRequest, 'page' | 'size'> {
 }
 
 /** Every attribute is named; one that is absent is undefined. */
-type Attributes<R> = {
+export type Attributes<R> = {
   [Name in Exclude<keyof R, 'id' | 'tenant_id' | keyof Audit>]:
     | R[Name]
     | (undefined extends R[Name] ? undefined : never)
 }
 
-type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'confirmation' | 'log'> & {
+export type Deletion<R> = Pick<Operation, 'summary' | 'details' | 'examples' | 'confirmation' | 'log'> & {
   /** Refuses, or removes what belongs to the record. */
   before?(context: Context, record: R): void | Promise<void>
 }

@@ -22,6 +22,24 @@ t.test('log records are dropped once they are older than the settings keep them'
   t.match(await vault.ask('log verify'), { is_whole: true })
 })
 
+t.test('an old key works for its grace time by the clock of the control plane, and no longer', async (t) => {
+  const vault = await openTestVault({ clock: () => START })
+  t.teardown(() => vault.stop())
+  const { clock } = vault.control
+  await clock.set({ mode: 'frozen', at: '2030-01-01T00:00:00Z' })
+  const draft = { name: 'shop', type: 'private', permissions: ['token:read'] } as const
+  const { id, key: old } = await vault.ask('app create', draft)
+  const { key } = await vault.ask('app regenerate-with-grace', { id, grace: '1h' })
+  const statusWith = async (each = '') =>
+    (await vault.fetch('/tokens', { headers: { 'svc-api-key': each } })).status
+  await clock.advance({ by: '59m' })
+  t.same([await statusWith(old), await statusWith(key)], [200, 200])
+  await clock.advance({ by: '1m' })
+  t.same([await statusWith(old), await statusWith(key)], [401, 200])
+  const { data } = await vault.ask('log list', { entity_id: id })
+  t.match(data[0], { message: 'Application key expired' }, 'before the clock answered')
+})
+
 t.test('mail that could not be sent is tried again before the clock answers', async (t) => {
   const mail = await startMailServer({ isPlain: true })
   const { control } = await openControlled({ tenantName: 'test', clock: () => START }, undefined)

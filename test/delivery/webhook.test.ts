@@ -188,6 +188,20 @@ t.test('an expired token is told', async (t) => {
   })
 })
 
+t.test('an old key that expires after its grace time is told', async (t) => {
+  const { vault, receiver } = await open(t, ['application.key.deleted'])
+  const draft = { name: 'shop', type: 'private', permissions: ['token:read'] } as const
+  const { id, keys } = await vault.ask('app create', draft)
+  await vault.ask('app regenerate-with-grace', { id, grace: '1h' })
+  await vault.control.clock.advance({ by: '30m' })
+  t.same(receiver.received, [], 'not yet')
+  await vault.control.clock.advance({ by: '31m' })
+  const application_key = { id: keys![0]!.id, application_id: id }
+  t.match(receiver.received[0]?.body, {
+    event: { type: 'application.key.deleted', data: { application_key, actor: { type: 'system' } } },
+  })
+})
+
 t.test('attempts follow the clock, with growing pauses, and the last one disables the webhook', async (t) => {
   const { vault, receiver, hook, body, deliveries } = await open(t, ['token.created'], failing)
   await createCard(vault)

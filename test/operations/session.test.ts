@@ -158,6 +158,104 @@ t.test('a key that was checked is not looked up again, and nothing like it is ta
   await t.rejects(authenticate(app, theirs.key), refused, 'a deleted tenant')
 })
 
+/** As HTTP requests authenticate: what is remembered of a key is used if nothing that it depends on has changed. */
+const authenticateTwice = async (app: TestVault['app'], key: string) => {
+  for (let round = 0; round < 2; round++) await authenticate(app, key, { allowsCached: true })
+}
+
+t.test('after the grace time an old key is refused, whatever is remembered of it', async (t) => {
+  const { app, clock, ask, askAs, backend } = await open()
+  const { id, key: old } = backend
+  const refused = { code: 'unauthenticated' }
+  await authenticateTwice(app, old)
+  const renewed = await ask('app regenerate-with-grace', { id, grace: '1h' })
+  const expires_at = '2030-01-15T13:00:00.000+00:00'
+  t.match(renewed, { key: /^key_/, keys: [{ key: renewed.key }, { expires_at }] })
+  t.notOk(renewed.keys[0]?.expires_at, 'the new key stays')
+  t.match(await ask('app key list', { application_id: id }), [{ id: renewed.keys[0]!.id }, { expires_at }])
+  for (const key of [old, renewed.key!]) await authenticateTwice(app, key)
+  clock.now += 3_600_000 - 1
+  await authenticateTwice(app, old)
+  t.match(await askAs(old, 'app whoami'), { id })
+  clock.now += 1
+  await t.rejects(authenticate(app, old, { allowsCached: true }), refused)
+  await t.rejects(askAs(old, 'app whoami'), refused)
+  await authenticateTwice(app, renewed.key!)
+  t.match(await ask('app key list', { application_id: id }), { length: 1 }, 'before it is purged')
+
+  const about = { entity_id: id, entity_type: 'application' }
+  t.equal(await app.sweep(), 1)
+  t.equal(await app.sweep(), 0)
+  const [expired, regenerated] = (await ask('log list', about)).data
+  const by = { actor_type: 'system', operation: 'update' }
+  t.match(expired, { message: 'Application key expired', ...by })
+  t.match(regenerated, { message: /regenerated, with a grace time/, operation: 'update', actor_type: 'user' })
+  const stored = await app.store.read((reader) => reader.get('application', 1, id))
+  t.match(stored?.keys, { length: 1 })
+  await authenticateTwice(app, renewed.key!)
+})
+
+t.test('the application alone says when a key expires, if the record of the key does not', async (t) => {
+  const { app, clock, ask, backend } = await open()
+  const { id, key } = backend
+  await ask('app regenerate-with-grace', { id, grace: '1h' })
+  await app.store.write(async (store) => {
+    const { keys = [] } = (await store.get('application', 1, id)) ?? {}
+    const record = (await store.get('api_key', 0, keys[1]!.hash))!
+    await store.replace('api_key', 0, record)
+  })
+  await authenticate(app, key)
+  clock.now += 3_600_000
+  await t.rejects(authenticate(app, key), { code: 'unauthenticated' })
+})
+
+t.test(
+  'a key in its grace time is revoked earlier by itself, by regenerate, and with its application',
+  async (t) => {
+    const { app, clock, ask, backend, createApplication } = await open()
+    const refused = { code: 'unauthenticated' }
+    const { id, key: first } = backend
+    const second = await ask('app regenerate-with-grace', { id, grace: '2h' })
+    const oldId = second.keys[1]!.id
+    await ask('app key delete', { application_id: id, id: oldId })
+    await t.rejects(authenticate(app, first), refused)
+    const third = await ask('app regenerate-with-grace', { id, grace: '1h' })
+    const fourth = await ask('app regenerate-with-grace', { id, grace: '7d' })
+    t.same(
+      fourth.keys.map((key) => key.expires_at),
+      [undefined, '2030-01-22T12:00:00.000+00:00', '2030-01-15T13:00:00.000+00:00'],
+      'a key that expires earlier already keeps its time',
+    )
+    await authenticateTwice(app, second.key!)
+    await ask('app regenerate', { id })
+    for (const key of [second.key!, third.key!, fourth.key!]) await t.rejects(authenticate(app, key), refused)
+    const other = await createApplication('private', { permissions: ['token:read'] })
+    await ask('app regenerate-with-grace', { id: other.id, grace: '1h' })
+    await ask('app delete', { id: other.id })
+    await t.rejects(authenticate(app, other.key), refused)
+    clock.now += 8 * 24 * 3_600_000
+    t.equal(await app.sweep(), 0, 'nothing is left of them')
+  },
+)
+
+t.test('a grace time is a duration of at most 7 days, and keys in it count', async (t) => {
+  const { ask, clock, createApplication } = await open()
+  const { id } = await createApplication('private', { permissions: ['token:read'] })
+  for (const grace of ['8d', '169h', '0h', '1', '', '2030-01-16', '-1h'])
+    await t.rejects(
+      ask('app regenerate-with-grace', { id, grace }),
+      { code: 'validation', errors: { grace: ['must be a duration such as 15m, 1h or 7d, at most 7d'] } },
+      grace,
+    )
+  for (let count = 1; count < 20; count++) await ask('app regenerate-with-grace', { id, grace: '168h' })
+  const full = { code: 'conflict', message: /has 20 keys already\. Delete one first, or leave out --grace\./ }
+  await t.rejects(ask('app regenerate-with-grace', { id, grace: '1h' }), full)
+  await t.rejects(ask('app key create', { application_id: id }), { code: 'conflict' })
+  clock.now += 7 * 24 * 3_600_000
+  await ask('app key create', { application_id: id })
+  t.match(await ask('app key list', { application_id: id }), { length: 2 }, 'expired keys do not count')
+})
+
 t.test('a record names the trace of its request, and a caller whose tenant is gone is told so', async (t) => {
   const { app, ask } = await open()
   const owner = await app.owner({ reveal: false })

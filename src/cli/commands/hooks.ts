@@ -5,6 +5,7 @@ import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError } from '../../errors.js'
 import type { Verification } from '../../framework/ports/vault.js'
 import type { ResultOf } from '../../operations/all.js'
+import type { ApplicationView } from '../../operations/application/application-record.js'
 import type { OutboxLetter, OutboxMail } from '../../operations/invite/noun.js'
 import type { TenantView } from '../../operations/tenant/noun.js'
 import { readHolder } from '../../vault/offline.js'
@@ -35,6 +36,40 @@ export const createAgent: Hooks = {
     if (name === undefined) return undefined
     const rule = { priority: 1, container: '/', transform: 'mask', permissions: AGENT_PERMISSIONS }
     return { name, type: 'private', rules: [rule] }
+  },
+}
+
+/** Says what becomes of the old keys: before, and when they have a grace time also after it. */
+export const regenerateKeys: Hooks = {
+  confirm: async ({ args, input, context }) => {
+    const { grace } = input
+    const names = args.join(', ')
+    const old =
+      grace === undefined ? 'are refused immediately' : `work for ${grace} more, and are refused then`
+    const what =
+      args.length === 1 ? `the keys of application ${names}` : `the keys of these applications: ${names}`
+    const { confirm } = await import('../input/prompt.js')
+    await confirm(context.terminal, `This makes a new key and replaces ${what}. The old keys ${old}. Go on?`)
+  },
+  run: async (task, usual) => {
+    let made: Partial<ApplicationView> = {}
+    const print: Task['print'] = async (result, ...how) => {
+      made = result as ApplicationView
+      await task.print(result, ...how)
+    }
+    await usual?.({ ...task, print })
+    const { name = '', keys = [] } = made
+    const old = keys.filter(({ expires_at }) => expires_at !== undefined)
+    if (old.length === 0) return
+    const last = old
+      .map(({ expires_at }) => expires_at!)
+      .sort()
+      .at(-1)!
+    const [until, id] = old.length === 1 ? [last, old[0]!.id] : [`${last} at the latest`, 'KEY-ID']
+    const which = old.length === 1 ? 'The old key works' : 'The old keys work'
+    await task.notice(
+      `${which} until ${until}. To revoke one earlier: coffer app key delete ${quoteWord(name)} ${id}`,
+    )
   },
 }
 

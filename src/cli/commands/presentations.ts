@@ -34,7 +34,12 @@ const PRESENTATIONS: Partial<Record<OperationName, Presentation>> = {
     layout: { optional: ['created'] },
     loadSummary: async () => (await import('../output/application-rows.js')).summarizeApplications,
   },
-  'app key list': { empty: 'No such keys. Create one: coffer app key create --help' },
+  'app regenerate': { load: async () => (await loadHooks()).regenerateKeys },
+  'app regenerate-with-grace': { load: async () => (await loadHooks()).regenerateKeys },
+  'app key list': {
+    empty: 'No such keys. Create one: coffer app key create --help',
+    layout: { optional: ['created_by'] },
+  },
   'token import': {
     arguments: [['[file]', 'the rows; without it, or -, standard input']],
     options: [

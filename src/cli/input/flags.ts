@@ -86,9 +86,9 @@ export function listArgs(definition: RegisteredOperation): [name: string, descri
 }
 
 /** Whether the command takes several values of its last argument, which is no filter of a list. */
-export function takesMany({ endpoint, positionals, input }: RegisteredOperation): boolean {
-  if (endpoint === undefined || positionals.length === 0) return false
-  return endpoint.parameters.length > 0 || !isPaged(input)
+export function takesMany({ endpoint, form, positionals, input }: RegisteredOperation): boolean {
+  if ((endpoint === undefined && form === undefined) || positionals.length === 0) return false
+  return (endpoint?.parameters ?? []).length > 0 || !isPaged(input)
 }
 
 /** Whether the command takes a body on each line, and creates something of each. */

@@ -6,10 +6,13 @@ import { readField } from './fields.js'
 type Bold = (text: string) => string
 
 const GAP = '  '
-/** The least width of a column, unless its name is wider. Some are useless when they are cut. */
+/** The least width of a column, unless its name is wider. Some are useless when they are cut: ids, and API keys. */
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
-const MIN_WIDTHS: Record<string, number> = { id: 36, shows: 20, created: 10, created_at: 20, message: 20 }
+const MIN_WIDTHS: Record<string, number> = {
+  ...{ id: 36, key: 26, shows: 20, created: 10 },
+  ...{ created_at: 20, expires_at: 20, message: 20 },
+}
 /** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
 const MAX_PADDED = 200
 /** A longer label does not move the values of other lines. */

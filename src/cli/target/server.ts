@@ -65,7 +65,9 @@ function requireRoute(
   isExplained: boolean,
 ): asserts definition is RoutedOperation | (RegisteredOperation & { relay: object }) {
   if ((definition.endpoint ?? definition.relay) !== undefined && !isExplained) return
-  const what = isExplained ? '--explain' : `coffer ${definition.name}`
+  const { name, form } = definition
+  const command = form === undefined ? name : `${form.command} --${form.flag}`
+  const what = isExplained ? '--explain' : `coffer ${command}`
   const who = definition.audience === 'owner' ? 'is for the owner of the vault, and ' : ''
   throw usage(`${what} ${who}${NEEDS_VAULT}`)
 }

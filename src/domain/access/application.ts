@@ -10,6 +10,11 @@ export const APPLICATION_TYPES = ['public', 'private', 'management'] as const
 export const API_KEY = 'key_'
 export const SESSION_KEY = 'key_sess_'
 
+/** Whether an application, or one of its keys, has stopped working. `now`: in ms. */
+export function isExpired({ expires_at }: { expires_at?: string }, now: number): boolean {
+  return expires_at !== undefined && Date.parse(expires_at) <= now
+}
+
 /** A holder of permissions; a session may have the permissions of private applications. */
 type Holder = ApplicationType | 'session'
 

@@ -151,7 +151,10 @@ export interface ApplicationRecord extends TenantEntity {
 }
 
 /** An API key of an application. Only its hash is stored, never the key itself. */
-export type ApplicationKey = Record<'id' | 'hash' | 'created_by' | 'created_at', string>
+export interface ApplicationKey extends Record<'id' | 'hash' | 'created_by' | 'created_at', string> {
+  /** When a replaced key stops working. The record by which the key is found expires then too. */
+  expires_at?: string
+}
 
 /** A session; the id is its key's hash, which does not tell the tenant, so it is under number 0. `nonce` is a hash too. */
 export interface SessionRecord {

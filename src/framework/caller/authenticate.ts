@@ -1,5 +1,5 @@
 /** Authentication: the caller of an API key. A verified key is cached until a record that it depends on changes. */
-import { API_KEY, SESSION_KEY } from '../../domain/access/application.js'
+import { API_KEY, isExpired, SESSION_KEY } from '../../domain/access/application.js'
 import type { ApplicationRecord, Kind } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import { isKey } from '../../domain/text/base58.js'
@@ -47,8 +47,9 @@ async function readKey(host: Host, hash: string, reader: StoreReader): Promise<A
   const entry = await reader.get('api_key', 0, hash)
   if (entry?.application_id === undefined || !host.isEqualSecret(entry.id, hash)) throw unauthenticated()
   const application = await requireApplication(reader, entry.tenant, entry.application_id)
-  if (!application.keys.some((known) => host.isEqualSecret(known.hash, hash))) throw unauthenticated()
-  const until = earliest(expiryOf(application))
+  const known = application.keys.find((each) => host.isEqualSecret(each.hash, hash))
+  if (known === undefined || isExpired(known, reader.now)) throw unauthenticated()
+  const until = earliest(expiryOf(application), expiryOf(known))
   const source = createSource(isUnchanged, until, (later) => readKey(host, hash, later))
   return { caller: { ...applicationCaller(entry.tenant, application), source }, until }
 }
@@ -94,18 +95,13 @@ function createSource(
   }
 }
 
-function expiryOf({ expires_at }: ApplicationRecord): number | undefined {
+function expiryOf({ expires_at }: { expires_at?: string }): number | undefined {
   return expires_at === undefined ? undefined : Date.parse(expires_at)
 }
 
 function earliest(...times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined)
   return known.length === 0 ? undefined : Math.min(...known)
-}
-
-export function isExpiredApplication(application: ApplicationRecord, now: number): boolean {
-  const until = expiryOf(application)
-  return until !== undefined && until <= now
 }
 
 /** The caller that an application is with its key. @throws CofferError `not_found`, `unauthenticated` if it has expired */
@@ -122,7 +118,7 @@ async function readApplication(reader: StoreReader, tenant: number, id: string):
   const application = await reader.get('application', tenant, id)
   if (application === undefined)
     throw new CofferError('not_found', 'There is no application with this id. Run: coffer app list')
-  if (isExpiredApplication(application, reader.now))
+  if (isExpired(application, reader.now))
     throw new CofferError('unauthenticated', 'The key of this application has expired.')
   const until = expiryOf(application)
   const source = createSource(isUnchanged, until, (later) => readApplication(later, tenant, id))
@@ -144,7 +140,7 @@ async function requireApplication(reader: StoreReader, tenant: number, id: strin
   // The API key records and sessions of a deleted tenant may still exist.
   const isThere = (await reader.get('tenant', 0, String(tenant))) !== undefined
   const application = isThere ? await reader.get('application', tenant, id) : undefined
-  if (application === undefined || isExpiredApplication(application, reader.now)) throw unauthenticated()
+  if (application === undefined || isExpired(application, reader.now)) throw unauthenticated()
   return application
 }
 

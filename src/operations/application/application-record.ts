@@ -1,5 +1,5 @@
 import { CONDITION_ATTRIBUTES, CONDITION_OPERATORS } from '../../domain/access/access.js'
-import { API_KEY, APPLICATION_TYPES, checkGrants } from '../../domain/access/application.js'
+import { API_KEY, APPLICATION_TYPES, checkGrants, isExpired } from '../../domain/access/application.js'
 import { PERMISSIONS, type Permission, TRANSFORMS } from '../../domain/access/permissions.js'
 import { parseExpiry } from '../../domain/dates.js'
 import { omitUndefined } from '../../domain/omit-undefined.js'
@@ -20,11 +20,12 @@ const shownOnce = {
   description: 'Shown only when created or regenerated.',
 } as const
 
-export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'created_at'], {
+export const keyOutput = component('ApplicationKey', ['id', 'created_by', 'created_at', 'expires_at'], {
   id: uuid,
   'key?': shownOnce,
   created_by: uuid,
   created_at: date,
+  'expires_at?': { ...date, description: 'When the key stops working, after it was replaced by a new one.' },
 })
 
 const meanings: Record<string, string> = {}
@@ -106,9 +107,9 @@ export const applicationOutput = component(
 
 export type ApplicationView = Infer<typeof applicationOutput>
 
-/** `key`: the newest key, if it was just created. */
-export function viewApplication(record: ApplicationRecord, key?: string): ApplicationView {
-  const keys = record.keys.map((each, at) => viewKey(each, at === 0 ? key : undefined))
+/** `now`: in ms. `key`: the newest key, if it was just created. */
+export function viewApplication(record: ApplicationRecord, now: number, key?: string): ApplicationView {
+  const keys = liveKeys(record, now).map((each, at) => viewKey(each, at === 0 ? key : undefined))
   return { ...record, keys, ...omitUndefined({ key }) }
 }
 
@@ -142,6 +143,11 @@ export function readRights<R extends { permissions: string[] }>(rights: {
   }
 }
 
+/** The keys that work. An expired key is in the record until it is purged. */
+export function liveKeys({ keys }: Pick<ApplicationRecord, 'keys'>, now: number): ApplicationKey[] {
+  return keys.filter((key) => !isExpired(key, now))
+}
+
 /** Creates a key of the application, `chosen` or random, with the record by which authentication finds it. */
 export async function issueKey(context: Context, application_id: string, chosen?: string) {
   const key = chosen ?? randomKey(context.random, API_KEY)
@@ -155,6 +161,12 @@ export async function issueKey(context: Context, application_id: string, chosen?
 
 export async function revokeKeys(store: StoreWriter, keys: readonly ApplicationKey[]): Promise<void> {
   for (const { hash } of keys) await removeApiKey(store, hash)
+}
+
+/** Has the record by which a key is found expire with it. A vault copied with --skip-damaged may lack the record. */
+export async function expireApiKey(store: StoreWriter, { hash, expires_at }: Required<ApplicationKey>) {
+  const record = await store.get('api_key', 0, hash)
+  if (record !== undefined) await store.replace('api_key', 0, record, { expires: Date.parse(expires_at) })
 }
 
 /** Removes the record by which a key is found. A vault copied with --skip-damaged may lack it. */

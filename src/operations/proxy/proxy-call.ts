@@ -1,8 +1,9 @@
+import { isExpired } from '../../domain/access/application.js'
 import { canonicalJson } from '../../domain/json/json.js'
 import { type HeaderMap, readHeaders, readJsonBody, textOfBody } from '../../domain/proxy/code-answer.js'
 import { isKey } from '../../domain/text/base58.js'
 import { CofferError, validationError } from '../../errors.js'
-import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
+import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy } from '../../framework/caller/caller.js'
 import { HttpAnswer, operation, type Relay } from '../../framework/operation.js'
 import { anyJson, component, text, textMap } from '../../framework/output.js'
@@ -48,7 +49,7 @@ async function readKeylessCaller(
   const proxy = await reader.get('proxy', tenant, id)
   if (proxy?.require_auth !== false) return undefined
   const found = await reader.get('application', tenant, proxy.application_id ?? '')
-  const isUsable = found !== undefined && !isExpiredApplication(found, reader.now)
+  const isUsable = found !== undefined && !isExpired(found, reader.now)
   const actor: Caller['actor'] = { type: 'system', id: proxy.id }
   const caller = isUsable
     ? applicationCaller(tenant, found)

@@ -1,8 +1,9 @@
 /** As whom code calls: as an application, or with permissions of its own. Each of its calls is decided by the rights of then. */
+import { isExpired } from '../../domain/access/application.js'
 import type { Permission } from '../../domain/access/permissions.js'
 import type { ApplicationRecord } from '../../domain/records/records.js'
 import { CofferError } from '../../errors.js'
-import { applicationCaller, isExpiredApplication } from '../../framework/caller/authenticate.js'
+import { applicationCaller } from '../../framework/caller/authenticate.js'
 import { type Caller, decideBy, deriveCaller } from '../../framework/caller/caller.js'
 import type { Session } from '../../framework/operation.js'
 import type { StoreReader } from '../../storage/store.js'
@@ -57,7 +58,7 @@ export async function readCodeActor(
 
 /** The application as a caller, without permissions if it has expired. */
 function toCaller(tenant: number, application: ApplicationRecord, now: number): Caller {
-  const rights = isExpiredApplication(application, now) ? { permissions: [], rules: [] } : {}
+  const rights = isExpired(application, now) ? { permissions: [], rules: [] } : {}
   return applicationCaller(tenant, { ...application, ...rights })
 }
 

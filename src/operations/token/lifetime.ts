@@ -8,6 +8,7 @@ import { removeAnswersAbout } from '../../framework/idempotency.js'
 import type { Context, Host } from '../../framework/operation.js'
 import type { Waiting } from '../../framework/ports/deliveries.js'
 import { readAll, type StoreReader, type StoreWriter } from '../../storage/store.js'
+import { purgeKey } from '../application/purge-key.js'
 import { entityTypeOf, messageAbout } from './token-attributes.js'
 
 const BATCH = 200
@@ -107,7 +108,7 @@ export async function countActive({ store, caller: { tenant }, date }: Context):
 }
 
 /**
- * Purges at most `limit` expired records of all tenants, and logs each token's expiry; resolves to their number. Drops
+ * Purges at most `limit` expired records of all tenants, and logs the expiry of tokens and keys; resolves to their number. Drops
  * log records that are no longer kept. After a jump of the clock it also writes the time, so that a later sweep can tell a
  * wrong clock from elapsed time. Stops when `isOver` returns true.
  */
@@ -152,6 +153,7 @@ async function purgeSome(tools: EventTools, limit: number, isOver: () => boolean
     if (count > 0 && isOver()) break
     if (kind === 'token' || kind === 'token_intent')
       waiting.push(...(await purgeToken(tools, tenant, record.id, kind)))
+    else if (kind === 'api_key') waiting.push(...(await purgeKey(tools, record)))
     else if ('id' in record) await store.purge(kind, tenant, record.id)
     count++
   }
