@@ -74,9 +74,15 @@ t.test('what holds reactor code is said, and what to do about what does not', as
   t.match(judgeSandbox(describeSandbox(whole, node)), ['ok', / Not available: node network permission\.$/])
   t.match(judgeSandbox(describeSandbox({ wrapper: ['unshare', '--user', '--net'] }, node)), [
     'warning',
-    'Reactor code is not confined by: process namespace, no new descriptors, ends with host.',
+    'Reactor code is not confined by: process namespace, no new descriptors, ends with host. Reactor code is confined by: node permissions, network namespace, user namespace. Not available: node network permission, no new privileges.',
     /util-linux/,
   ])
+})
+
+testVault('all that vault status says of the confinement is in doctor', async (t, home) => {
+  const { reactor_sandbox } = await home.json('vault status')
+  const { found } = ((await home.json('doctor')) as Finding[]).find(({ check }) => check === 'sandbox')!
+  for (const name of Object.keys(reactor_sandbox)) t.ok(found.includes(name.replaceAll('_', ' ')), name)
 })
 
 t.test('other systems are asked for nothing, and what does not work here is not used', async (t) => {

@@ -109,18 +109,17 @@ const CHECKS: Record<string, (context: CommandContext) => Promise<Verdict>> = {
   },
 }
 
-/** Tells which measures confine reactor code; advises about those that every Linux supports. */
+/** Tells which measures confine reactor code, and which do not; advises about those that every Linux supports. */
 export function judgeSandbox(sandbox: Sandbox): Verdict {
   const list = (names: readonly string[]) => names.map((name) => name.replaceAll('_', ' ')).join(', ')
-  const gaps = EXPECTED.filter((name) => !sandbox[name])
-  if (gaps.length > 0) {
-    const advice = 'On Linux, install util-linux and allow user namespaces: see docs/reactors.md.'
-    return ['warning', `Reactor code is not confined by: ${list(gaps)}.`, advice]
-  }
   const names = Object.keys(sandbox) as (keyof Sandbox)[]
-  const missing = list(names.filter((name) => sandbox[name] === false))
+  const gaps = EXPECTED.filter((name) => !sandbox[name])
   const active = list(names.filter((name) => sandbox[name] === true))
-  return ['ok', `Reactor code is confined by: ${active}.${missing && ` Not available: ${missing}.`}`]
+  const missing = list(names.filter((name) => sandbox[name] === false && !gaps.includes(name)))
+  const confined = `Reactor code is confined by: ${active}.${missing && ` Not available: ${missing}.`}`
+  if (gaps.length === 0) return ['ok', confined]
+  const advice = 'On Linux, install util-linux and allow user namespaces: see docs/reactors.md.'
+  return ['warning', `Reactor code is not confined by: ${list(gaps)}. ${confined}`, advice]
 }
 
 const ask = <Name extends OperationName>(context: CommandContext, operation: Name) =>
