@@ -165,14 +165,29 @@ async function validateAndRender(requested: RequestedToken, rules: TokenRules, e
   return {
     record: omitUndefined(record) as Pick<TokenRecord, Attribute>,
     ...(id && { id }),
-    // Unambiguous: a string as it is, all else as canonical JSON.
-    fingerprintText: JSON.stringify([
-      type.name,
-      typeof rendered === 'string' ? rendered : canonicalJson(rendered),
-    ]),
+    fingerprintText: formatFingerprint(type.name, rendered),
     searchValues,
     ...(expires !== undefined && { expires }),
   }
+}
+
+/** The text that `data` and `metadata` have by the expression of `original`; undefined if the expression yields nothing for them. */
+export async function fingerprintTextBy(
+  original: Pick<TokenRecord, 'type' | 'fingerprint_expression'>,
+  { data, metadata }: Pick<TokenRecord, 'data' | 'metadata'>,
+  { expressions, budget }: TokenRules,
+): Promise<string | undefined> {
+  const errors: PropertyErrors = {}
+  const scope = { data, ...(metadata && { metadata }) }
+  const { name, fingerprint_expression: usual } = findTokenType(original.type)
+  const rendering: Rendering = { expressions, errors, scope, budget }
+  const rendered = await renderFingerprint(rendering, original.fingerprint_expression, usual)
+  return Object.keys(errors).length > 0 ? undefined : formatFingerprint(name, rendered)
+}
+
+/** Unambiguous: a string as it is, all else as canonical JSON. */
+function formatFingerprint(type: string, rendered: unknown): string {
+  return JSON.stringify([type, typeof rendered === 'string' ? rendered : canonicalJson(rendered)])
 }
 
 /** Metadata is never masked. Lengths are in UTF-16 units. */

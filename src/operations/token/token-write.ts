@@ -7,6 +7,7 @@ import type { TenantRecord, TokenRecord } from '../../domain/records/records.js'
 import { settingOf } from '../../domain/settings.js'
 import {
   checkPatch,
+  fingerprintTextBy,
   isGiven,
   patchToken,
   prepareToken,
@@ -78,10 +79,8 @@ async function createFromIntent<T extends Named>(
   const data = intent.type === 'card' ? kept : intent.data
   const rules = { expressions: await context.expressions(), budget, now: context.now }
   const draft = await prepareToken({ ...attributes, type: intent.type, data }, rules)
-  // A new mask or expiry would take token:update: the mask could show the code that the duplicate has kept.
-  const patch = { data, metadata: given.metadata ?? undefined }
   const created = await create(context, draft, show, (original) =>
-    updateDuplicate(context, original, patch, rules),
+    mergeIntoDuplicate(context, original, draft, rules),
   )
   // Last, because an import goes on after a row that is refused.
   await store.remove('token_intent', caller.tenant, id)
@@ -95,12 +94,15 @@ async function createFromIntent<T extends Named>(
   return created
 }
 
-/** With `update`, a duplicate that has the same containers is updated; any other is not one. */
+/**
+ * Without `merge`, a duplicate is answered as it is. With `merge`, only a token in the same containers can be a duplicate, and
+ * `merge` returns the answer, or undefined if the token is no duplicate.
+ */
 async function create<T extends Named>(
   context: Context,
   draft: TokenDraft,
   show: Show<T>,
-  update?: (original: TokenRecord) => Promise<TokenView>,
+  merge?: (original: TokenRecord) => Promise<TokenView | undefined>,
 ): Promise<T | Existing<TokenView>> {
   const { containers } = draft.record
   const given = draft.id?.kind === 'given' ? draft.id.id : undefined
@@ -108,10 +110,10 @@ async function create<T extends Named>(
   const fingerprint = await fingerprintOf(context, draft)
   const tenant = await context.tenant()
   if (isDeduplicated(context, tenant, draft)) {
-    const inSame = update && [{ field: 'containers', value: containerSetId(containers) }]
+    const inSame = merge && [{ field: 'containers', value: containerSetId(containers) }]
     const original = await findByFingerprint(context, fingerprint, inSame)
-    if (original !== undefined)
-      return new Existing(await (update?.(original) ?? showDuplicate(context, original)))
+    const answer = original && (await (merge ?? ((found) => showDuplicate(context, found)))(original))
+    if (answer !== undefined) return new Existing(answer)
   }
   const chosen = draft.id && (await chooseId(context, draft.id))
   const isFresh = chosen === undefined
@@ -156,10 +158,30 @@ function refuseExpressions({ caller }: Context, given: Given, names: readonly st
   if (name) throw noRevealError(`${name} here, which may show data`)
 }
 
-/** Applies a merge patch without a permission. */
-async function updateDuplicate(context: Context, original: TokenRecord, patch: Given, rules: TokenRules) {
-  const draft = await patchToken(original, patch, rules)
-  const record = await putPatched(context, original, patch, draft, await fingerprintOf(context, draft))
+/**
+ * Merges the data and metadata of the draft into the original if the caller may update that token, else changes nothing.
+ * Undefined if only the expression of the draft makes the original its duplicate: the caller can choose that expression, so
+ * it must not decide which token is changed. Other attributes of the draft describe a new token and are not merged.
+ */
+async function mergeIntoDuplicate(
+  context: Context,
+  original: TokenRecord,
+  draft: TokenDraft,
+  rules: TokenRules,
+): Promise<TokenView | undefined> {
+  const text = await fingerprintTextBy(original, draft.record, rules)
+  if (
+    text === undefined ||
+    (await context.store.fingerprint(context.caller.tenant, text)) !== original.fingerprint
+  )
+    return undefined
+  // The containers stay the same, so one decision covers the token before and after the change.
+  if (context.caller.transform('token:update', original) === undefined)
+    return showDuplicate(context, original)
+  const { data, metadata } = draft.record
+  const patch = { data, metadata }
+  const merged = await patchToken(original, patch, rules)
+  const record = await putPatched(context, original, patch, merged, await fingerprintOf(context, merged))
   return showDuplicate(context, record, UPDATED, 'update_existing')
 }
 
