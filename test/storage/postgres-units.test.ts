@@ -1,7 +1,7 @@
 /** Units of work over PostgreSQL: what they send, what they compare, and how their statements are planned. */
 import t, { type Test } from 'tap'
 import { createRandom } from '../../src/crypto/random.js'
-import type { Draft, EngineWriter, LogSealer, Where } from '../../src/storage/engine.js'
+import type { Draft, EngineWriter, LogEntry, LogSealer, Where } from '../../src/storage/engine.js'
 import { openPostgresEngine, type PostgresEngine } from '../../src/storage/postgres/engine.js'
 import {
   Collision,
@@ -24,14 +24,17 @@ function draft(id: number, { kind = KIND, keys = [id], text = id } = {}): Draft 
   return { kind, tenant: 1, id: idOf(id), modified: 0, expires: 0, keys: all, seal: () => bytes(40, text) }
 }
 
+const entry = (): LogEntry => ({ tenant: 1, bytes: 10, time: 0 })
+
+/** A sealed batch is the number of its entries. */
 const sealer: LogSealer = {
   seal: () => undefined,
   sealerOf: () => (_, entries) => Buffer.from(`${entries.length}`),
-  openPending: () => [],
+  openPending: (_reader, _batch, sealed) => Array.from({ length: Number(Buffer.from(sealed)) }, entry),
 }
 
 /** Engines of one store; `sent` has the names of `statements` that the first one sends, by the round trip; before a search it runs one of `beforePages`. */
-async function openEngines(t: Test, count: number) {
+async function openEngines(t: Test, count: number, remembered: readonly number[] = []) {
   const config = await createTables(await sharedDatabase())
   const sent: string[][] = []
   const statements: Statement[] = []
@@ -54,7 +57,7 @@ async function openEngines(t: Test, count: number) {
       }
       return connection
     }
-    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set<number>() }
+    const given = { pool, clock: Date.now, random: createRandom(), remembered: new Set(remembered) }
     const engine = await openPostgresEngine(given)
     engine.attach(sealer)
     await engine.write((writer) => writer.storeTime({ isTrusted: true }))
@@ -71,7 +74,7 @@ async function openEngines(t: Test, count: number) {
 const read = (engine: PostgresEngine, id: number) => engine.read((reader) => reader.get(KIND, 1, idOf(id)))
 const textOf = async (engine: PostgresEngine, id: number) => (await read(engine, id))?.sealed[0]
 const put = (id: number) => async (writer: EngineWriter) => {
-  await writer.append({ tenant: 1, bytes: 10, time: 0 })
+  writer.append(entry())
   await writer.put(draft(id))
 }
 const replace =
@@ -206,6 +209,19 @@ t.test('a unit that only reads, or fails, has read one moment', async (t) => {
   await t.rejects(failing, { message: 'refused' })
   t.equal(runs, 1, 'a unit that nobody meets')
   t.not(await textOf(one, 1), 9)
+})
+
+t.test('a unit that lists pending log entries finds those of earlier reads of its process', async (t) => {
+  const cached = 2
+  const { one } = await openEngines(t, 1, [cached])
+  await one.write((writer) => writer.append(entry()), 'soon')
+  const found = await one.read(async (reader) => {
+    // Rows of two statements: the unit runs again in a snapshot, which begins before the entry is stored.
+    await reader.get(cached, 1, idOf(1))
+    for (const id of [1, 2]) await reader.get(KIND, 1, idOf(id))
+    return reader.pendingEntries(1)
+  })
+  t.equal(found.length, 1)
 })
 
 t.test('of units that put what they searched for and did not find, one does', async (t) => {

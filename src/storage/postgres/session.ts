@@ -81,9 +81,10 @@ export class Session {
   async read(wanted: Statement | RowName, isCached: boolean): Promise<Answer[]> {
     if (this.collision !== undefined) throw this.collision
     const { pool, reads } = this.#shared
-    const isFirst = this.#options.isTransaction !== true || this.#connection === undefined
     if (isCached) this.relies = true
-    else if (isFirst && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
+    // A snapshot is one moment, also of the rows that are cached.
+    if (this.#options.isTransaction === true) this.moments = 1
+    else if (!isCached && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
     try {
       if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reads.ask(wanted)])
       const statement = 'text' in wanted ? wanted : getStatement([wanted])
