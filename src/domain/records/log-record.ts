@@ -1,5 +1,4 @@
 import type { Transform } from '../access/permissions.js'
-import type { TakenBatches } from './taken-batches.js'
 
 /** The API's log object has all fields except `trace_id` and `transform`. */
 export interface LogRecord {
@@ -62,6 +61,23 @@ export interface LogHeadRecord {
   types: Partial<Record<EntityType, number>>
   /** The batches that entries came in, if entries are written later than the change that they record. */
   taken?: TakenBatches
+}
+
+/** Which batches of pending entries a chain has taken. `storage/taken-batches.ts` reads and extends it. */
+export interface TakenBatches {
+  /** The newest batches of each server that writes the log, by the server's random name in hexadecimal. */
+  by: Record<string, ServerBatches>
+  /** The time of the newest batch of the servers that were dropped from `by`, ms since the epoch. */
+  until: number
+}
+
+interface ServerBatches {
+  /** The time of the newest batch, ms since the epoch. */
+  at: number
+  /** The numbers of the batches that were taken, as ascending ranges that include both ends. */
+  ranges: [from: number, to: number][]
+  /** Ranges below this number were dropped, so nobody knows whether a lower number was taken. */
+  from?: number
 }
 
 /** The types of entities in log records, each with its name for people. */

@@ -1,5 +1,5 @@
+import type { TakenBatches } from '../../domain/records/log-record.js'
 import type { LogRecord } from '../../domain/records/records.js'
-import type { TakenBatches } from '../../domain/records/taken-batches.js'
 import { CofferError } from '../../errors.js'
 import { LOG_ROWS } from '../engine.js'
 import type { Condition, LogCheck, Page } from '../store.js'

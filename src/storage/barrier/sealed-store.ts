@@ -1,9 +1,10 @@
 /** The barrier between records and sealed rows. It never learns where rows are kept. */
 import { BoundedMap } from '../../bounded-map.js'
 import type { VaultKeys } from '../../crypto/ports.js'
-import { isTaken, type TakenBatches } from '../../domain/records/taken-batches.js'
+import type { TakenBatches } from '../../domain/records/log-record.js'
 import type { Engine, EngineReader } from '../engine.js'
 import type { Store } from '../store.js'
+import { isTaken } from '../taken-batches.js'
 import { openEntries, sealEntries } from './log-block.js'
 import { RecordCache, sumCounters } from './record-cache.js'
 import { SealedUnit, type SharedState } from './sealed-unit.js'

@@ -4,7 +4,6 @@
  * first, so a chain is in the order of time. When a server has died and its lease is over, another one moves its rows.
  */
 import type { Clock, RandomSource } from '../../crypto/ports.js'
-import { batchKey } from '../../domain/records/taken-batches.js'
 import type {
   EngineWriter,
   LogEntry,
@@ -15,6 +14,7 @@ import type {
 } from '../engine.js'
 import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { TaskQueue } from '../engines/task-queue.js'
+import { batchKey } from '../taken-batches.js'
 import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { batchKey, isTaken, type TakenBatches, takeBatches } from '../../src/domain/records/taken-batches.js'
+import type { TakenBatches } from '../../src/domain/records/log-record.js'
+import { batchKey, isTaken, takeBatches } from '../../src/storage/taken-batches.js'
 
 const NONE: TakenBatches = { until: 0, by: {} }
 const maker = (index: number) => Uint8Array.from([index >> 8, index & 255, ...Array(14).fill(1)])

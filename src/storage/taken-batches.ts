@@ -1,0 +1,70 @@
+/**
+ * Which batches of pending log entries a chain has taken, so that no entry is put into a log twice. An engine of several
+ * processes names each batch (`batchKey`), and the barrier records the name in the head of the chain.
+ */
+import type { TakenBatches } from '../domain/records/log-record.js'
+
+/** A name is: server (5 bytes, random), number of the batch for its tenant (5 bytes), ms since the epoch (6 bytes). */
+const SERVER_BYTES = 5
+const NUMBER_BYTES = 5
+const TIME_BYTES = 6
+/** A head keeps the servers with the newest batches. Batches of a dropped server were in a log long before. */
+const MAX_SERVERS = 256
+/** Ranges of numbers that a head keeps for each server. */
+const MAX_RANGES = 64
+
+type ServerBatches = TakenBatches['by'][string]
+type Range = ServerBatches['ranges'][number]
+
+export function batchKey(server: Uint8Array, number: number, at: number): Uint8Array {
+  const id = Buffer.alloc(SERVER_BYTES + NUMBER_BYTES + TIME_BYTES)
+  id.set(server.subarray(0, SERVER_BYTES))
+  id.writeUIntBE(number, SERVER_BYTES, NUMBER_BYTES)
+  id.writeUIntBE(at, SERVER_BYTES + NUMBER_BYTES, TIME_BYTES)
+  return new Uint8Array(id)
+}
+
+function parseBatchKey(id: Uint8Array) {
+  const bytes = Buffer.from(id)
+  return {
+    server: bytes.toString('hex', 0, SERVER_BYTES),
+    number: bytes.readUIntBE(SERVER_BYTES, NUMBER_BYTES),
+    at: bytes.readUIntBE(SERVER_BYTES + NUMBER_BYTES, TIME_BYTES),
+  }
+}
+
+/** Whether one of the chains has taken the batch. Undefined if a chain has dropped what it would need to tell. */
+export function isTaken(chains: readonly TakenBatches[], id: Uint8Array): boolean | undefined {
+  const { server, number, at } = parseBatchKey(id)
+  const has = ({ by }: TakenBatches) =>
+    by[server]?.ranges.some(([from, to]) => from <= number && number <= to)
+  if (chains.some(has)) return true
+  const hasForgotten = ({ until, by }: TakenBatches) =>
+    by[server] === undefined ? at <= until : number < (by[server].from ?? 0)
+  return chains.some(hasForgotten) ? undefined : false
+}
+
+export function takeBatches(taken: TakenBatches, ids: readonly Uint8Array[]): TakenBatches {
+  const by = { ...taken.by }
+  for (const id of ids) {
+    const { server, number, at } = parseBatchKey(id)
+    by[server] = addNumber(by[server] ?? { at: 0, ranges: [] }, number, at)
+  }
+  const servers = Object.entries(by).toSorted(([, one], [, other]) => other.at - one.at)
+  const until = servers[MAX_SERVERS]?.[1].at ?? 0
+  return { until: Math.max(taken.until, until), by: Object.fromEntries(servers.slice(0, MAX_SERVERS)) }
+}
+
+function addNumber({ from, ...known }: ServerBatches, number: number, at: number): ServerBatches {
+  const added: Range[] = []
+  for (const [first, to] of [...known.ranges, [number, number] as Range].toSorted(
+    ([one], [other]) => one - other,
+  )) {
+    const last = added.at(-1)
+    if (last !== undefined && first <= last[1] + 1) last[1] = Math.max(last[1], to)
+    else added.push([first, to])
+  }
+  const ranges = added.slice(-MAX_RANGES)
+  const bound = ranges.length < added.length ? ranges[0]![0] : from
+  return { at: Math.max(known.at, at), ranges, ...(bound !== undefined && { from: bound }) }
+}
