@@ -9,9 +9,10 @@ import { encodeFrame, FrameReader, splitFrame } from '../../ipc/frames.js'
 import type { Done, HostMessage, TransformedMessage } from '../messages.js'
 import { describeFailure, readThrownResponse } from './failure.js'
 import type { Epoch } from './gate.js'
-import { createRealm, type Realm, stripProcess } from './realm.js'
+import { createRealm, type Realm } from './realm.js'
 import { Run, type Send } from './run.js'
 import { prepareSource, SourceError, START } from './source.js'
+import { stripProcess } from './strip.js'
 
 const INPUT = 0
 const OUTPUT = 1

@@ -1,0 +1,44 @@
+/** `Date` and `Intl.DateTimeFormat` by the time of the run, which a test may have set. */
+import type { GuestTime } from '../../framework/ports/reactors.js'
+import { getterOf, type Work } from './shield.js'
+
+/** `time` returns the time setting of the current run, or undefined for the real time. */
+export function createDate(time: () => GuestTime | undefined): DateConstructor {
+  const Real = Date
+  const realNow = Real.now
+  const now = (): number => {
+    const { offsetMs = 0, frozenMs } = time() ?? {}
+    return Math.floor(frozenMs ?? realNow() + offsetMs)
+  }
+  // A function instead of a class, because `Date()` without `new` returns a text.
+  function SetDate(this: unknown, ...args: unknown[]): unknown {
+    if (new.target === undefined) return new Real(now()).toString()
+    return Reflect.construct(Real, args.length === 0 ? [now()] : args, new.target)
+  }
+  const { UTC, parse, prototype } = Real
+  const properties = { name: 'Date', length: 7, prototype, now, UTC, parse }
+  for (const [name, value] of Object.entries(properties)) Object.defineProperty(SetDate, name, { value })
+  return SetDate as unknown as DateConstructor
+}
+
+/** Makes `Intl.DateTimeFormat` format `now()` if it gets no date. Contract: called before its prototype is hardened. */
+export function setDefaultOfFormats(now: () => number): void {
+  const { prototype } = Intl.DateTimeFormat
+  const getFormat = getterOf(prototype, 'format')
+  const { formatToParts } = prototype
+  /** The getter `format` must return the same function each time. */
+  const bound = new WeakMap<object, Work>()
+  const methods = {
+    get format(): Work {
+      const format = Reflect.apply(getFormat, this, []) as Work
+      const known = bound.get(format) ?? ((date = now()) => format(date))
+      bound.set(format, known)
+      return known
+    },
+    formatToParts(this: unknown, date: unknown = now()): unknown {
+      return Reflect.apply(formatToParts, this, [date])
+    },
+  }
+  for (const [name, method] of Object.entries(Object.getOwnPropertyDescriptors(methods)))
+    Object.defineProperty(prototype, name, { ...method, enumerable: false })
+}

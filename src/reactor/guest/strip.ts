@@ -1,0 +1,60 @@
+/**
+ * Removes everything that reactor code does not need from the start realm and from the process object. It is a second
+ * layer: code in a compartment of SES reaches neither. The lists name what stays, so a global that a later version of
+ * Node adds is removed too.
+ */
+import * as module from 'node:module'
+
+/** ECMA-262 and ECMA-402 without shared memory, weak references and evaluators. */
+const LANGUAGE =
+  `AggregateError Array ArrayBuffer BigInt BigInt64Array BigUint64Array Boolean DataView Date Error EvalError
+  Float16Array Float32Array Float64Array Infinity Int16Array Int32Array Int8Array Intl Iterator JSON Map Math NaN Number
+  Object Promise Proxy RangeError ReferenceError Reflect RegExp Set String Symbol SyntaxError TypeError URIError
+  Uint16Array Uint32Array Uint8Array Uint8ClampedArray WeakMap WeakSet decodeURI decodeURIComponent encodeURI
+  encodeURIComponent escape globalThis isFinite isNaN parseFloat parseInt undefined unescape`.split(/\s+/)
+/** The lockdown itself uses these, so they are removed after it. */
+const EVALUATORS = ['Function', 'eval']
+/** The members of `Intl` that ECMA-402 defines. V8 adds a class of its own. */
+const INTL = `Collator DateTimeFormat DisplayNames DurationFormat ListFormat Locale NumberFormat PluralRules
+  RelativeTimeFormat Segmenter getCanonicalLocales supportedValuesOf`.split(/\s+/)
+/** Node's own code uses these members of `process` at run time. None of them has an effect outside of this process. */
+const PROCESS =
+  `_events _eventsCount _exiting _fatalException _maxListeners _tickCallback arch domain emitWarning exitCode
+  features argv0 hasUncaughtExceptionCaptureCallback nextTick permission platform version versions`.split(
+    /\s+/,
+  )
+
+/** The first step, before the lockdown: leaves the language, the evaluators and an empty console. */
+export function stripForLockdown(): void {
+  keep(globalThis, [...LANGUAGE, ...EVALUATORS])
+  keep(Intl, INTL)
+  // The lockdown needs a console.
+  Object.assign(globalThis, { console: {} })
+}
+
+/** The second step, after the lockdown: removes the evaluators, the console, and the globals that SES has added. */
+export function stripAfterLockdown(): void {
+  keep(globalThis, LANGUAGE)
+}
+
+/** The last step: removes the functions of the process object, except for its events, and disables `import()`. */
+export function stripProcess(node: object): void {
+  keep(node, PROCESS)
+  Object.defineProperty(node, 'env', { value: Object.freeze({}) })
+  // Older versions of Node lack `registerHooks`. There, `import()` does not work in a script such as the guest.
+  const { registerHooks } = module as { registerHooks?: (hooks: object) => void }
+  registerHooks?.({
+    resolve: () => {
+      throw new TypeError('There is nothing to import')
+    },
+  })
+}
+
+/** Deletes all other properties of `target`. @throws TypeError if one cannot be deleted */
+function keep(target: object, names: readonly string[]): void {
+  for (const key of Reflect.ownKeys(target)) {
+    // Symbols on the global object are Node's and are deleted. Symbols on the other objects stay.
+    if (typeof key === 'string' ? names.includes(key) : target !== globalThis) continue
+    if (!Reflect.deleteProperty(target, key)) throw new TypeError(`${String(key)} cannot be removed`)
+  }
+}
