@@ -1,5 +1,6 @@
 /** Sends requests of several units of work to the store in one statement. */
-import { Collision, isUnavailable } from './pool.js'
+import { Collision } from './attempt.js'
+import { isUnavailable } from './pool.js'
 
 interface Waiting<Ask, Answer> {
   ask: Ask

@@ -5,12 +5,13 @@ import { recordRow } from '../lsm/maintenance/verify.js'
 import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { type Header, headerText } from '../vault-file.js'
+import { CHANGE, nextPlan, type Plan, pauseMs, READ, type Reason } from './attempt.js'
 import { Batcher } from './batcher.js'
 import { countWrongKeys, withSnapshot } from './copies.js'
 import { PendingLogs } from './logs.js'
 import { COMMIT, isUnavailable, ROLLBACK } from './pool.js'
 import { getStatement, type RowName } from './read-sql.js'
-import type { Answer, Shared, UnitOptions } from './session.js'
+import type { Answer, Shared } from './session.js'
 import { EXCLUDE_OTHERS, readState, readStored } from './tables.js'
 import { Unit } from './unit.js'
 import { agree, type Commit, createFits, dropTenantStatements, writeStatements } from './write-sql.js'
@@ -20,8 +21,6 @@ const MAX_MS = 5_000
 const MAX_DROP_MS = 60_000
 /** Units at the same time may put the same id more than once, one after the other. A unit that always does has a mistake. */
 const MAX_TAKEN = 5
-/** The longest pause before another attempt, ms. It doubles with each attempt, and half of it is random. */
-const LONGEST_PAUSE_MS = 200
 /** The time is stored again if it is older, ms. */
 const NOTE_TIME_MS = 60_000
 /** The key slots may change so often between two requests of a server. The generation of a restored vault is further away. */
@@ -51,7 +50,7 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   #notedAt = 0
 
   constructor({ owner, notice, ...parts }: PostgresOptions, state: Shared['state']) {
-    this.logs = new PendingLogs({ ...parts, write: (work) => this.#run(work, { isChange: true }), notice })
+    this.logs = new PendingLogs({ ...parts, write: (work) => this.#run(work, CHANGE), notice })
     const { pool } = parts
     const reads = new Batcher(async (names: readonly RowName[]) => {
       const { rows } = await pool.query(getStatement(names))
@@ -70,12 +69,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   read<T>(work: (reader: Unit) => port.Awaitable<T>): Promise<T> {
-    return this.#admit(work, { isChange: false })
+    return this.#admit(work, READ)
   }
 
   write<T>(work: (writer: Unit) => port.Awaitable<T>, durability: Durability = 'now'): Promise<T> {
     // A unit whose changes need not be durable at once is a read that is logged.
-    return this.#admit(work, { isChange: durability === 'now' })
+    return this.#admit(work, durability === 'now' ? CHANGE : READ)
   }
 
   cachedCounter(kind: number): number | undefined {
@@ -177,18 +176,19 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
     await pool.using((connection) => connection.send(sent))
   }
 
-  async #admit<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {
+  async #admit<T>(work: (unit: Unit) => port.Awaitable<T>, plan: Plan): Promise<T> {
     if (this.#closing !== undefined) throw new CofferError('internal', 'The vault is closed already.')
-    const outcome = this.#run(work, options)
+    const outcome = this.#run(work, plan)
     this.#running.add(outcome)
     return outcome.finally(() => this.#running.delete(outcome))
   }
 
-  async #run<T>(work: (unit: Unit) => port.Awaitable<T>, options: UnitOptions): Promise<T> {
+  async #run<T>(work: (unit: Unit) => port.Awaitable<T>, plan: Plan): Promise<T> {
     const since = performance.now()
+    let next = plan
     let taken = 0
     for (let attempt = 1; ; attempt++) {
-      const unit = new Unit(this.#shared, options)
+      const unit = new Unit(this.#shared, next)
       try {
         const result = await work(unit)
         await unit.commit()
@@ -209,8 +209,8 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
           const message = 'Too many changes of the same records at once. Try again.'
           throw new CofferError('unavailable', message, { retryAfterSeconds: 1 })
         }
-        if (collision.reason === 'moments') options.isTransaction = true
-        else await this.#prepare(collision.reason === 'stale' ? 0 : attempt)
+        next = nextPlan(unit.plan, collision.reason)
+        await this.#prepare(collision.reason, attempt)
       }
     }
   }
@@ -233,10 +233,12 @@ export class PostgresEngine implements port.Engine, port.EngineMaintenance {
   }
 
   /** Waits, and learns the state of now. @throws CofferError `unavailable` if the key slot of this process is gone */
-  async #prepare(attempt: number): Promise<void> {
+  async #prepare(reason: Reason, attempt: number): Promise<void> {
+    // A snapshot sees the newest state by itself.
+    if (reason === 'moments') return
     const { pool, random, state } = this.#shared
-    const longest = attempt === 0 ? 0 : Math.min(2 ** (attempt + 1), LONGEST_PAUSE_MS)
-    await new Promise((resolve) => setTimeout(resolve, longest * (0.5 + random.bytes(1)[0]! / 512)))
+    const ms = pauseMs(reason, attempt, random.bytes(1)[0]! / 256)
+    await new Promise((resolve) => setTimeout(resolve, ms))
     const now = await readState(pool)
     if (now.generation === state.generation) this.#shared.state = now
     else await this.#readmit()

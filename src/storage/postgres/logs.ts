@@ -15,7 +15,8 @@ import type {
 import { logUnavailable, MAX_PENDING_MS } from '../engine.js'
 import { TaskQueue } from '../engines/task-queue.js'
 import { batchKey } from '../taken-batches.js'
-import { Collision, type ConnectionPool, isUnavailable, type Statement } from './pool.js'
+import { Collision } from './attempt.js'
+import { type ConnectionPool, isUnavailable, type Statement } from './pool.js'
 import { NOW_MS, readChainStatement } from './read-sql.js'
 
 /** How long entries of reads wait for others. */

@@ -2,6 +2,7 @@
 import pg, { type ClientConfig, type QueryResult } from 'pg'
 import findInPassFile, { type Asked } from 'pgpass'
 import { CofferError, codeOf } from '../../errors.js'
+import { Collision } from './attempt.js'
 
 export interface Statement {
   /** A named statement is prepared once for each connection. */
@@ -35,19 +36,6 @@ const SETTINGS = [
   // Longer than PostgreSQL takes to find a deadlock.
   'lock_timeout=1500',
 ]
-
-/**
- * The unit of work is run again. `conflict`: it met another one. `taken`: there is a row with this id. `stale`: at once,
- * because cached records are out of date. `moments`: in a transaction, because what it read was not of one moment.
- */
-export class Collision extends Error {
-  readonly reason: 'conflict' | 'taken' | 'stale' | 'moments'
-
-  constructor(reason: Collision['reason']) {
-    super('The unit of work is run again.')
-    this.reason = reason
-  }
-}
 
 /** SQLSTATE: serialization failure, deadlock, division by zero (a refusal), a table exists or is being made. */
 const CONFLICT = /^(40001|40P01|22012|42P07|42710)/

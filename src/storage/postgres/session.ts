@@ -5,23 +5,14 @@
 import type { QueryResult } from 'pg'
 import type { Clock, RandomSource } from '../../crypto/ports.js'
 import type { PendingEntries } from '../engine.js'
+import { Collision, type Plan } from './attempt.js'
 import type { Batcher } from './batcher.js'
 import type { PendingLogs } from './logs.js'
-import { COMMIT, Collision, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
+import { COMMIT, type Connection, type ConnectionPool, ROLLBACK, type Statement } from './pool.js'
 import { getStatement, READ_STATE, type RowName, type StoreState, stateOf } from './read-sql.js'
 import { type Changes, type Commit, writeStatements } from './write-sql.js'
 
 export type Answer = QueryResult['rows'][number]
-
-/** How a unit is run; a collision changes it for the next attempt. */
-export interface UnitOptions {
-  /** It may write. */
-  isChange: boolean
-  /** It reads in one transaction of one moment, from the beginning. */
-  isTransaction?: boolean
-  /** The entries of this process are stored. */
-  hasSent?: boolean
-}
 
 /** Shared by the units of work over one store. */
 export interface Shared {
@@ -47,20 +38,20 @@ export class Session {
   /** Why the unit is run again, if it is. A work may take the error for one of its own. */
   collision: Collision | undefined
   readonly #shared: Shared
-  readonly #options: UnitOptions
+  readonly #mode: Plan['mode']
   #isConfirmed = false
   #connection: Promise<Connection> | undefined
   readonly #held: Statement[] = []
 
-  constructor(shared: Shared, options: UnitOptions) {
+  constructor(shared: Shared, mode: Plan['mode']) {
     this.#shared = shared
-    this.#options = options
+    this.#mode = mode
     this.state = shared.state
   }
 
   /** Whether its statements are in one transaction from here on. */
   get isTransaction(): boolean {
-    return this.#options.isTransaction === true || this.#connection !== undefined || this.#held.length > 0
+    return this.#mode === 'snapshot' || this.#connection !== undefined || this.#held.length > 0
   }
 
   get #expected() {
@@ -83,8 +74,8 @@ export class Session {
     const { pool, reads } = this.#shared
     if (isCached) this.relies = true
     // A snapshot is one moment, also of the rows that are cached.
-    if (this.#options.isTransaction === true) this.moments = 1
-    else if (!isCached && this.moments++ > 0 && !this.#options.isChange) throw this.collide('moments')
+    if (this.#mode === 'snapshot') this.moments = 1
+    else if (!isCached && this.moments++ > 0 && this.#mode === 'read') throw this.collide('moments')
     try {
       if (!this.isTransaction && !('text' in wanted)) return this.#compare([await reads.ask(wanted)])
       const statement = 'text' in wanted ? wanted : getStatement([wanted])
@@ -138,7 +129,7 @@ export class Session {
 
   /** Sends what was held and the statement, in the transaction. */
   async #send(statement: Statement): Promise<QueryResult> {
-    const level = this.#options.isTransaction === true ? 'repeatable read' : 'read committed'
+    const level = this.#mode === 'snapshot' ? 'repeatable read' : 'read committed'
     const begin = this.#connection === undefined ? [{ text: `begin isolation level ${level}` }] : []
     this.#connection ??= this.#shared.pool.connect()
     const all: Statement[] = [...begin, ...this.#held.splice(0), statement]

@@ -2,7 +2,8 @@
 import type { RandomSource } from '../../crypto/ports.js'
 import { CofferError, conflict } from '../../errors.js'
 import { checkHeader, type Header } from '../vault-file.js'
-import { Collision, type ConnectionPool, missing } from './pool.js'
+import { Collision } from './attempt.js'
+import { type ConnectionPool, missing } from './pool.js'
 import { READ_STATE, type StoreState } from './read-sql.js'
 
 /**

@@ -6,22 +6,24 @@ import * as port from '../engine.js'
 import { checkRow } from '../lsm/row-change.js'
 import type { ClockState } from '../store.js'
 import { advanceTimes, clockStatus, type Times } from '../time.js'
+import { Collision, type Plan } from './attempt.js'
 import type { Logged } from './logs.js'
-import { Collision, isUnavailable, type Statement } from './pool.js'
+import { isUnavailable, type Statement } from './pool.js'
 import * as sql from './read-sql.js'
-import { Session, type Shared, type UnitOptions } from './session.js'
+import { Session, type Shared } from './session.js'
 import { HIGHEST_REV, MAX_STEP, randomNumber } from './tables.js'
 import * as writes from './write-sql.js'
 
 export class Unit implements port.EngineWriter {
   readonly now: number
   clock: ClockState
+  /** The plan of this attempt, and what it has done that the next one need not repeat. */
+  plan: Plan
   /** Entries that nobody waits for. */
   readonly entries: port.LogEntry[] = []
   hasWritten = false
   droppedTenant: number | undefined
   readonly #shared: Shared
-  readonly #options: UnitOptions
   readonly #session: Session
   /** Stored by the commit if a person has confirmed the clock. */
   #trusted: Times | undefined
@@ -36,10 +38,10 @@ export class Unit implements port.EngineWriter {
   /** It refuses to read and write. */
   #isOver = false
 
-  constructor(shared: Shared, options: UnitOptions) {
+  constructor(shared: Shared, plan: Plan) {
     this.#shared = shared
-    this.#options = options
-    this.#session = new Session(shared, options)
+    this.plan = plan
+    this.#session = new Session(shared, plan.mode)
     this.now = Math.floor(shared.clock())
     this.clock = clockStatus(shared.state.times, this.now)
   }
@@ -69,11 +71,11 @@ export class Unit implements port.EngineWriter {
 
   async pendingEntries(tenant: number): Promise<readonly (port.LogEntry | undefined)[]> {
     const { logs } = this.#shared
-    if (!this.#options.hasSent) {
+    if (!this.plan.hasSentLogs) {
       await logs.send()
-      this.#options.hasSent = true
+      this.plan = { ...this.plan, hasSentLogs: true }
       // Earlier reads of this unit may be of a moment before they were stored.
-      if (this.#session.moments > 0) throw this.#session.collide('stale')
+      if (this.#session.moments > 0) throw this.#session.collide('logs')
     }
     const rows = await this.readPending(sql.readPendingStatement(tenant))
     rows.sort((one, other) => one.written - other.written)
@@ -144,7 +146,7 @@ export class Unit implements port.EngineWriter {
   async commit(): Promise<void> {
     const session = this.#session
     if (session.collision !== undefined) throw session.collision
-    const entries = this.#options.isChange || this.hasWritten ? this.entries.splice(0) : []
+    const entries = this.#isChange || this.hasWritten ? this.entries.splice(0) : []
     const logs: Logged[] = []
     for (const tenant of new Set(entries.map((entry) => entry.tenant))) {
       const seal = await this.#shared.logs.sealer.sealerOf(this, tenant)
@@ -191,7 +193,7 @@ export class Unit implements port.EngineWriter {
     if (this.#rows.has(name)) return this.#rows.get(name)
     const [found] = await this.#read({ kind, tenant, id }, name)
     const row = found.kind === null ? undefined : found
-    if (!this.#options.isChange) return row
+    if (!this.#isChange) return row
     this.#rows.set(name, row)
     // Rows of a log are changed by the server that has the chain.
     if (kind !== port.LOG_ROWS) this.#keep({ kind, tenant, id }, row?.rev)
@@ -201,7 +203,7 @@ export class Unit implements port.EngineWriter {
   /** A change compares the rows that its pages have, and how many have their keys. */
   async #search(query: port.Query | port.SeekQuery): Promise<QueryResult['rows']> {
     const { kind, tenant } = query
-    const keys = this.#options.isChange ? sql.countedKeys(query) : []
+    const keys = this.#isChange ? sql.countedKeys(query) : []
     const counting = keys.map(async (id) => {
       const isChanged = this.#changedKinds.has(kind)
       const known = isChanged ? undefined : this.#unchanged.get(rowName(kind, tenant, id))
@@ -239,6 +241,10 @@ export class Unit implements port.EngineWriter {
     return this.#session.read(wanted, kind !== undefined && this.#isCached(kind))
   }
 
+  get #isChange(): boolean {
+    return this.plan.mode === 'change'
+  }
+
   #isCached(kind: number): boolean {
     return this.#shared.remembered.has(kind)
   }
@@ -249,10 +255,7 @@ export class Unit implements port.EngineWriter {
 
   #change(change: writes.Change): void {
     // A unit that logs reads has not kept what it read.
-    if (!this.#options.isChange) {
-      Object.assign(this.#options, { isChange: true, isTransaction: false })
-      throw this.#session.collide('stale')
-    }
+    if (!this.#isChange) throw this.#session.collide('writes')
     const name = rowName(change.kind, change.tenant, change.id)
     if (this.#changes.has(name)) this.#session.hold({ changes: this.#takeChanges(change.kind) })
     // A page may have found it before it was read by its id.

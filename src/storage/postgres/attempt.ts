@@ -1,0 +1,60 @@
+/**
+ * How one attempt at a unit of work runs, why it is discarded, and how the next attempt runs. Plans are immutable: each
+ * attempt has its own.
+ */
+
+export interface Plan {
+  /**
+   * - `read`: all rows come from one statement, so they are of one moment.
+   * - `snapshot`: all statements are one transaction, which sees the store at one moment.
+   * - `change`: each statement sees the newest rows. The commit fails if rows that were read have changed since.
+   *
+   * Cached records are exempt: their counter shows whether they have changed.
+   */
+  readonly mode: 'read' | 'snapshot' | 'change'
+  /** The log entries of earlier reads of this process are stored, so the unit finds them. */
+  readonly hasSentLogs: boolean
+}
+
+export const READ: Plan = { mode: 'read', hasSentLogs: false }
+export const CHANGE: Plan = { mode: 'change', hasSentLogs: false }
+
+/**
+ * Why an attempt is discarded.
+ * - `conflict`: another unit changed a row that this one has read or changes.
+ * - `taken`: a row that was put as new has the id of a row that exists.
+ * - `stale`: cached records that the attempt used are out of date, or the key slots were changed.
+ * - `moments`: a `read` needs a second statement, which would see a later moment.
+ * - `writes`: a `read` or `snapshot` changes a row, so its reads must be compared at the commit.
+ * - `logs`: log entries of this process were stored after the attempt had read.
+ */
+export type Reason = 'conflict' | 'taken' | 'stale' | 'moments' | 'writes' | 'logs'
+
+/** Ends an attempt. The engine runs the unit again. */
+export class Collision extends Error {
+  readonly reason: Reason
+
+  constructor(reason: Reason) {
+    super('The unit of work is run again.')
+    this.reason = reason
+  }
+}
+
+/** The plan of the attempt after one that was discarded. */
+export function nextPlan(plan: Plan, reason: Reason): Plan {
+  if (reason === 'moments') return { ...plan, mode: 'snapshot' }
+  if (reason === 'writes') return { ...plan, mode: 'change' }
+  return plan
+}
+
+/** The longest pause before another attempt, ms. */
+const MAX_PAUSE_MS = 200
+
+/**
+ * ms to wait before the attempt that follows `attempt`, from 1 on. Only units that meet others wait: twice as long with
+ * each attempt, and half of the pause is random (`random`: 0 to 1), so that they do not meet again.
+ */
+export function pauseMs(reason: Reason, attempt: number, random: number): number {
+  if (reason !== 'conflict' && reason !== 'taken') return 0
+  return Math.min(2 ** (attempt + 1), MAX_PAUSE_MS) * (0.5 + random / 2)
+}
