@@ -1,5 +1,5 @@
 /** The user's settings file, `config.json`: profiles and default tenants. Private, as a profile may have an API key. */
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, constants, fstatSync, openSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject, tryJson } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
@@ -59,18 +59,19 @@ function isTexts(value: unknown): value is Texts {
 
 /** @throws CofferError `storage_failed` */
 export async function writeUserSettings(directory: string, { others, ...known }: UserSettings) {
-  const { mkdir, mkdtemp, rename, rmdir, writeFile } = await import('node:fs/promises')
+  const { replaceUserFile } = await import('../vault/user-file.js')
   const path = userSettingsPath(directory)
   const used = Object.entries(known).filter(([, value]) => Object.keys(value).length > 0)
   const text = JSON.stringify({ ...others, ...Object.fromEntries(used) }, undefined, 2)
+  // The user may keep the file elsewhere, and have a link here.
+  replaceUserFile(findTarget(path), `${text}\n`)
+}
+
+/** Where a link leads; the path itself if it is none, or leads to nothing. */
+function findTarget(path: string): string {
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 })
-    // Renamed into place, so that concurrent commands never read or write a partial file.
-    const draft = await mkdtemp(`${path}.`)
-    await writeFile(join(draft, 'new'), `${text}\n`, { mode: 0o600, flag: 'wx' })
-    await rename(join(draft, 'new'), path)
-    await rmdir(draft)
-  } catch (cause) {
-    throw new CofferError('storage_failed', `The settings could not be written to ${path}.`, { cause })
+    return realpathSync(path)
+  } catch {
+    return path
   }
 }

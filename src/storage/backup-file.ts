@@ -3,16 +3,17 @@
  * because its key slots open the rest. The frames are as those of a write-ahead log, each chained to the one before and the
  * first to the header: one with the times, then rows, then one without rows, which ends the backup.
  */
-import type { EngineKeys } from '../crypto/ports.js'
-import { CofferError, conflict } from '../errors.js'
-import { asBuffer, fromBase64, toBase64 } from './bytes.js'
+import type { EngineKeys, RandomSource } from '../crypto/ports.js'
+import { CofferError } from '../errors.js'
+import { asBuffer, fromBase64, toBase64, toHex } from './bytes.js'
 import type { PendingEntries, Row, VaultRows } from './engine.js'
-import { type Files, removeQuietly } from './files.js'
+import type { Files } from './files.js'
 import { decodeFrame, encodeFrame, FRAME_HEAD, INSERT } from './lsm/row-change.js'
 import { LENGTH_WORDS, openFrame, SEAL_BYTES, sealFrame, type WalPosition } from './lsm/wal.js'
 import type { Times } from './time.js'
 import { checkHeader, type Header, headerText } from './vault-file.js'
 import { copyAndVerify, inBatches, type Progress, plainRow } from './vault-rows.js'
+import { refuseIfThere, WholeFile } from './whole-file.js'
 
 const MAGIC = Buffer.from('COFFERB1')
 const FIXED_BYTES = 12
@@ -28,42 +29,44 @@ interface About {
   pending: (Omit<PendingEntries, 'id' | 'sealed'> & { id: string; sealed: string })[]
 }
 
-/** Returns the length in bytes. A failure leaves no file. @throws CofferError `conflict`, `storage_failed` */
+/**
+ * Returns the length in bytes. The file gets its name when it was read again. A failure leaves no file.
+ * @throws CofferError `conflict`, `storage_failed`
+ */
 export async function writeBackup(
-  { files, keys }: { files: Files; keys: EngineKeys },
+  { files, keys, random }: { files: Files; keys: EngineKeys; random: RandomSource },
   path: string,
   { header, rows, progress }: { header: Header; rows: VaultRows; progress: Progress },
 ): Promise<number> {
-  if (files.stat(path) !== undefined) throw conflict(`There is a file ${path} already. Choose another name.`)
-  const file = files.create(path)
+  refuseIfThere(files, path)
+  const file = new WholeFile(files, path, toHex(random.bytes(10)))
   const target = {
     put: async (sent: AsyncIterable<Row>) => {
       const text = Buffer.from(headerText(header))
       const start = Buffer.concat([MAGIC, Buffer.alloc(4), text])
       start.writeUInt32LE(text.length, MAGIC.length)
-      files.write(file, start, 0)
+      file.append(start)
       const first = beginFrames(keys, text)
       let position = first
       for await (const content of framesOf(rows, sent)) {
         const next = sealFrame(keys.wal, content, first.tag, position)
-        files.write(file, next.bytes, position.end)
+        file.append(next.bytes)
         position = next.position
         // Lets other work run.
         await new Promise(setImmediate)
       }
-      files.sync(file)
+      file.sync()
     },
-    read: () => readBackup(files, keys, path).rows(),
+    read: () => readBackup(files, keys, file.path).rows(),
   }
-  let isDone = false
   try {
     await copyAndVerify(rows, target, keys.chain, progress)
-    isDone = true
-    return files.size(file)
-  } finally {
-    files.close(file)
-    if (!isDone) removeQuietly(files, path)
+  } catch (error) {
+    file.discard()
+    throw error
   }
+  file.publish()
+  return file.size
 }
 
 async function* framesOf({ times, count, pending }: VaultRows, rows: AsyncIterable<Row>) {

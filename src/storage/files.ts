@@ -93,29 +93,6 @@ export function readWhole(files: Files, path: string, limit: number): Uint8Array
   }
 }
 
-/** Replaces a file atomically and durably: writes a new file, syncs it, renames it over the old one, syncs the directory. */
-export function replaceWhole(
-  files: Files,
-  directory: string,
-  name: string,
-  bytes: Uint8Array,
-  nonce: string,
-): void {
-  const temporary = `${directory}/${name}.tmp-${nonce}`
-  const file = files.create(temporary)
-  try {
-    files.write(file, bytes, 0)
-    files.sync(file)
-  } catch (error) {
-    files.close(file)
-    removeQuietly(files, temporary)
-    throw error
-  }
-  files.close(file)
-  files.rename(temporary, `${directory}/${name}`)
-  files.syncDirectory(directory)
-}
-
 /** Removes a file that nothing needs. If that fails, the next opening of the vault removes it. */
 export function removeQuietly(files: Files, path: string): void {
   try {

@@ -2,7 +2,8 @@ import type { Header, RandomSource } from '../crypto/ports.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { CofferError, conflict } from '../errors.js'
 import { toHex } from './bytes.js'
-import { type Files, makeDirectories, readWhole, replaceWhole } from './files.js'
+import { type Files, makeDirectories, readWhole } from './files.js'
+import { replaceWhole } from './whole-file.js'
 
 export type { Header } from '../crypto/ports.js'
 

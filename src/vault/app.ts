@@ -84,7 +84,7 @@ export function createApp(parts: AppParts): App {
   const store = createSealedStore(engine, keyring)
   const maintenance =
     engine.maintenance !== undefined && header !== undefined
-      ? createMaintenance(engine.maintenance, keyring, store, files)
+      ? createMaintenance(engine.maintenance, keyring, store, { files, random })
       : undefined
   const runtime = createRuntime(base)
   const background = new Background()

@@ -1,5 +1,6 @@
 import { describeSlots } from '../crypto/key-slot.js'
 import type { Keyring } from '../crypto/keyring.js'
+import type { RandomSource } from '../crypto/ports.js'
 import { conflict } from '../errors.js'
 import type { VaultMaintenance } from '../framework/ports/vault.js'
 import { verifySeals } from '../storage/barrier/reseal.js'
@@ -12,7 +13,7 @@ export function createMaintenance(
   engine: EngineMaintenance,
   keyring: Keyring,
   store: Store,
-  files: Files,
+  { files, random }: { files: Files; random: RandomSource },
 ): VaultMaintenance {
   return {
     async describe() {
@@ -50,7 +51,7 @@ export function createMaintenance(
       engine.withRows(async (rows) => {
         const { writeBackup } = await import('../storage/backup-file.js')
         const content = { header: engine.header, rows, progress: () => {} }
-        return writeBackup({ files, keys: keyring.engine }, path, content)
+        return writeBackup({ files, random, keys: keyring.engine }, path, content)
       }),
     async replaceHeader(header, replaces) {
       if (engine.header.mac !== replaces)

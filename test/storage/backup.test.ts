@@ -3,7 +3,7 @@ import t from 'tap'
 import { readBackup, readBackupHeader, writeBackup } from '../../src/storage/backup-file.js'
 import type { Row } from '../../src/storage/engine.js'
 import { createFromRows } from '../../src/storage/lsm/maintenance/rows.js'
-import { beginVault, hasHeader, writeHeader } from '../../src/storage/vault-file.js'
+import { beginVault, completeVault, hasHeader } from '../../src/storage/vault-file.js'
 import { diskOptions, remove, rowsOf } from './disk.js'
 import {
   allOf,
@@ -29,7 +29,7 @@ const backUp = (engine: FileEngine, files: FakeFiles) =>
 
 /** Makes a vault of the rows of `/backup`, as the layer above does, which knows keys. */
 async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
-  const { files, directory, random } = options
+  const { files, directory } = options
   const header = readBackupHeader(files, '/backup')
   const backup = readBackup(files, options.keys, '/backup')
   beginVault(files, directory)
@@ -37,7 +37,7 @@ async function restore(options: ReturnType<typeof optionsFor>): Promise<void> {
     for await (const row of backup.rows()) yield { ...row, keys: allOf(row.kind) }
   }
   await createFromRows(options, rows(), backup.times)
-  await writeHeader(files, directory, random, header)
+  completeVault(files, directory, header)
 }
 
 const put = (engine: FileEngine, ...names: string[]) =>
@@ -72,7 +72,7 @@ t.test('a backup made beside units of work is the vault as it was between two of
   }
   t.equal(files.stat('/backup')?.size, await backing)
   t.strictSame(await list(engine), states.at(-1))
-  await t.rejects(backUp(engine, files), { code: 'conflict', message: /is a file .* already/ })
+  await t.rejects(backUp(engine, files), { code: 'conflict', message: /exists already/ })
   await engine.close()
   const reopened = await openFileEngine(optionsFor(files, '/vault', 'server'))
   t.strictSame(await list(reopened), states.at(-1))
@@ -145,6 +145,37 @@ t.test('a restore that dies or fails at any step leaves no vault or a whole one'
       await opened.close()
     }
   }
+})
+
+t.test('a backup has its name only when it is whole', async (t) => {
+  const vault = new FakeFiles()
+  const first = await createFileEngine(optionsFor(vault))
+  await put(first, 'a')
+  await first.close()
+  const back = async (files: FakeFiles) => {
+    const engine = await openFileEngine(optionsFor(files))
+    await backUp(engine, files)
+    await engine.close()
+  }
+  const whole = vault.afterCrash(false)
+  await back(whole)
+  let before = 0
+  let after = 0
+  for (let at = 1; at <= whole.steps; at++) {
+    const files = vault.afterCrash(false)
+    files.fault = { at, code: 'stop', isTorn: at % 2 === 0 }
+    await back(files).catch(() => undefined)
+    const left = files.afterCrash(at % 3 === 0)
+    if (left.stat('/backup') === undefined) before++
+    else {
+      const keys = optionsFor(left).keys
+      const texts = []
+      for await (const row of readBackup(left, keys, '/backup').rows()) texts.push(row)
+      t.ok(texts.length > 0, `step ${at}`)
+      after++
+    }
+  }
+  t.ok(before > 5 && after > 0, `${before} and ${after}`)
 })
 
 t.test('a backup that fails is removed, and the vault goes on', async (t) => {

@@ -1,18 +1,15 @@
-import { rm } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import { TOKEN_TYPES } from '../../domain/token/token-types.js'
 import { interrupted, usage } from '../../errors.js'
 import { ROW_FORMATS } from '../../global-flags.js'
 import { exportedAttributes, type TokenView } from '../../operations/token/token-attributes.js'
 import { BEGINS_AS_JSON } from '../input/flags.js'
-import { countOf, displayLines, toJson } from '../output/display.js'
+import { countOf, toJson } from '../output/display.js'
 import { neutralize, pickFields, readField, toCsvCell, toCsvLine } from '../output/fields.js'
 import { createProgress } from '../output/progress.js'
-import { isTerminal, write } from '../output/terminal.js'
 import { findMasked, type IsMasked, walkPages } from '../pages.js'
 import { runOnTokens } from '../run.js'
 import type { Task, TerminalCommand } from '../task.js'
-import { openOwn, refuseWrite } from './import-log.js'
+import { openExportTarget } from './export-target.js'
 import { MASKED } from './rows.js'
 
 const PAGE = 100
@@ -25,21 +22,16 @@ export const exportTokens: TerminalCommand['run'] = (context, [path], options) =
 
 async function exportAll(task: Task, path = '-'): Promise<void> {
   const { context, options } = task
-  const { signal, terminal, clock, config, cwd } = context
+  const { signal, terminal, clock, config } = context
   const ending = /\.(csv|json)$/i.exec(path)?.[1]?.toLowerCase() ?? 'ndjson'
   const format = String(options.format ?? config.output ?? ending)
   if (!ROW_FORMATS.some((known) => known === format))
     throw usage(`An export is ${ROW_FORMATS.join(', ')}: give it as --format.`)
   const isArray = format === 'json'
-  const file = path === '-' ? undefined : await openOwn(resolve(cwd, path))
-  const show = isTerminal(terminal.stdout) ? displayLines : String
-  const put = async (text: string) => {
-    if (file === undefined) return write(terminal.stdout, show(text))
-    await file.appendFile(text).catch(refuseWrite(path))
-    return true
-  }
+  const target = await openExportTarget(context, path)
+  const { put } = target
   const progress = createProgress(terminal, { label: 'Exporting tokens' }, clock)
-  // From here on an interrupt ends the export between two pages, and removes the file.
+  // From here on an interrupt ends the export between two pages, and removes a new file.
   context.handlesSignals()
   let count = 0
   try {
@@ -56,17 +48,15 @@ async function exportAll(task: Task, path = '-'): Promise<void> {
       }
       if (isArray) await put('\n]\n')
     }, 'server')
-    await file?.sync().catch(refuseWrite(path))
   } catch (error) {
-    if (file !== undefined) await rm(resolve(cwd, path), { force: true })
+    await target.discard()
     throw error
-  } finally {
-    await file?.close()
   }
+  await target.complete()
   await progress.finish()
   const shown = options.reveal === true ? ', which now contains data in plaintext' : ''
   const how = task.key === undefined && shown === '' ? ' (masked; --reveal for plaintext)' : shown
-  if (file !== undefined) await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
+  if (path !== '-') await task.notice(`Exported ${countOf(count, 'token')} to ${path}${how}.`)
 }
 
 /** Rows with masked data have `masked`: true, which an import refuses. */

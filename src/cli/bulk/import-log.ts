@@ -96,7 +96,7 @@ async function readRun(file: FileHandle, path: string, about: string) {
 }
 
 /** A file that only its owner may read. @throws CofferError `conflict`, `storage_failed` */
-export const openOwn = (path: string, flags = NEW): Promise<FileHandle> =>
+const openOwn = (path: string, flags = NEW): Promise<FileHandle> =>
   open(path, flags, 0o600).catch(refuseWrite(path))
 
 export const refuseWrite = (path: string) => (cause: unknown) => {

@@ -1,7 +1,7 @@
 /** The key file or the passphrase that opens the vault of a run. */
 import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { CofferError, codeOf, conflict, usage } from '../../errors.js'
+import { CofferError, conflict, usage } from '../../errors.js'
 import type { LockedVault, Opener } from '../../vault/open.js'
 import type { CommandContext } from '../context.js'
 import { SECRET_LIMIT_BYTES } from '../input/input.js'
@@ -76,13 +76,11 @@ export async function askNewPassphrase(
 
 /** Saves a new key. Does not overwrite a file, which may be the only key of another vault. @throws CofferError */
 export async function saveKeyFile(path: string, text: string): Promise<void> {
-  const { mkdir, writeFile } = await import('node:fs/promises')
+  const { writeUserFile } = await import('../../vault/user-file.js')
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await writeFile(path, text, { mode: 0o600, flag: 'wx', flush: true })
-  } catch (cause) {
-    if (codeOf(cause) !== 'EEXIST')
-      throw new CofferError('storage_failed', `The key file could not be written to ${path}.`, { cause })
+    writeUserFile(path, text)
+  } catch (error) {
+    if (!(error instanceof CofferError) || error.code !== 'conflict') throw error
     throw conflict(`${path} exists already; it may be the key of another vault. Choose another file.`)
   }
 }

@@ -1,9 +1,10 @@
 /** Creates an LSM tree, or opens the one in a directory: repairs what a crash left, and removes unknown files. */
 import { damaged } from '../../errors.js'
 import { toBase64, toHex } from '../bytes.js'
-import { readWhole, removeQuietly, replaceWhole } from '../files.js'
+import { readWhole, removeQuietly } from '../files.js'
 import { advanceTimes, type Counters, createCounters } from '../time.js'
 import { isUnfinished } from '../vault-file.js'
+import { replaceWhole } from '../whole-file.js'
 import { createContext, type LsmContext, type LsmOptions } from './context.js'
 import {
   adoptNextState,

@@ -1,10 +1,11 @@
 /** `coffer token export`, and that an import reads it back. */
-import { readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { refuseWrite } from '../../../src/cli/bulk/import-log.js'
 import { openTestVault } from '../../../src/index.js'
+import { createMachine } from '../../support/process.js'
 import { createHome, createVaultHome, type Home, ruleOf, testVault } from '../home.js'
 
 const CARD = '4242424242424242'
@@ -123,6 +124,56 @@ t.test('a server is exported by its pages', async (t) => {
   const { stdout } = await run('token export --fields data')
   const wanted = rows.map((_, at) => ({ data: 149 - at }))
   t.same(linesOf(stdout), wanted, 'as the rules of the key show it')
+})
+
+t.test('an export has its name only when it is whole, and a refused one leaves nothing', async (t) => {
+  const vault = await openTestVault()
+  t.teardown(() => vault.stop())
+  const home = createHome(t)
+  const env = { COFFER_URL: 'http://localhost', COFFER_API_KEY: vault.keys.private! }
+  const rows = Array.from({ length: 150 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
+  const fetch: typeof vault.fetch = (url, init) => vault.fetch(url, init)
+  t.equal((await home.run('token import', { env, stdin: rows.join(''), fetch })).code, 0)
+  const seen: string[][] = []
+  const watched: typeof vault.fetch = (url, init) => {
+    seen.push(readdirSync(home.place).filter((name) => name.startsWith('out')))
+    return vault.fetch(url, init)
+  }
+  t.equal((await home.run('token export out.ndjson', { env, fetch: watched })).code, 0)
+  t.ok(seen.length >= 2, `${seen.length} pages`)
+  for (const names of seen.slice(-2)) t.match(names, [/^out\.ndjson\.tmp-/])
+  t.equal(linesOf(read(home, 'out.ndjson')).length, 150)
+  let left = 1
+  const failing: typeof vault.fetch = (url, init) =>
+    left-- > 0 ? vault.fetch(url, init) : Promise.resolve(new Response('{}', { status: 400 }))
+  t.not((await home.run('token export out2.ndjson', { env, fetch: failing })).code, 0)
+  t.same(
+    readdirSync(home.place).filter((name) => name.startsWith('out')),
+    ['out.ndjson'],
+  )
+})
+
+t.test('pipes, devices and descriptors are written to directly', async (t) => {
+  const machine = await createMachine(t)
+  const rows = Array.from({ length: 120 }, (_, at) => `${JSON.stringify({ type: 'token', data: at })}\n`)
+  t.equal((await machine.coffer(['token', 'import', '-'], rows.join(''))).code, 0)
+  for (const [line, count] of [
+    ['coffer token export /dev/stdout', 120],
+    ['coffer token export /dev/stdout | cat', 120],
+    ['coffer token export /dev/fd/1', 120],
+    ['coffer token export /dev/fd/3 3> by-descriptor && cat by-descriptor', 120],
+    ['mkfifo pipe; coffer token export pipe & cat pipe; wait', 120],
+    ['cat pipe & coffer token export pipe; wait', 120],
+    ['coffer token export /dev/null', 0],
+  ] as const) {
+    const { stdout, stderr } = await machine.bash(line)
+    t.equal(stdout.split('\n').length - 1, count, `${line}: ${stderr}`)
+    t.match(stderr, 'Exported 120 tokens', line)
+  }
+  const full = await machine.bash('coffer token export /dev/full')
+  t.match(full, { code: 1, stderr: /\/dev\/full cannot be written \(ENOSPC\)/ })
+  const early = await machine.bash('head -n 1 pipe & coffer token export pipe; wait')
+  t.equal(early.stdout.split('\n').length - 1, 1, 'its reader may end early')
 })
 
 testVault('an export of some columns imports again as it was', async (t, home) => {

@@ -1,6 +1,6 @@
 /** The vault of `coffer serve --demo`: sample tokens in `.coffer-demo`, with its key file and API keys. */
 import { existsSync } from 'node:fs'
-import { mkdtemp, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rename, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { findFixture } from '../../../assets.js'
 import { API_KEY } from '../../../domain/access/application.js'
@@ -17,6 +17,7 @@ import {
   SAMPLE_TYPES,
   type SampleApplications,
 } from '../../../vault/sample-applications.js'
+import { writeUserFile } from '../../../vault/user-file.js'
 import type { CommandContext } from '../../context.js'
 import { DEMO_DIRECTORY, placeOf } from '../../target/place.js'
 
@@ -44,8 +45,7 @@ export async function openDemoVault(context: CommandContext) {
 /** Creates it beside its place and moves it there when it is whole, so that a start that is killed spoils nothing. */
 async function createDemoVault(directory: string, place: VaultLocation): Promise<void> {
   const staging = await mkdtemp(`${directory}.new-`)
-  const save = (name: string, text: string) =>
-    writeFile(join(staging, name), text, { mode: 0o600, flag: 'wx' })
+  const save = async (name: string, text: string) => writeUserFile(join(staging, name), text)
   try {
     const opener = { kind: 'key-file', save: (_: string, text: string) => save(KEY_FILE, text) } as const
     const app = await createVault({ ...place, directory: join(staging, 'vault') }, 'demo', opener)
