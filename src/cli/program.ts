@@ -31,6 +31,14 @@ const SYNONYMS: Readonly<Record<string, string>> = {
 }
 const WHERE_DATA_IS = 'Give the data on standard input with --data -, or as --data @FILE.'
 
+const SUGGESTION = /(?<=^Unknown option '--([^']*)') \(Did you mean --([^?]*)\?\)$/
+const WHO_REVEALS = 'Writes answer with masked data. Commands that read have it: coffer token get ID --reveal'
+
+/** Whether two flags without their dashes mean the opposite of each other. */
+function isOpposite(one: string, other: string): boolean {
+  return one === `no-${other}` || other === `no-${one}`
+}
+
 /** Commander's message as one line, with its suggestion or where to find help. */
 function explainMessage(text: string, argv: readonly string[], registry: Registry): string {
   const line = text
@@ -39,6 +47,7 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     .replaceAll(/\s*\n\s*/g, ' ')
     // The value of the option may be secret.
     .replace(/^Unknown option '(--[^=']*|-[^-]).*'/, "Unknown option '$1'")
+    .replace(SUGGESTION, (whole, option, near) => (isOpposite(option, near) ? '' : whole))
   const words = argv.filter((word) => !word.startsWith('-'))
   const [first = '', second = ''] = words
   if (line.startsWith("Too many arguments for 'create'") && first === 'token')
@@ -47,6 +56,7 @@ function explainMessage(text: string, argv: readonly string[], registry: Registr
     const rule = findUnquotedRule(argv)
     if (rule !== undefined) return `${line} Put the rule between quotes: --rule ${quoteWord(rule)}`
   }
+  if (line === "Unknown option '--reveal'") return `${line}. ${WHO_REVEALS}`
   if (!/^Unknown (command|option)/.test(line)) return line.replace(/[^.?)]$/, '$&.')
   const [start = '', plural = ''] = /^Unknown command '([^']+?)s?'/.exec(line) ?? []
   const commands = registry.operations.filter(hasCommand)

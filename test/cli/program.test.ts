@@ -111,6 +111,11 @@ testHome('misspelled words and flags get a suggestion, and nothing runs', async 
     ['app whoami -xsecret', "Unknown option '-x'. See: coffer app whoami --help"],
     ['log list --operation delete', "Unknown option '--operation'. See: coffer log list --help"],
     ['token frobnicate', "Unknown command 'frobnicate'. See: coffer token --help"],
+    ['token list --no-all', "Unknown option '--no-all'. See: coffer token list --help"],
+    [
+      'token update x --reveal',
+      "Unknown option '--reveal'. Writes answer with masked data. Commands that read have it: coffer token get ID --reveal",
+    ],
     ['token search a --query b', 'Give query as an argument or as --query, not both.'],
     ['help token creat', "Unknown command 'creat' (Did you mean create?)"],
     ['token get', "Missing required argument 'id'. See: coffer token get --help"],
