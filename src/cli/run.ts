@@ -1,5 +1,6 @@
 import { isObject } from '../domain/json/json.js'
 import { omitUndefined } from '../domain/omit-undefined.js'
+import type { SettingView } from '../domain/settings.js'
 import { quoteWord } from '../domain/text/quote-word.js'
 import { isShortId, SHORT_LENGTH } from '../domain/token/short-id.js'
 import { CofferError, interrupted, usage } from '../errors.js'
@@ -196,13 +197,28 @@ async function askAndPrint(task: Task): Promise<void> {
     return
   }
   if (definition.noun === 'app' && typeof result.key === 'string') await notice('The key is shown only once.')
-  if (!isToken) return
+  if (!isToken || (state === undefined && options.reveal === true)) return
+  if (state?.isMasked === false) return notice('! in plaintext')
+  const what = state === undefined ? 'The data has no mask, so it is not shown.' : '• masked.'
+  const how =
+    options.reveal === true ? 'This key may not see it in plaintext.' : await findWayToReveal(task, result)
+  await notice(`${what} ${how}`.trim())
+}
+
+/** How the caller sees the data of the token in plaintext; empty if it may not. */
+async function findWayToReveal(task: Task, token: Readonly<Record<string, unknown>>): Promise<string> {
+  const { context, definition, key, askAsOwner } = task
+  if (context.config.noReveal) return ''
   const isRead = definition.log?.operation === 'read'
-  const id = quoteWord(String(result.id))
-  const show = isRead ? 'Show it with --reveal.' : `Show it with: coffer token get ${id} --reveal`
-  const how = options.reveal === true ? 'This key may not see it in plaintext.' : show
-  if (state !== undefined) await notice(state.isMasked ? `• masked. ${how}` : '! in plaintext')
-  else if (options.reveal !== true) await notice(`The data has no mask, so it is not shown. ${how}`)
+  const get = `coffer token get ${quoteWord(String(token.id))}`
+  if (key !== undefined) {
+    // An application sees what its rules say, without a flag. Only writes answer it with masked data.
+    const isMasked = isRead ? undefined : await findMasked(task)
+    return isMasked?.(token as unknown as TokenView) === false ? `Show it with: ${get}` : ''
+  }
+  const { value } = (await askAsOwner('config get', { name: 'no_reveal' })) as SettingView
+  if (value === true) return ''
+  return isRead ? 'Show it with --reveal.' : `Show it with: ${get} --reveal`
 }
 
 /** Writes answer the owner and everybody else with masked data. */
@@ -242,14 +258,13 @@ async function runEach(whole: Task, tasks: readonly Task[], { names, faults }: S
   const perform = async (task: Task) => {
     const fault = faults?.get(place.at)
     if (fault !== undefined) throw fault
-    if (hooks.run === undefined) {
-      const result = await task.ask()
-      place.done++
+    const usual = async ({ ask }: Task) => {
+      const result = await ask()
+      place.done = place.at + 1
       await print(result)
-    } else {
-      await hooks.run({ ...task, print }, askAndPrint)
-      place.done++
     }
+    await (hooks.run ?? usual)({ ...task, print }, usual)
+    place.done = place.at + 1
   }
   const work = async () => {
     // From here on an interrupt tells how far the command came.

@@ -3,7 +3,7 @@ import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { type Run, runProcess } from './fake-process.js'
-import { createVaultHome, type Home, testHome, testVault } from './home.js'
+import { createVaultHome, type Home, ruleOf, testHome, testVault } from './home.js'
 
 const CARD = '4242424242424242'
 
@@ -81,6 +81,32 @@ testVault('a token without a mask says how its data is shown', async (t, home) =
   t.equal(await say('token create --file body.json'), made)
   t.match(await say('token get bare'), 'Show it with --reveal.')
   t.equal((await home.run('token get bare')).stderr, '', 'programs are not told')
+})
+
+testVault('only who may see the data in plaintext is told how', async (t, home) => {
+  const stdin = (id: string) =>
+    home.write(`${id}.json`, `{"id":"${id}","type":"card","data":{"number":"${CARD}"}}`)
+  const keyOf = async (name: string, transform: 'reveal' | 'mask') => {
+    const rule = ruleOf(transform, { permissions: ['token:create', 'token:read', 'token:update'] })
+    return { COFFER_API_KEY: (await home.createApp({ name, rules: [rule] })).key }
+  }
+  const [reveals, masks] = [await keyOf('reveals', 'reveal'), await keyOf('masks', 'mask')]
+  for (const [id, env, told] of [
+    ['by-owner', {}, '• masked. Show it with: coffer token get by-owner --reveal'],
+    ['by-agent', { COFFER_NO_REVEAL: '1' }, '• masked.'],
+    ['by-one', reveals, '• masked. Show it with: coffer token get by-one'],
+    ['by-other', masks, '• masked.'],
+  ] as const) {
+    const options = { columns: 100, env }
+    const create = ['token', 'create', '--file', stdin(id)]
+    t.equal((await home.run(create, options)).stderr, `${told}\n`, id)
+    const update = ['token', 'update', id, '--metadata', 'a=b']
+    t.equal((await home.run(update, options)).stderr, `${told}\n`, `${id} after a change`)
+  }
+  t.equal((await home.run('token get by-other', { columns: 100, env: masks })).stderr, '• masked.\n')
+  t.equal((await home.run('token get by-one', { columns: 100, env: reveals })).stderr, '! in plaintext\n')
+  await home.json('config set no_reveal true')
+  t.equal((await home.run('token get by-owner', { columns: 100 })).stderr, '• masked.\n', 'by a setting')
 })
 
 t.test('--all walks the pages, in every output', async (t) => {

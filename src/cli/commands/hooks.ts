@@ -18,13 +18,18 @@ import type { Hooks, Task } from '../task.js'
 
 /** Digits in --data are a number unless the token's data is text, so a refused number is sent again as text. */
 export const updateToken: Hooks = {
-  run: async ({ input, ask, print }) => {
-    const result = await ask().catch((error: unknown) => {
+  run: async (task, usual) => {
+    const { input } = task
+    const askAgain = (error: unknown) => {
       const isRefused = error instanceof CofferError && error.errors?.data !== undefined
       if (!isRefused || !Number.isSafeInteger(input.data)) throw error
-      return ask({ ...input, data: String(input.data) })
-    })
-    await print(result)
+      return task.ask({ ...input, data: String(input.data) })
+    }
+    const ask: Task['ask'] = (...given) => {
+      const asked = task.ask(...given)
+      return given.length === 0 ? asked.catch(askAgain) : asked
+    }
+    await usual!({ ...task, ask })
   },
 }
 
