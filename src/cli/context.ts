@@ -61,12 +61,18 @@ export interface ProcessLike extends Streams {
   off(event: Signal, listener: () => void): unknown
 }
 
+export interface TerminalHelp {
+  readonly details?: string
+  readonly examples: readonly string[]
+  readonly options?: readonly CommandOption[]
+}
+
 /** The commands that a line may mean. */
 export interface Commands {
   readonly registry: Registry
   listCommands(): Command
   listSummaries(): { name: string; summary: string }[]
-  findTerminalCommand(name: string): { details?: string; examples: readonly string[] } | undefined
+  findTerminalCommand(name: string): TerminalHelp | undefined
   /** The help of a command. @throws CofferError `usage` */
   describeCommand(words: readonly string[]): string
 }

@@ -213,7 +213,7 @@ export async function listen<S extends NetServer>(
       if (port === 0 && code === 'EADDRINUSE' && tries < FREE_PORT_TRIES) continue
       if (error instanceof CofferError) throw error
       const messages: Record<string, string> = {
-        EADDRINUSE: `Port ${port} is in use. Choose another with --port; 0 finds a free one (npm start -- --port 0).`,
+        EADDRINUSE: `Port ${port} is in use.`,
         EACCES: `Port ${port} may not be used by this user. Choose one above 1023.`,
       }
       const message = messages[code] ?? `The server could not listen (${code}).`

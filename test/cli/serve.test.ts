@@ -195,7 +195,13 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
   home.write('keyed.json', JSON.stringify({ applications: [application] }))
   home.write('wrong.json', '{"tokens":[{"type":"card","data":{"number":"1"}}]}')
   const cases: [string[], number, RegExp][] = [
-    [['--ephemeral', '--port', String(port)], 9, new RegExp(`Port ${port} is in use`)],
+    [
+      ['--ephemeral', '--no-cors', '--prefix', 'bt', '--port', String(port)],
+      9,
+      new RegExp(
+        `Port ${port} is in use\\. Use a free one: coffer serve --ephemeral --no-cors --prefix bt --port 0\n`,
+      ),
+    ],
     [[], 6, /no vault in this/],
     [['--ephemeral', '--host', '0.0.0.0'], 2, /--allow-remote/],
     [['--ephemeral', '--port', '70000'], 2, /--port takes/],
@@ -213,6 +219,9 @@ t.test('what cannot be served is said, with the exit code that goes with it', as
   ]
   for (const [words, exit, message] of cases)
     t.match(await home.run(['serve', ...words]), { code: exit, stderr: message }, words.join(' '))
+  const words = ['serve', '--ephemeral', '--port', String(port)]
+  const byNpm = await home.run(words, { env: { npm_lifecycle_event: 'start' } })
+  t.match(byNpm.stderr, `Port ${port} is in use. Use a free one: npm start -- --port 0\n`)
 })
 
 t.test('the exit code of --run is that of its command', async (t) => {

@@ -2,15 +2,14 @@ import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { readServerUrl } from '../../client/socket-fetch.js'
 import { isObject } from '../../domain/json/json.js'
-import { quoteWord } from '../../domain/text/quote-word.js'
 import { CofferError, usage, validationError } from '../../errors.js'
 import { ROW_FORMATS } from '../../global-flags.js'
 import { loadOperation } from '../../operations/load.js'
 import { identifyVault } from '../../vault/open.js'
-import { keyOf } from '../input/flags.js'
 import { createUnknownWarning } from '../input/names.js'
 import { countOf } from '../output/display.js'
 import { createProgress } from '../output/progress.js'
+import { repeatCommand } from '../output/repeat-command.js'
 import { placeOf } from '../target/place.js'
 import { findTenantChoice } from '../target/vault.js'
 import type { Hooks, Task } from '../task.js'
@@ -82,20 +81,11 @@ async function describeRun({ context, key }: Task, { source, format, map, type }
   return createHash('sha256').update(about).digest('hex').slice(0, 32)
 }
 
-/** Global flags that choose the vault. An address is left out, because it might have a password. */
-const PLACES = ['--vault', '--tenant', '--profile']
-
 /** The command to paste: as it was given, with `maps`, and with a type if it has none. */
 function describeCommand({ args, options, presentation }: Task, maps: readonly string[], isTyped: boolean) {
-  const flags = [...presentation.options!.map(([flag]) => flag.split(' ')[0]!), ...PLACES]
-  const given = flags.flatMap((flag) =>
-    [options[keyOf(flag.slice(2))] ?? []]
-      .flat()
-      .map((value) => (value === true ? flag : `${flag} ${quoteWord(String(value))}`)),
-  )
+  const given = { command: 'coffer token import', args, options, own: presentation.options! }
   const type = isTyped || options.type !== undefined ? [] : ['--type token']
-  const source = args[0] === undefined ? [] : [quoteWord(args[0])]
-  return ['coffer token import', ...source, ...given, ...maps, ...type].join(' ')
+  return repeatCommand(given, [...maps, ...type])
 }
 
 class ImportRun {

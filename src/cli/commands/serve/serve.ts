@@ -4,13 +4,14 @@ import { ControlState, openControlled } from '../../../control/control-state.js'
 import { serveVault } from '../../../control/serve.js'
 import { parseJson } from '../../../domain/json/json.js'
 import { omitUndefined } from '../../../domain/omit-undefined.js'
-import { CofferError, noRevealError } from '../../../errors.js'
+import { CofferError, codeOf, noRevealError } from '../../../errors.js'
 import { createAccessLog } from '../../../http/access-log.js'
 import { type App, harden } from '../../../vault/app.js'
 import { openVault } from '../../../vault/open.js'
 import { ensureSampleApplications, findSampleApplications } from '../../../vault/sample-applications.js'
 import type { CommandContext, Options } from '../../context.js'
 import { printNotice } from '../../output/output.js'
+import { repeatCommand } from '../../output/repeat-command.js'
 import { findVaultDirectory } from '../../target/place.js'
 import { openThisVault, reactorOptions, withVault } from '../../target/vault.js'
 import { announce, type Opened, STOPPING } from './announcement.js'
@@ -20,7 +21,31 @@ import { readServeFlags, type ServeOptions } from './serve-options.js'
 const SWEEP_MS = 30_000
 
 /** @throws CofferError `usage`, `unavailable`, those of opening the vault */
-export async function serve(given: CommandContext, _: unknown, flags: Options): Promise<void> {
+export async function serve(context: CommandContext, _: unknown, flags: Options): Promise<void> {
+  try {
+    await serveWith(context, flags)
+  } catch (error) {
+    throw adviseFreePort(error, context, flags)
+  }
+}
+
+/** The error of a port that is in use, with the command that finds a free one. */
+function adviseFreePort(
+  error: unknown,
+  { env, program, findTerminalCommand }: CommandContext,
+  flags: Options,
+) {
+  if (!(error instanceof CofferError) || codeOf(error.cause) !== 'EADDRINUSE') return error
+  const { options: own = [] } = findTerminalCommand('serve') ?? {}
+  const given = { command: `${program} serve`, args: [], options: flags, own }
+  // npm passes what follows `--` to the script.
+  const command =
+    env.npm_lifecycle_event === 'start' ? 'npm start -- --port 0' : repeatCommand(given, ['--port', '0'])
+  const message = `${error.message} Use a free one: ${command}`
+  return new CofferError(error.code, message, { cause: error })
+}
+
+async function serveWith(given: CommandContext, flags: Options): Promise<void> {
   const options = readServeFlags(flags, given.config)
   const { wantsSamples, vault } = options
   if (given.config.noReveal && wantsSamples && vault !== 'ephemeral')
