@@ -13,14 +13,24 @@ type Name = keyof typeof SETTINGS
 /** The settings that name the vault: a directory, a server or a store. */
 export const TARGETS = ['vault', 'url', 'store'] as const
 
+const GIVE_NAME = 'Give a name.'
+const NOT_STDIN: { readonly [Setting in Name]?: string } = {
+  passphraseFile: 'To read it from there: --passphrase-fd 0',
+  storePasswordFile: 'To read it from there: --store-password-fd 0',
+}
+
 /** `flags`: by commander's names. @throws CofferError `usage` that names the flag or variable with an invalid value */
 export function readConfig(flags: Readonly<Record<string, unknown>>, env: Environment) {
   const text = (name: Name): string | undefined => {
     const { choices, variable, word }: Setting = SETTINGS[name]
     const flag = flags[name]
     const value = typeof flag === 'string' ? flag : env[variable] || undefined
+    const given = typeof flag === 'string' ? word : variable
+    // Only certificates are read from standard input.
+    if (value === '-' && name !== 'ca' && /<(?:file|directory)>$/.test(SETTINGS[name].flag))
+      throw usage(`${given} cannot be -, which stands for standard input. ${NOT_STDIN[name] ?? GIVE_NAME}`)
     if (value === undefined || choices === undefined || choices.includes(value)) return value
-    throw usage(`${typeof flag === 'string' ? word : variable} must be one of ${choices.join(', ')}.`)
+    throw usage(`${given} must be one of ${choices.join(', ')}.`)
   }
   const texts = <N extends Name>(...names: N[]) =>
     Object.fromEntries(names.map((name) => [name, text(name)])) as Record<N, string | undefined>

@@ -9,6 +9,7 @@ import { VERSION } from '../version.js'
 import { findPresentation } from './commands/presentations.js'
 import { TERMINAL_COMMANDS, TERMINAL_NOUNS } from './commands/terminal-commands.js'
 import type { Args, CommandOption, Options } from './context.js'
+import { refuseDashes } from './input/dash.js'
 import { type Flag, listArgs, listFlags, takesSeveralBodies, toFlag } from './input/flags.js'
 import { fold, joinLines } from './output/display.js'
 import { shortFormOf } from './short-forms.js'
@@ -118,6 +119,8 @@ export class CommandTree {
     command.addHelpText('after', more)
     command.action((...given: unknown[]) => {
       const args = given.slice(0, -2).flat() as (string | undefined)[]
+      const options = new Map(command.options.map((option) => [option.flags, option.attributeName()]))
+      refuseDashes([...options.keys()], (flags) => command.getOptionValue(options.get(flags)!))
       this.parsed = { command: definition, args, options: command.optsWithGlobals() }
     })
   }

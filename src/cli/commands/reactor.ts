@@ -7,6 +7,7 @@ import { toProblem, usage } from '../../errors.js'
 import type { OperationInput } from '../../framework/operation.js'
 import type { ReactorRun } from '../../framework/ports/reactors.js'
 import type { CommandContext } from '../context.js'
+import { dashError } from '../input/dash.js'
 import { readMap } from '../input/flags.js'
 import { readTexts } from '../input/gather.js'
 import { displayLines } from '../output/display.js'
@@ -72,6 +73,7 @@ export const develop: Hooks = {
   run: async (task) => {
     const { context, options, args, input } = task
     if (options.watch !== true) return runOnce(task, input)
+    if (args[0] === '-') throw dashError('The file of --watch')
     const { terminal, signal, config } = context
     context.handlesSignals()
     let code = async () => input.code

@@ -9,6 +9,7 @@ import type { RegisteredOperation } from '../../framework/registry.js'
 import type { Schema } from '../../framework/schema.js'
 import type { ArgSpecs, Args, CommandContext, OperationLine } from '../context.js'
 import { isTerminal, type Terminal } from '../output/terminal.js'
+import { dashError } from './dash.js'
 import { type Flag, isTextOf, lacks, listFlags, readFlag, takesMany, takesSeveralBodies } from './flags.js'
 import type { Form } from './form.js'
 import { type InputReader, isSource, warnOfArguments } from './input.js'
@@ -205,7 +206,10 @@ function mergeFlags(draft: Draft, io: InputIo): Draft {
 function refine(schema: Schema, value: unknown, { clock, cwd }: InputIo): unknown {
   if (typeof value !== 'string' || value === '') return value
   const { duration } = schema
-  if (schema.type === 'string' && schema.isPath) return resolve(cwd, value)
+  if (schema.type === 'string' && schema.isPath) {
+    if (value === '-') throw dashError('<file>')
+    return resolve(cwd, value)
+  }
   const ms = duration === undefined ? undefined : parseDuration(value)
   return ms === undefined ? value : formatDate(clock() + (duration === 'ahead' ? ms : -ms))
 }
