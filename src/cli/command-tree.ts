@@ -253,8 +253,8 @@ function describeFlag({ schema, shape, name, isRequired, unless }: Flag): string
     isRequired ? `required${unless === undefined ? '' : ` without ${toFlag(unless, {}).name}`}` : '',
     shape === 'list' || shape === 'map' ? 'repeatable' : '',
     shape === 'boolean' ? `also ${name.replace('--', '--no-')}` : '',
-    form === undefined ? '' : `'${form.example}' or JSON; see coffer help ${form.topic}`,
-    schema.duration === undefined ? '' : `also a duration: 72h ${schema.duration}`,
+    form === undefined ? '' : `such as '${form.example}', or JSON; see coffer help ${form.topic}`,
+    schema.duration === undefined ? '' : `also a duration: 12h ${schema.duration}`,
     'default' in schema ? `default ${schema.default}` : '',
   ].filter((note) => note !== '')
   const { description: text = '' } = schema

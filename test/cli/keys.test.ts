@@ -63,3 +63,18 @@ testVault('--grace takes what its own operation takes, and several applications'
   }
   t.match(await home.json('app key list b'), { length: 4 })
 })
+
+testVault('the end of a session may be a duration', async (t, home) => {
+  const browser = await home.createApp({ type: 'public', permissions: ['token:create'] })
+  const shop = await home.createApp({ permissions: ['token:read'] })
+  const at = (minutes: number, key: string) => ({
+    clock: () => NOW + minutes * 60_000,
+    env: { COFFER_API_KEY: key },
+  })
+  const { session_key, nonce } = await home.json('session create', at(0, browser.key))
+  home.write('nonce.txt', nonce)
+  const line = 'session authorize --nonce @nonce.txt --permission token:read --expires-at 1h'
+  t.equal((await home.run(line, at(0, shop.key))).code, 0)
+  const codeAt = async (minutes: number) => (await home.run('token list', at(minutes, session_key))).code
+  t.same([await codeAt(59), await codeAt(60)], [0, 4])
+})

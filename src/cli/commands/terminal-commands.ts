@@ -177,12 +177,12 @@ export const TERMINAL_COMMANDS: readonly TerminalCommand[] = [
   },
   {
     name: 'profile set',
-    summary: 'Set a setting of a new or existing profile.',
+    summary: 'Store a setting in a profile; a profile that does not exist is created.',
     details:
-      'A profile contains defaults for flags and variables, and may contain an api-key. Flags and variables override it.',
+      'A profile holds defaults for the flags of coffer help flags, and may hold an API key. Flags and variables override it.',
     arguments: [
       ['<profile>', 'its name'],
-      ['<setting>', 'the name of a flag without dashes, or api-key'],
+      ['<setting>', 'the name of a global flag without dashes, such as vault, url or tenant; or api-key'],
       ['[value]', 'the value; @FILE reads a file, - standard input; without it, a prompt asks'],
     ],
     examples: [

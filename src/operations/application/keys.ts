@@ -107,7 +107,7 @@ const createKey = operation({
   name: 'app key create',
   noReveal: 'refused',
   summary: 'Create another key of an application and print it, once.',
-  details: `An application has at most ${MAX_KEYS} keys. Each has all of its permissions.`,
+  details: `An application has at most ${MAX_KEYS} keys. Each key has all permissions of the application.`,
   permissions: ['application:create'],
   route: 'POST /applications/{application_id}/keys',
   success: 201,

@@ -14,7 +14,7 @@ import { keyOperations } from './keys.js'
 import { id, managed } from './managed.js'
 
 const body = {
-  name: { type: 'string', minLength: 1, maxLength: 200, description: 'A display name.' },
+  name: { type: 'string', minLength: 1, maxLength: 200, description: 'The name of the application.' },
   permissions: {
     ...records.permissionList,
     description: 'A permission of the application; see coffer app permissions.',
@@ -25,7 +25,7 @@ const body = {
       required: ['priority', 'container', 'transform', 'permissions'],
     },
   ),
-  expires_at: { type: 'string', duration: 'ahead', description: 'When its keys expire.' },
+  expires_at: { type: 'string', duration: 'ahead', description: 'When the application and its keys expire.' },
 } as const
 const anApplicationType = { type: 'string', enum: APPLICATION_TYPES } as const
 
@@ -33,7 +33,7 @@ const applicationInput = {
   ...inputSchema(['name', 'type'], {
     ...body,
     type: { ...anApplicationType, description: `One of ${APPLICATION_TYPES.join(', ')}.` },
-    create_key: { type: 'boolean', default: true, description: 'Create its first key.' },
+    create_key: { type: 'boolean', default: true, description: 'Create a key and print it.' },
   }),
   needsOneOf: ['permissions', 'rules'],
 } as const
@@ -41,6 +41,10 @@ const applicationInput = {
 export const createApplication = operation({
   ...managed.createDeclaration,
   summary: 'Create an application and print its key, which is shown only once.',
+  details:
+    'The type says which permissions an application may have. A public one may create and update tokens: it is for web pages\n' +
+    'and other programs that people can read. A private one may use tokens, reactors and proxies: it is for your servers. A\n' +
+    'management one may manage everything except tokens. All permissions: coffer app permissions.',
   input: applicationInput,
   examples: [
     'coffer app create --name backend --type private --permission token:create --permission token:read',
@@ -105,6 +109,7 @@ const whoami = operation({
 const updateApplication = operation({
   ...managed.updateDeclaration,
   summary: 'Replace the name, permissions and rules of an application; its type and keys stay.',
+  details: 'Permissions, rules and an expiry that you do not give are removed.',
   input: { ...inputSchema(['id', 'name'], { id, ...body }), needsOneOf: ['permissions', 'rules'] },
   examples: ['coffer app update "starter private" --name backend --permission token:read'],
   check: (input, tools) => records.checkRights(undefined, input, tools),
@@ -118,7 +123,7 @@ const updateApplication = operation({
 const deleteApplication = managed.delete({
   summary: 'Delete an application and revoke its keys immediately.',
   examples: ['coffer app delete "starter public" --yes'],
-  confirmation: 'This deletes the application and its keys,',
+  confirmation: 'This deletes, with all of its keys, application',
   before: ({ store }, record) => records.revokeKeys(store, record.keys),
 })
 

@@ -26,7 +26,8 @@ const ofOneSetting = {
 export const listSettings = operation({
   ...onVault,
   name: 'config list',
-  summary: 'List the settings of the vault.',
+  summary: 'List the settings of the vault, with their values and what they mean.',
+  details: 'Change a setting: coffer config set NAME VALUE.',
   output: arrayOf(settingOutput),
   columns: ['name', 'value', 'is_set', 'description'],
   examples: ['coffer config list'],

@@ -50,7 +50,7 @@ export const createInvitation = operation({
   ...invitations.createDeclaration,
   summary: 'Invite a person to your tenant by e-mail.',
   details:
-    'The mail contains a link that works once and expires after 72 hours. Without a mail server (coffer config set\nmail.url) the mail stays in the outbox: coffer invite outbox.',
+    'The mail contains a link that works once and expires after 72 hours. If no mail server is set, the mail stays in the\noutbox. Set one: coffer config set mail.url. Read the outbox: coffer invite outbox.',
   input: invitationInput,
   positionals: ['email'],
   examples: ['coffer invite create alan@example.com --role READ_ONLY'],
@@ -138,12 +138,12 @@ export type OutboxLetter = OutboxMail & { text: string; html: string }
 export const readOutbox = operation({
   name: 'invite outbox',
   audience: 'owner',
-  summary: 'List mail with its delivery state, or print one.',
+  summary: 'List mail with its delivery state, or print one mail.',
   details:
-    'Without a mail server, mail stays here. When a mail is sent or its link ends, the link is removed from the vault.',
+    'Without a mail server, mail stays here. Its link is removed once the mail is sent, or the link is used, replaced or withdrawn.',
   input: closedInput([], {
     id: { type: 'string', refersTo: 'invite', description: 'The id of the mail, or of its invitation.' },
-    wait: { type: 'boolean', description: 'Wait until pending mail was attempted.' },
+    wait: { type: 'boolean', description: 'Wait until the delivery of waiting mail was attempted.' },
     ...pageInput(100),
   }),
   positionals: ['id'],

@@ -32,8 +32,14 @@ const LARGEST_PAGE = 10_000
 
 const suggestions = Object.keys(ENTITY_TYPES)
 const filters = {
-  entity_type: { ...textOf(100, 'Only this type of entity; token includes cards and banks.'), suggestions },
-  entity_id: { ...textOf(400, 'Only the entity with this id.'), refersTo: 'token' },
+  entity_type: {
+    ...textOf(
+      100,
+      'Only records of this type of entity; see coffer log entity-types. token includes cards and banks.',
+    ),
+    suggestions,
+  },
+  entity_id: { ...textOf(400, 'Only records of the entity with this id.'), refersTo: 'token' },
   start_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'From this ISO 8601 date on.' },
   end_date: { type: 'string', duration: 'ago', maxLength: 100, description: 'Before this ISO 8601 date.' },
 } as const
@@ -90,7 +96,8 @@ const verifyLog = operation({
   name: 'log verify',
   audience: 'owner',
   summary: 'Verify that no log record was changed, removed, inserted or reordered.',
-  details: 'Reads the whole log of the tenant; a server that has the vault open does not answer meanwhile.',
+  details:
+    'Reads the whole log of the tenant. A server that has the vault open does not answer requests until this is done.',
   output: object({
     tenant: object({ id: uuid, name: text }),
     is_whole: boolean,
@@ -123,9 +130,9 @@ export const countReveals = operation({
   audience: 'command',
   summary: REVEALS,
   details:
-    'count and seen_by: answers that gave a caller the data itself. use_count and used_by: calls of reactors and proxies, which\n' +
-    'are given the data itself; the answer of code or of a destination may have it. The counts are of all log records; who it\n' +
-    'was, of the newest 10,000 of each.',
+    'count and seen_by: answers that gave a caller plaintext. use_count and used_by: calls of reactors and proxies, which\n' +
+    'always get plaintext, and whose answers may contain it. The counts cover all log records. The callers are those of the\n' +
+    'newest 10,000 of each.',
   permissions: ['log:read'],
   input: revealsInput,
   positionals: ['token'],

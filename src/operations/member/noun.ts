@@ -59,7 +59,8 @@ const listMembers = operation({
 const updateMember = operation({
   ...members.updateDeclaration,
   summary: 'Change the role of a member.',
-  details: 'The role of the owner cannot be changed. Roles are recorded and shown; they limit nothing here.',
+  details:
+    'The role of the owner cannot be changed. Coffer stores and shows roles, but they do not restrict anything.',
   alsoContentType: 'application/json-patch+json',
   input: inputSchema(['id', 'role'], { id, role: givenRole }),
   examples: ['coffer member update ada@example.com --role READ_ONLY'],
@@ -82,7 +83,7 @@ const listRoles = operation({
 })
 
 const deleteMember = members.delete({
-  summary: 'Remove a member, with all access to your tenant.',
+  summary: 'Remove a member from your tenant.',
   details: 'The owner cannot be removed.',
   examples: ['coffer member delete ada@example.com --yes'],
   confirmation: 'This removes all access of member',

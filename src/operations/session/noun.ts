@@ -29,7 +29,7 @@ export const createSession = operation({
   summary: 'Create a session: a key for a browser, which may do nothing until it is authorized.',
   details:
     `The key expires after ${SESSION_MINUTES} minutes. Give the nonce to your server, which authorizes the session with it.\n` +
-    'It acts as the public application whose key is in use.',
+    'The session acts as the public application whose key is in use.',
   permissions: [],
   onlyFor: 'public',
   route: 'POST /sessions',
@@ -61,8 +61,8 @@ export const authorizeSession = operation({
   name: 'session authorize',
   summary: 'Say what a session may do, as a private application.',
   details:
-    'By default the session never does what the application that authorizes it cannot do at that moment: the rules of\n' +
-    'both decide. With the setting sessions.beyond_authorizer true, those of the session alone do.',
+    'The rights of the session and those of the application that authorizes it both decide. So a session can do no more\n' +
+    'than that application. If the setting sessions.beyond_authorizer is true, only the rights of the session decide.',
   permissions: [],
   onlyFor: 'private',
   route: 'POST /sessions/authorize',
@@ -80,7 +80,8 @@ export const authorizeSession = operation({
       }),
       expires_at: {
         type: 'string',
-        description: `When the session expires, at most ${LONGEST_HOURS} hours ahead; by default as created.`,
+        duration: 'ahead',
+        description: `When the session expires, at most ${LONGEST_HOURS} hours ahead; default: ${SESSION_MINUTES} minutes after its creation.`,
       },
     }),
     needsOneOf: ['permissions', 'rules'],

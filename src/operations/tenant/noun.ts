@@ -50,13 +50,13 @@ export const updateTenant = operation({
   permissions: ['tenant:update'],
   route: 'PUT /tenants/self',
   input: inputSchema(['name'], {
-    name: displayName,
+    name: { ...displayName, description: 'The name of the tenant.' },
     settings: {
       type: 'object',
       properties: { deduplicate_tokens: flag, disable_ephemeral_proxy: flag },
       additionalProperties: false,
       description:
-        'deduplicate_tokens and disable_ephemeral_proxy: "true" or "false" each; if omitted, the settings are not changed.',
+        'Each setting is "true" or "false". deduplicate_tokens: storing equal data again answers with the existing token. disable_ephemeral_proxy: a call must name a proxy, not a URL. Without this flag the settings stay.',
     },
   }),
   output: tenantOutput,
@@ -158,9 +158,9 @@ const listTenants = operation({
 const useTenant = operation({
   ...onVault,
   name: 'tenant use',
-  summary: 'Set the default tenant of commands.',
+  summary: 'Choose the tenant that commands act in by default.',
   details:
-    'The default is stored for this vault in your own configuration. --tenant and COFFER_TENANT override it.',
+    'The choice is stored in your own configuration, for this vault. --tenant and COFFER_TENANT override it.',
   input: closedInput(['name'], { name: { type: 'string', description: 'Its name or id.' } }),
   positionals: ['name'],
   output: object({ id: uuid, name: text, is_used: boolean }),
