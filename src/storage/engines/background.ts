@@ -1,7 +1,7 @@
 /** In a server, jobs run in small slices beside units of work, and take effect while nothing else runs. */
 import type { Awaitable, VaultRows } from '../engine.js'
 import type { Size } from '../lsm/context.js'
-import { attempt } from '../lsm/group-commit.js'
+import { type Attempt, attempt } from '../lsm/group-commit.js'
 import type { CompactionPlan } from '../lsm/manifest.js'
 import { liveRowsOf } from '../lsm/sstable/cursors.js'
 import { finish } from '../lsm/sstable/write-tables.js'
@@ -16,6 +16,9 @@ const MANY_TABLES = 32
 const MAX_TABLES = 64
 /** A failed compaction is tried again after this long. */
 const RETRY_MS = 30_000
+
+/** Any log that is not empty is larger. */
+export const ANYTHING: Size = { bytes: 0, rows: 0 }
 
 /** Runs work alone, after everything before it was committed. */
 type RunExclusive = <T>(work: () => Awaitable<T>) => Promise<T>
@@ -52,7 +55,7 @@ export class BackgroundJobs {
     return this.#tree.manifest.sstables.length
   }
 
-  #attempt(what: string, work: () => unknown): Promise<boolean> {
+  #attempt(what: Attempt, work: () => unknown): Promise<boolean> {
     return attempt(this.#tree.context.notice, what, work)
   }
 
@@ -64,6 +67,17 @@ export class BackgroundJobs {
     if (!isBeside) await this.#attempt('flushed', () => this.#tree.flush())
     else if (await this.#attempt('flushed', () => this.#tree.freeze()))
       this.#flushing = this.#flushInBackground()
+  }
+
+  /**
+   * Flushes a log of any size, also if its flush has failed before, and overwrites what is due in tables. Contract: nothing
+   * else runs meanwhile.
+   */
+  async flushAndErase(): Promise<void> {
+    const hasFailed = this.#tree.isFlushing && this.#flushing === undefined
+    if (hasFailed && this.#isConcurrent && !this.#isClosing) this.#flushing = this.#flushInBackground()
+    else await this.flushIfLarger(ANYTHING)
+    if (this.#flushing === undefined) await this.#attempt('erased', () => this.#tree.manifest.cleanUp())
   }
 
   async #flushInBackground(): Promise<void> {

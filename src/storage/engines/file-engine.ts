@@ -11,7 +11,7 @@ import { Readiness } from '../readiness.js'
 import type { Durability } from '../store.js'
 import { describeAhead } from '../time.js'
 import { beginVault, checkExposure, completeVault, type Header } from '../vault-file.js'
-import { BackgroundJobs } from './background.js'
+import { ANYTHING, BackgroundJobs } from './background.js'
 import { TaskQueue } from './task-queue.js'
 
 export interface FileEngineOptions extends LsmOptions {
@@ -19,7 +19,7 @@ export interface FileEngineOptions extends LsmOptions {
   role: 'command' | 'server'
   /** A larger write-ahead log is flushed. */
   flushAt?: Size
-  /** In a server, replaced rows are overwritten after at most this, whatever the size of the log. */
+  /** In a server, replaced rows are overwritten after at most this, whatever the size of the log. Then it is tried again. */
   eraseAfterMs?: number
 }
 
@@ -28,8 +28,6 @@ const MEBIBYTE = 1024 * 1024
 const FLUSH_AT: Size = { bytes: 16 * MEBIBYTE, rows: 32_768, keys: 393_216 }
 /** A command leaves no larger log to the next one, which reads all of it: 20 ms a MiB. */
 const LEFT_AT_MOST: Size = { bytes: MEBIBYTE / 16, rows: 48 }
-/** Any log that is not empty is larger. */
-const ANYTHING: Size = { bytes: 0, rows: 0 }
 /** Most bytes of the one compaction when a command ends. */
 const CLOSING_COMPACTION = 64 * MEBIBYTE
 /** A change answered `soon` is synced after at most this. */
@@ -162,7 +160,9 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     const isCommand = this.#options.role === 'command'
     try {
       await this.#groupCommit.commitAll()
-      await this.#background.flushIfLarger(isCommand ? LEFT_AT_MOST : ANYTHING)
+      // A removal whose bytes could not be overwritten, perhaps by a command before this one, is tried again.
+      const mayLeave = isCommand && !this.#tree.memtable.hasRemoved
+      await this.#background.flushIfLarger(mayLeave ? LEFT_AT_MOST : ANYTHING)
       const compact = () => this.#background.compactNow(CLOSING_COMPACTION)
       if (isCommand) await attempt(this.#options.notice, 'compacted', compact)
     } finally {
@@ -191,11 +191,15 @@ export class FileEngine implements port.Engine, port.EngineMaintenance {
     await this.#background.flushIfLarger(this.#flushAt)
     await this.#background.keepFewTables()
     this.#syncSoon()
-    // A flush overwrites replaced rows; a small log would be flushed too late for that.
-    if (this.#tree.memtable.isErasing)
-      this.#later('flushed', this.#options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
-        this.#runExclusive(() => this.#background.flushIfLarger(ANYTHING)),
-      )
+    this.#eraseLater()
+  }
+
+  /** A flush overwrites replaced and removed rows; a small log would be flushed too late for that. Goes on until it is done. */
+  #eraseLater(): void {
+    if (this.#closing !== undefined || !this.#tree.owesErasure) return
+    this.#later('flushed', this.#options.eraseAfterMs ?? ERASE_AFTER_MS, () =>
+      this.#runExclusive(() => this.#background.flushAndErase()).finally(() => this.#eraseLater()),
+    )
   }
 
   /** A command syncs when it closes, unless it reads for so long that its log entries would be refused. */

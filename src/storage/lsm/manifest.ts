@@ -37,7 +37,12 @@ interface State extends Pick<Contents, 'headers' | 'counters'> {
 
 const vaultOf = ({ header }: LsmOptions) => Buffer.from(header.vault, 'hex')
 
-function openDocument(context: LsmOptions, name: string, state: State | null): LowSync<State | null> {
+function openDocument(
+  context: LsmOptions,
+  name: string,
+  state: State | null,
+  isRenaming?: () => void,
+): LowSync<State | null> {
   const { files, directory, keys, random } = context
   const path = `${directory}/${name}`
   const adapter = {
@@ -55,20 +60,28 @@ function openDocument(context: LsmOptions, name: string, state: State | null): L
           'storage_failed',
           `${path} would outgrow its limit. Run \`coffer vault compact\`.`,
         )
-      replaceWhole(files, directory, name, sealed, toHex(random.bytes(10)))
+      replaceWhole(files, directory, name, sealed, toHex(random.bytes(10)), isRenaming)
     },
   }
   return new LowSync<State | null>(adapter, state)
 }
 
-/** Writes `state`, or the next one. @throws CofferError `storage_failed` */
-export function writeContents(context: LsmOptions, contents: Contents, name = STATE_FILE): void {
+/**
+ * Writes `state`, or the next one. `isRenaming` is called when it is no longer certain that the old one stays.
+ * @throws CofferError `storage_failed`
+ */
+export function writeContents(
+  context: LsmOptions,
+  contents: Contents,
+  name = STATE_FILE,
+  isRenaming?: () => void,
+): void {
   const { headers, counters, wals, sstables } = contents
   const journals = wals.map(({ id, previous }) => ({ id, previous }))
   const segments = sstables.map(({ sstable: { meta }, dead, due, dropped }) => {
     return { ...meta, dead: packRows(dead), due: packRows(due), dropped: [...dropped] }
   })
-  openDocument(context, name, { headers, counters, journals, segments }).write()
+  openDocument(context, name, { headers, counters, journals, segments }, isRenaming).write()
 }
 
 /** @throws CofferError `vault_damaged` if the state is missing, too large or does not open */
@@ -202,21 +215,28 @@ export class Manifest {
       }
       this.commit({ sstables: sortSSTables(others) })
     } catch (error) {
-      // The file stays, because the `state` on disk may name it nevertheless.
       sstable?.close()
+      // Otherwise the `state` on disk may name the file.
+      if (sstable !== undefined && this.isSound) removeQuietly(files, sstable.path)
       throw error
     }
     this.cleanUp(current)
   }
 
-  /** Writes a new `state`. @throws CofferError `storage_failed`; the manifest is broken then */
+  /**
+   * Writes a new `state`. @throws CofferError `storage_failed`. The manifest is broken then, unless it is certain that the
+   * old one stays, as on a full disk: then everything is as it was, and the same change may be tried again.
+   */
   commit(changed: Partial<Contents>): void {
     const contents = { ...this.contents, ...changed }
+    let isCertain = true
     try {
-      writeContents(this.context, contents)
+      writeContents(this.context, contents, STATE_FILE, () => {
+        isCertain = false
+      })
     } catch (error) {
       // Whether the disk has the old state or the new one is unknown until the vault is opened again.
-      this.break(error)
+      if (!isCertain) this.break(error)
       throw error
     }
     this.contents = contents

@@ -162,8 +162,9 @@ export class LsmTree {
     try {
       this.manifest.commit(describe(wal))
     } catch (error) {
-      // The file stays, because the `state` on disk may name it nevertheless.
       wal.close()
+      // Otherwise the `state` on disk may name its files.
+      if (this.manifest.isSound) removeWal(this.context, wal.id)
       throw error
     }
     this.#wal.close()
@@ -193,6 +194,17 @@ export class LsmTree {
     const unused = this.manifest.addFlushed(memtable, written, counters, this.#wal)
     this.#frozen = undefined
     this.manifest.cleanUp(unused)
+  }
+
+  /** Whether a memtable is frozen whose flush has not ended. */
+  get isFlushing(): boolean {
+    return this.#frozen !== undefined
+  }
+
+  /** Whether bytes of rows that were replaced or removed are still to be overwritten. */
+  get owesErasure(): boolean {
+    const isOwing = ({ isErasing, hasRemoved }: Memtable) => isErasing || hasRemoved
+    return this.#memtables().some(isOwing) || this.manifest.sstables.some(({ due }) => due.length > 0)
   }
 
   /** Overwrites removed rows before the removal is answered, with a flush if need be. Contract: synced. */

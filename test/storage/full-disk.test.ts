@@ -1,0 +1,125 @@
+/** A disk that is full for a while: what is refused, what is answered, and what is made up for once it has space again. */
+import t from 'tap'
+import { storageError } from '../../src/storage/files.js'
+import { diskOptions, get, holds, pathsOf, put, remove, replace, rowsOf, until } from './disk.js'
+import { createFileEngine, openFileEngine } from './engines.js'
+import { FakeFiles } from './fake-files.js'
+
+/** No file whose path matches `full` can grow. */
+class FullFiles extends FakeFiles {
+  full: RegExp | undefined
+  readonly #paths = new Map<number, string>()
+
+  override create(path: string): number {
+    const file = super.create(path)
+    this.#paths.set(file, path)
+    return file
+  }
+
+  override open(path: string): number | undefined {
+    const file = super.open(path)
+    if (file !== undefined) this.#paths.set(file, path)
+    return file
+  }
+
+  override write(file: number, bytes: Uint8Array, position: number): void {
+    const path = this.#paths.get(file)!
+    if (this.full?.test(path) && position + bytes.length > this.size(file))
+      throw storageError('write', path, { code: 'ENOSPC' })
+    super.write(file, bytes, position)
+  }
+}
+
+const NO_SPACE = { code: 'storage_failed', message: /no space is left/ }
+/** Where only the log has room left. */
+const ALL_BUT_LOG = /state\.tmp|segments/
+/** In a log, rows are sealed a second time, so there they are looked for by its length. */
+const logBytes = (files: FakeFiles) =>
+  pathsOf(files, '/journal-').reduce((sum, path) => sum + files.contents().get(path)!.length, 0)
+const isHeld = (files: FakeFiles) => holds(files, secretOf('a')).length > 0 || logBytes(files) > 0
+const secretOf = (name: string) => `sealed bytes of ${name}, ${'x'.repeat(40)}`
+
+const create = async (role: 'command' | 'server', more: object = {}) => {
+  const files = new FullFiles()
+  const options = { ...diskOptions(files, role), ...more }
+  return { files, options, engine: await createFileEngine(options) }
+}
+
+t.test('a server that could not write its state goes on, and writes it once there is space', async (t) => {
+  for (const full of [/state\.tmp/, /segments/, /journal|head/, /./]) {
+    const { files, options, engine } = await create('server', { flushAt: { bytes: 1_000_000, rows: 2 } })
+    for (const name of ['a', 'b', 'c']) await put(engine, name)
+    files.full = full
+    const isLogFull = full.test('/vault/journal-1')
+    for (const name of ['d', 'e', 'f', 'g']) {
+      const putting = put(engine, name)
+      if (isLogFull) await t.rejects(putting, NO_SPACE, `${full}`)
+      else await putting
+    }
+    await engine.flush().catch(() => undefined)
+    await engine.compact().catch(() => undefined)
+    t.equal((await rowsOf(engine)).length, isLogFull ? 3 : 7, `${full}: reads are answered`)
+    files.full = undefined
+    await put(engine, 'h')
+    await replace(engine, 'a', 'changed')
+    await remove(engine, 'b')
+    await engine.checkReady()
+    await engine.compact()
+    await engine.close()
+    const again = await openFileEngine(options)
+    t.equal((await rowsOf(again)).length, isLogFull ? 3 : 7, `${full}: nothing is lost`)
+    t.strictSame((await again.verify(() => ({}))).findings, [])
+    await again.close()
+    t.strictSame(pathsOf(files, '.tmp-'), [], 'nothing is left over')
+  }
+})
+
+t.test('a change of the header that a full disk refused is made later', async (t) => {
+  const { files, options, engine } = await create('server')
+  await put(engine, 'a')
+  const next = { ...options.header, created: 'later' }
+  for (const full of [/state\.tmp/, /vault\.json\.tmp/, /journal|head/]) {
+    files.full = full
+    await t.rejects(engine.replaceHeader(next), NO_SPACE, `${full}`)
+    files.full = undefined
+    await put(engine, `after ${full}`)
+  }
+  await engine.replaceHeader(next)
+  await engine.close()
+  const again = await openFileEngine({ ...options, header: next })
+  t.equal((await rowsOf(again)).length, 4)
+  await again.close()
+})
+
+t.test('deleted data that could not be overwritten is, once there is space, without a request', async (t) => {
+  for (const isFlushed of [false, true]) {
+    const { files, options, engine } = await create('server', { eraseAfterMs: 5 })
+    await put(engine, 'a', secretOf('a'))
+    if (isFlushed) await engine.flush()
+    // Then the row is in the log, which only a flush can drop.
+    if (isFlushed) await replace(engine, 'a', secretOf('a'))
+    files.full = ALL_BUT_LOG
+    await remove(engine, 'a')
+    t.equal(await get(engine, 'a'), undefined, 'it is deleted')
+    t.ok(isHeld(files))
+    await until(() => options.notices.length > 2)
+    t.match(options.notices[0], /^Deleted data could not be overwritten .* no space is left/)
+    files.full = undefined
+    await until(() => !isHeld(files))
+    t.notOk(isHeld(files), `flushed before: ${isFlushed}`)
+    await engine.close()
+  }
+})
+
+t.test('what a command could not overwrite, the next one does', async (t) => {
+  const { files, options, engine } = await create('command')
+  await put(engine, 'a', secretOf('a'))
+  files.full = ALL_BUT_LOG
+  await remove(engine, 'a')
+  await engine.close()
+  t.match(options.notices[0], /^Deleted data could not be overwritten/)
+  t.ok(isHeld(files))
+  files.full = undefined
+  await (await openFileEngine(options)).close()
+  t.notOk(isHeld(files))
+})
