@@ -16,6 +16,7 @@ import type {
   Options,
   Prints,
 } from './context.js'
+import { explainDurations } from './input/durations.js'
 import { itemsOf, readField } from './output/fields.js'
 import { explainLoss, hasSecret } from './output/lost-output.js'
 import { type PrintOptions, printNotice, printResult, printWarning, type Summarize } from './output/output.js'
@@ -120,7 +121,8 @@ export class Run {
           return await this.#send({ operation, input: asked, as, ...omitUndefined({ idempotencyKey }) })
         } catch (error) {
           const isDamaged = error instanceof CofferError && error.code === 'vault_damaged'
-          if (!mayRunOffline || !isDamaged || !hasVaultHeader(context)) throw error
+          if (!mayRunOffline || !isDamaged || !hasVaultHeader(context))
+            throw operation === name ? explainDurations(error, definition) : error
           await printWarning(
             terminal,
             `The vault cannot be opened: ${error.message} Reading what is readable…`,

@@ -99,8 +99,35 @@ t.test('a duration is a date from now on, or before now', async (t) => {
   const { expires_at } = await home.json([...create, '--expires-at', '72h'], { clock: () => now })
   t.equal(expires_at, formatDate(now + 72 * 3_600_000))
   t.equal((await home.json('log list --start-date 1h')).pagination.total_items, 2)
+  const soon = {
+    COFFER_API_KEY: (await home.createApp({ type: 'public', permissions: ['token:create'] })).key,
+  }
+  const { nonce } = await home.json('session create', { env: soon, clock: () => now })
+  const backend = { COFFER_API_KEY: (await home.createApp({ permissions: ['token:read'] })).key }
+  const authorize = ['session', 'authorize', '--nonce', '-', '--permission', 'token:read', '--expires-at']
+  const asBackend = { env: backend, clock: () => now, stdin: nonce }
+  t.match((await home.run([...authorize, '25h'], asBackend)).stderr, /at most 24 hours ahead/)
+  t.equal((await home.run([...authorize, '2h'], asBackend)).code, 0, 'of a session too')
   const later = { clock: () => now + 7_200_000 }
   t.equal((await home.json('log list --start-date 1h', later)).pagination.total_items, 0)
+})
+
+testVault('an error of a date says that a duration is accepted', async (t, home) => {
+  const create = ['token', 'create', '--file', home.write('body.json', '{"type":"token","data":"x"}')]
+  for (const [words, message] of [
+    [
+      [...create, '--expires-at', '2x'],
+      /^error: expires_at: must be an existing date.*, or a duration from now such as 2h\n$/,
+    ],
+    [
+      [...create, '--expires-at', '1/1/2001'],
+      /must be in the future.*, or a duration from now such as 2h\n$/,
+    ],
+    [['log', 'list', '--start-date', '2x'], /, or a duration before now such as 2h\n$/],
+    [[...create, '--expires-at', '2x', '--container', 'x'], /expires_at: .*such as 2h\n[\s\S]*containers/],
+    [[...create, '--container', 'x'], /^error: containers[^\n]*\n$/],
+  ] as const)
+    t.match(await home.run(words), { code: 2, stderr: message }, words.join(' '))
 })
 
 testVault('--vault names a vault or its directory; a key file beside it is found', async (t, home) => {
@@ -211,6 +238,24 @@ t.test('an age has the longest unit that fits, and is a date for what is old or 
     t.equal(formatAge(date, now), age)
   const redacted = { id: 'x', type: 'card', mask: {}, containers: ['/pci/high/'], created_at: '2029-01-01' }
   t.match(summarizeTokens([redacted], now).rows, [{ shows: '(redacted)', containers: /^$/ }])
+})
+
+testVault('a table of things that can expire says when, if one of them does', async (t, home) => {
+  const now = Date.now()
+  const table = async (line: string, more = {}) =>
+    (await home.run(line, { columns: 120, clock: () => now, ...more })).stdout
+  await home.createToken({ id: 'stays' })
+  await home.createApp({ name: 'stays', permissions: ['token:read'] })
+  const lists = ['token list', 'token list --wide', 'app list']
+  for (const line of lists) t.notMatch(await table(line), 'expires', line)
+  const at = formatDate(now + 7_260_000)
+  await home.createToken({ id: 'ends', expires_at: at })
+  await home.createApp({ name: 'ends', permissions: ['token:read'], expires_at: at })
+  t.match(await table('token list'), /^ends +token .* in 2 h$/m)
+  t.match(await table('token list'), /^stays +token +\(no mask\) +\S+$/m)
+  for (const line of lists.slice(1)) t.match(await table(line), `${at.slice(0, 19)}Z`, line)
+  t.match((await home.run('token list -o csv')).stdout, /^"id",.*"expires_at"$/m)
+  t.match(await table('token list', { columns: 40 }), /^ends .* in 2 h$/m, 'on a narrow terminal too')
 })
 
 t.test('ids are shortened as far as they differ; those that somebody chose are not', async (t) => {

@@ -15,6 +15,7 @@ import { validateInput } from '../../framework/validate.js'
 import type { CommandContext, Options } from '../context.js'
 import { printWarning } from '../output/output.js'
 import { shortFormOf } from '../short-forms.js'
+import { explainDurations } from './durations.js'
 import { type Flag, isTextOf, listFlags, readFlag, toFlag } from './flags.js'
 import { isSource, VALUE_LIMIT_BYTES } from './input.js'
 import { identify, type ListNoun } from './names.js'
@@ -174,7 +175,8 @@ export class Form {
       await checkInput(tools, tools.now, this.#definition, input)
       return {}
     } catch (error) {
-      if (error instanceof CofferError) return error.errors ?? {}
+      const explained = explainDurations(error, this.#definition)
+      if (explained instanceof CofferError) return explained.errors ?? {}
       throw error
     }
   }

@@ -2,7 +2,7 @@ import type { Config } from '../../config.js'
 import type { Problem } from '../../errors.js'
 import type { Format } from '../../global-flags.js'
 import { display, displayLines, fold, toJson } from './display.js'
-import { choosePaths, isList, itemsOf, linesOf, pick } from './fields.js'
+import { choosePaths, isList, itemsOf, linesOf, pick, readField } from './fields.js'
 import { describePage, drawMany, drawOne, type Layout } from './table.js'
 import { isTerminal, type OutputStream, type Terminal, write } from './terminal.js'
 
@@ -66,7 +66,11 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   if (!isList(result) && !Array.isArray(result)) return write(stdout, drawOne(result, fields, layout))
   const items = itemsOf(result)
   const summary = fields === undefined && items.length > 0 ? summarize?.(items) : undefined
-  const { rows, columns: heads } = summary ?? { rows: items, columns: choosePaths(items, fields ?? columns) }
+  const usual = choosePaths(items, fields ?? columns)
+  const { rows, columns: heads } = summary ?? {
+    rows: items,
+    columns: fields === undefined ? usual.filter((path) => isShown(items, path)) : usual,
+  }
   let isCut = false
   const texts = drawMany(rows, heads, layout, () => {
     isCut = true
@@ -76,6 +80,13 @@ async function printTable(terminal: Terminal, result: unknown, options: PrintOpt
   else if (items.length === 0) await printNotice(terminal, hints?.empty ?? 'Nothing found.')
   if (isCut) await printNotice(terminal, 'Cells are cut to fit: -o json shows all, --fields fewer columns.')
   return true
+}
+
+/** Columns of which few rows have a value. A table has them if some row has one. */
+const SPARSE = ['expires_at']
+
+function isShown(items: readonly unknown[], path: string): boolean {
+  return !SPARSE.includes(path) || items.some((item) => readField(item, path) !== undefined)
 }
 
 /** Text to a file or a pipe is not truncated. */

@@ -10,8 +10,14 @@ const GAP = '  '
 const MIN_WIDTH = 8
 const MIN_FIRST_WIDTH = 36
 const MIN_WIDTHS: Record<string, number> = {
-  ...{ id: 36, key: 26, shows: 20, created: 10 },
-  ...{ created_at: 20, expires_at: 20, message: 20 },
+  id: 36,
+  key: 26,
+  shows: 20,
+  created: 10,
+  expires: 10,
+  created_at: 20,
+  expires_at: 20,
+  message: 20,
 }
 /** The most padding in a file or a pipe, where nothing is cut: one long value does not widen all rows. */
 const MAX_PADDED = 200

@@ -15,7 +15,7 @@ const UNITS = [
 ] as const
 const MAX_DAYS = 60
 
-/** `nowMs`: for times, which are relative. Containers are shown if they are not the usual ones of the type. */
+/** `nowMs`: for times, which are relative. Containers are shown if they are not the usual ones of the type, expiries if there is one. */
 export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
   const views = tokens as readonly TokenView[]
   const ids = shortenIds(views.map(({ id }) => id))
@@ -24,10 +24,14 @@ export function summarizeTokens(tokens: readonly unknown[], nowMs: number) {
     const usual = TOKEN_TYPES.find(({ name }) => name === type)?.containers
     const isUsual = usual?.join() === containers.join()
     const created = formatAge(token.created_at, nowMs)
-    return { id: ids[at], type, shows: describeData(token), containers: isUsual ? '' : containers, created }
+    const expires = token.expires_at === undefined ? '' : formatAhead(token.expires_at, nowMs)
+    const shows = describeData(token)
+    return { id: ids[at], type, shows, containers: isUsual ? '' : containers, created, expires }
   })
-  const hasOthers = rows.some(({ containers }) => containers !== '')
-  return { rows, columns: ['id', 'type', 'shows', ...(hasOthers ? ['containers'] : []), 'created'] }
+  const used = (['containers', 'created', 'expires'] as const).filter((name) =>
+    rows.some((row) => row[name] !== ''),
+  )
+  return { rows, columns: ['id', 'type', 'shows', ...used] }
 }
 
 function describeData({ type, card, bank, data, mask }: TokenView): string {
@@ -58,10 +62,21 @@ function findText(value: unknown): string | undefined {
   return undefined
 }
 
+/** `in 5 min`, rounded down; a date for a time far ahead. */
+function formatAhead(date: string, nowMs: number): string {
+  const seconds = Math.floor((Date.parse(date) - nowMs) / 1000)
+  return seconds < 0 ? 'expired' : (formatSpan(seconds, 'in ', '') ?? date.slice(0, 10))
+}
+
 /** `5 min ago`; a date for a time long ago, or ahead of the clock. */
 export function formatAge(date: string, nowMs: number): string {
   const seconds = Math.floor((nowMs - Date.parse(date)) / 1000)
+  return (seconds < 0 ? undefined : formatSpan(seconds, '', ' ago')) ?? date.slice(0, 10)
+}
+
+/** Undefined for a long time. */
+function formatSpan(seconds: number, before: string, after: string): string | undefined {
   const [unit, size] = UNITS.find(([, size]) => seconds >= size) ?? ['s', 1]
   const count = Math.floor(seconds / size)
-  return seconds < 0 || (unit === 'd' && count > MAX_DAYS) ? date.slice(0, 10) : `${count} ${unit} ago`
+  return unit === 'd' && count > MAX_DAYS ? undefined : `${before}${count} ${unit}${after}`
 }

@@ -90,7 +90,7 @@ const ruleOutput = {
 
 export const applicationOutput = component(
   'Application',
-  ['id', 'name', 'type', 'permissions', 'rules', 'created_at'],
+  ['id', 'name', 'type', 'permissions', 'rules', 'created_at', 'expires_at'],
   {
     id: uuid,
     tenant_id: uuid,

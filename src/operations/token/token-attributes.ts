@@ -111,7 +111,7 @@ export const updateAttributes = patchOf(
   ['containers'],
 )
 
-const columns = ['id', 'type', 'data', 'containers', 'created_at']
+const columns = ['id', 'type', 'data', 'containers', 'created_at', 'expires_at']
 export const tokenOutput = output.component('Token', columns, {
   id: text,
   tenant_id: uuid,
