@@ -1,5 +1,6 @@
 /** Values that people write and read in a form of their own, besides JSON. */
 import type { Rule } from '../domain/access/access.js'
+import { completeRule } from '../domain/access/complete-rule.js'
 import { formatRule, parseRules } from '../domain/access/rule-text.js'
 import { itemOutput } from '../framework/page.js'
 import { memberOf, type Schema } from '../framework/schema.js'
@@ -15,6 +16,8 @@ interface ShortForm {
   parse(text: string, before: readonly unknown[]): unknown[]
   /** One line. Contract: the value fits its schema. */
   format(value: unknown): string
+  /** The texts that may follow a begun one, with it; the meaning of what is added follows after a tab. */
+  complete(begun: string): string[]
 }
 
 const SHORT_FORMS: Readonly<Record<NonNullable<Schema['shortForm']>, ShortForm>> = {
@@ -24,6 +27,7 @@ const SHORT_FORMS: Readonly<Record<NonNullable<Schema['shortForm']>, ShortForm>>
     topic: 'access-rules',
     parse: parseRules,
     format: (value) => formatRule(value as Rule),
+    complete: completeRule,
   },
 }
 

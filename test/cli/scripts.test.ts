@@ -5,6 +5,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { TERMINAL_COMMANDS } from '../../src/cli/commands/terminal-commands.js'
+import { PERMISSIONS, TRANSFORMS } from '../../src/domain/access/permissions.js'
 import { SETTINGS } from '../../src/global-flags.js'
 import { registry } from '../../src/operations/all.js'
 import { createMachine, createPath } from '../support/process.js'
@@ -56,9 +57,10 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
   const create = (name: string) => home.createApp({ name, permissions: ['token:read'] })
   const { id } = await create('support')
   const described: string[] = []
-  const offered = async (line: string, env: Record<string, string> = {}) => {
-    const { stdout, ...rest } = await home.run(['completion', 'words', '--', ...line.split(' ')], { env })
-    t.same(rest, { code: 0, stderr: '' }, line)
+  const offered = async (line: string | readonly string[], env: Record<string, string> = {}) => {
+    const words = typeof line === 'string' ? line.split(' ') : line
+    const { stdout, ...rest } = await home.run(['completion', 'words', '--', ...words], { env })
+    t.same(rest, { code: 0, stderr: '' }, words.join(' '))
     const lines = stdout.trimEnd().split('\n')
     described.push(...lines.filter((each) => each.includes('\t')))
     return lines.map((each) => each.split('\t')[0])
@@ -90,6 +92,31 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     t.same(await offered(line), words, line)
   for (const line of ['create\tStore a value and return its token.', '--reveal\tshow data in plaintext'])
     t.ok(described.includes(line), line)
+  const ofRule = ['app', 'create', '--rule']
+  for (const [words, rules] of [
+    [
+      [...ofRule, '/pc'],
+      ['/pci/', '/pci/high/'],
+    ],
+    [
+      [...ofRule, '/pci/'],
+      ['/pci/', '/pci/high/', ...TRANSFORMS.map((each) => `/pci/ ${each}`)],
+    ],
+    [[...ofRule, '3: /pci/ '], TRANSFORMS.map((each) => `3: /pci/ ${each}`)],
+    // One transform alone would end the quotes of the rule.
+    [[...ofRule, '/pci/ ma'], Object.keys(PERMISSIONS).map((each) => `/pci/ mask ${each}`)],
+    [[...ofRule, '/pci/ mask token:read,token:se'], ['/pci/ mask token:read,token:search']],
+    [[...ofRule, '/pci/ mask token:read, token:rea'], ['']],
+    [
+      ['session', 'authorize', '--rule', 'id=card-* re'],
+      ['redact', 'reveal'].map((each) => `id=card-* ${each}`),
+    ],
+    [[...ofRule, '/pci/ mask token:read', '--type', 'pr'], ['private']],
+    [['app', 'update', '--rule', '/pci/ mask token:read', 'sup'], ['support']],
+    [['app', 'create', '--permission', 'token:rea'], ['token:read']],
+  ] as const)
+    t.same(await offered(words), rules, words.join(' '))
+  t.ok(described.includes('/pci/ mask token:read\tRead tokens'))
   t.same(await offered('app get s', { COFFER_VAULT: '/nowhere' }), [''], 'what fails is silent')
   t.same(await offered('app get s', { COFFER_PASSPHRASE_FILE: '/nowhere' }), ['support'], 'by the key file')
   const asking = { XDG_CONFIG_HOME: '/nowhere', COFFER_PASSPHRASE_COMMAND: `touch ${place}/asked` }
@@ -114,6 +141,24 @@ testVault('completion offers words, flags, values, names and ids', async (t, hom
     t.equal(lines[0], 'support', `${shell}: ${stderr}`)
     // An empty word is a word, and files are offered where nothing else is.
     if (shell === 'fish') t.same(lines.slice(1), ['bash', 'fish', 'zsh', 'coffer'])
+  }
+
+  // The words as bash gives them: it splits them at colons, except between quotes.
+  const bash = await scriptOf('bash')
+  for (const [words, inserted] of [
+    ['--permission token : rea', 'read'],
+    [
+      `--rule "'/pci/ ma"`,
+      Object.keys(PERMISSIONS)
+        .map((each) => `/pci/ mask ${each}`)
+        .join('|'),
+    ],
+    [`--rule "'/pci/ mask token:rea"`, '/pci/ mask token:read'],
+    ['--rule /pci/\\\\\\ mask\\\\\\ token : rea', 'read'],
+  ] as const) {
+    const line = `COMP_WORDS=(coffer app create ${words}); COMP_CWORD=$(( ${'${#COMP_WORDS[@]}'} - 1 )); _coffer; IFS='|'; echo "${'${COMPREPLY[*]}'}"`
+    const { stdout, stderr } = spawnSync('bash', ['--norc', '-c', `${bash}\n${line}`], options)
+    t.equal(stdout.trim(), inserted, `${words} ${stderr}`)
   }
 
   const evil = "my $(touch made)'s *"

@@ -13,6 +13,7 @@ import { listFlags, takesMany } from '../../input/flags.js'
 import { identify } from '../../input/names.js'
 import { display } from '../../output/display.js'
 import { write } from '../../output/terminal.js'
+import { shortFormOf } from '../../short-forms.js'
 import { chooseOpener } from '../../target/opener.js'
 import { placeOf } from '../../target/place.js'
 import { findTenantChoice } from '../../target/vault.js'
@@ -58,7 +59,7 @@ async function listCandidates(context: CommandContext, before: readonly string[]
   const options = [...command.options, ...program.options]
   const option = options.find((each) => (each.required || each.optional) && isNamed(each, asked))
   if (option !== undefined)
-    return option.argChoices ?? listValues(context, before, path, option.long ?? asked)
+    return option.argChoices ?? listValues(context, before, path, option.long ?? asked, current)
   if (current.startsWith('-'))
     return [
       ...options.flatMap(({ long, hidden, description }) =>
@@ -98,8 +99,14 @@ function findCommand(program: Command, words: readonly string[]) {
   }
 }
 
-/** The values of a flag, or of the property of a positional argument. */
-async function listValues(context: CommandContext, before: readonly string[], path: string, asked: string) {
+/** The values of a flag, or of the property of a positional argument. `begun`: what is typed of the value. */
+async function listValues(
+  context: CommandContext,
+  before: readonly string[],
+  path: string,
+  asked: string,
+  begun = '',
+) {
   if (asked === '--profile') return Object.keys((await readUserSettings(context.config.directory)).profiles)
   const definition = context.registry.find(path)
   // An option of the command alone may be a property of what it creates.
@@ -113,6 +120,8 @@ async function listValues(context: CommandContext, before: readonly string[], pa
   if (noun !== undefined) return listNames(context, before, noun)
   if (schema === undefined) return []
   const member = memberOf(schema)
+  const form = shortFormOf(member)
+  if (form !== undefined) return form.complete(begun)
   const values = 'enum' in member ? member.enum : undefined
   const { suggestions, meanings = {} } = member
   return values ?? suggestions ?? Object.entries(meanings).map(([value, text]) => describe(value, text))
