@@ -230,6 +230,12 @@ t.test('a unit that lists pending log entries finds those of earlier reads of it
   t.equal(found.length, 1)
 })
 
+t.test('a row that is put while the unit reads its id is stored', async (t) => {
+  const { one } = await openEngines(t, 1)
+  await one.write((writer) => Promise.all([writer.get(KIND, 1, idOf(1)), put(1)(writer)]))
+  t.equal(await textOf(one, 1), 1)
+})
+
 t.test('of units that put what they searched for and did not find, one does', async (t) => {
   const { one, two, beforePages } = await openEngines(t, 2)
   const findOrPut = (id: number, isFirst: boolean) => async (writer: EngineWriter) => {

@@ -157,7 +157,9 @@ export class Unit implements port.EngineWriter {
     this.hasWritten ||= logs.length > 0
     const compares = this.#changedKinds.size > 0 || session.moments > 1
     if (!this.hasWritten && !this.#isNoted && !compares) return session.endReading()
-    if (compares) for (const [name, change] of this.#unchanged) this.#changes.set(name, change)
+    // A read of a row that was under way when the row was changed has added a check.
+    for (const [name, check] of compares ? this.#unchanged : [])
+      if (!this.#changes.has(name)) this.#changes.set(name, check)
     const isCached = [...this.#changedKinds].some((kind) => this.#isCached(kind))
     const step = isCached ? randomNumber(this.#shared.random, MAX_STEP) : undefined
     const times = this.#trusted ?? advanceTimes(this.#shared.state.times, this.now)
